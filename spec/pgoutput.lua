@@ -1990,10 +1990,11 @@ local function started(query)
 end
 
 local function followed(context, message)
-  if not message.enters then
+  if not message.enters and not message.steps then
     return context
   end
-  local state = STATES[message.enters]
+  local here = message.steps and context.state and message.steps[context.state.name]
+  local state = STATES[message.enters or here]
   return {given = context.given, logical = true, assumed = context.assumed, state = state}
 end
 

@@ -72,7 +72,7 @@ def _traces(subject: Subject, frame: bool) -> Iterator[tuple[Trace, int]]:
     if not frame:
         yield trace(subject.payload, **subject.options), 0
         return
-    outer = trace_frame(subject.payload)
+    outer = trace_frame(subject.payload, **subject.options)
     yield outer, 0
     if outer.name == XLogData.__name__ and outer.fault is None:
         data = outer.spans[-1]
@@ -124,7 +124,7 @@ def _name(each: Trace) -> str:
 def _check(subject: Subject, frame: bool) -> None:
     """Raise PgoutputError for what parse refuses: it may know the likely mistake, and which messages never come."""
     try:
-        outer = parse_frame(subject.payload) if frame else None
+        outer = parse_frame(subject.payload, **subject.options) if frame else None
         if outer is None or isinstance(outer, XLogData):
             parse(subject.payload if outer is None else outer.data, **subject.options)
     except DecodeError as error:

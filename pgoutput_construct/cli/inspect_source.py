@@ -105,16 +105,16 @@ def _in_lines(source: ByteSource, asked: Asked) -> Subject:
         options = asked.options(line.known)
         if count == asked.index:
             return Subject(line.payload, asked.all(options, before.state.parameters), line.place, before)
-        before.read(_inner(line.payload, asked.frame), options)
+        before.read(_inner(line.payload, asked.frame, options), options)
     raise PgoutputError(f"{source.name}: no message {asked.index}: the file has {counted(count, 'message')}")
 
 
-def _inner(payload: bytes, frame: bool) -> bytes:
+def _inner(payload: bytes, frame: bool, options: Mapping[str, Any]) -> bytes:
     """Return the message in a frame, nothing for a frame that has none."""
     if not frame:
         return payload
     try:
-        outer = parse_frame(payload)
+        outer = parse_frame(payload, **options)
     except DecodeError:
         return b""
     return outer.data if isinstance(outer, XLogData) else b""

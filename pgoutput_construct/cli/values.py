@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pgoutput_construct.cli.words import printable
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.stream.values import FORMATS, base_oid, kind_text
+from pgoutput_construct.stream.values import base_oid, formatted, kind_text
 from pgoutput_construct.wire import UNCHANGED
 from pgoutput_construct.wire.messages import Binary, Type
 from pgoutput_construct.wire.types import Marker
@@ -40,13 +40,14 @@ class Values:
         """Return a value of a tuple; ABSENT stays what it is, and what is of an unknown kind has the kind's name."""
         if not isinstance(value, bytes):
             return value
-        if type(value) not in FORMATS:
+        plain = formatted(value)
+        if plain is None:
             return kind_text(value)
         builtin = BUILTIN_TYPES.get(base_oid(type_oid, self.types))
         kind = builtin.arrow if builtin is not None else "string"
-        if isinstance(value, Binary):
-            return self._from_binary(value, type_oid, kind)
-        return _from_text(value.decode("utf-8", "surrogateescape"), kind)
+        if isinstance(plain, Binary):
+            return self._from_binary(plain, type_oid, kind)
+        return _from_text(plain.decode("utf-8", "surrogateescape"), kind)
 
     def _from_binary(self, value: Binary, type_oid: int, kind: str) -> Any:
         # Here, since a command's module must be importable without pyarrow, which columnar needs.

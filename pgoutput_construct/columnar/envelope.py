@@ -1,6 +1,6 @@
 """Frames as a connection gives them, taken apart by a kernel: payloads of one batch, and what stood beside them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,11 +14,13 @@ from pgoutput_construct.columnar.headers import read_columns
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.errors import DecodeError, PgoutputError
 from pgoutput_construct.wire import XLogData, parse_frame
+from pgoutput_construct.wire.engine import frame_parameters
 
 __all__ = ["FrameBatch", "Frames", "split_frames"]
 
 Numbers = NDArray[np.int64]
 _TAG: Final = XLogData.TAG[0]
+_NO_OPTIONS: Final[Mapping[str, Any]] = {}
 _, _READ, _FIELDS = frame_kernels.READERS[_TAG]
 
 
@@ -68,14 +70,19 @@ class FrameBatch:
     """What is wrong with the frame that follows the last one here; those behind it were not looked at."""
 
 
-def split_frames(frames: Frames) -> FrameBatch:
-    """Take frames, at least one, apart. A payload that comes alone is not copied, where its frame is lasting."""
+def split_frames(frames: Frames, options: Mapping[str, Any] = _NO_OPTIONS) -> FrameBatch:
+    """Take frames, at least one, apart. A payload that comes alone is not copied, where its frame is lasting.
+
+    ``options`` are those of START_REPLICATION that decide layouts, as keywords of parse_frame.
+    """
+    parameters = frame_parameters(**options)
     data, starts, ends = frames.data, frames.starts, frames.ends
     tags, valid = np.zeros(len(frames), np.uint8), np.zeros(len(frames), np.bool_)
-    frame_kernels.index(data, starts, ends, tags, valid)
+    frame_kernels.index(data, starts, ends, *parameters, tags, valid)
     good = len(frames) if valid.all() else int(np.argmin(valid))
     rows = np.flatnonzero(tags[:good] == _TAG)
-    columns = read_columns(_READ, _FIELDS, frame_kernels.MESSAGE_SCHEMA, (data, starts[rows], ends[rows]), len(rows))
+    given = data, starts[rows], ends[rows], *parameters
+    columns = read_columns(_READ, _FIELDS, frame_kernels.MESSAGE_SCHEMA, given, len(rows))
     values = {column.name: column.values for column in columns}
     full = np.flatnonzero(values["data"][1])
     others = np.flatnonzero(tags[:good] != _TAG)
@@ -85,11 +92,11 @@ def split_frames(frames: Frames) -> FrameBatch:
         values["wal_start"][0][full].view(np.int64),
         values["send_time"][0][full],
         tuple(
-            (place, parse_frame(data[starts[row] : ends[row]].tobytes()))
+            (place, parse_frame(data[starts[row] : ends[row]].tobytes(), **options))
             for place, row in zip(places.tolist(), others.tolist(), strict=True)
         ),
         len(rows) - len(full),
-        None if good == len(frames) else _error(data[starts[good] : ends[good]].tobytes()),
+        None if good == len(frames) else _error(data[starts[good] : ends[good]].tobytes(), options),
     )
 
 
@@ -102,9 +109,9 @@ def _payloads(frames: Frames, starts: Numbers, lengths: Numbers) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(bounds), pa.py_buffer(frames.data)])
 
 
-def _error(frame: bytes) -> PgoutputError:
+def _error(frame: bytes, options: Mapping[str, Any]) -> PgoutputError:
     try:
-        parse_frame(frame)
+        parse_frame(frame, **options)
     except PgoutputError as error:
         return error
     return DecodeError(f"a frame of {len(frame)} bytes that the kernel refuses and the definitions accept")

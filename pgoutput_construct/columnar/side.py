@@ -18,6 +18,7 @@ from pgoutput_construct.columnar.reading import SENT, UNSENT, Column, Columns
 from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.columnar.typed.walked import READ, Plan, lay_out, learn, read_array
 from pgoutput_construct.columnar.values import CannotHold
+from pgoutput_construct.stream.values import FORMATS
 from pgoutput_construct.wire.messages import VALUES
 from pgoutput_construct.wire.types import FieldedBytes, FormattedBytes
 
@@ -182,8 +183,9 @@ class Side:
 
     def _one_by_one(self, position: int, column: Column, name: str, chosen: NDArray[np.bool_]) -> pa.Array:
         """Load the chosen values through psycopg; the others are null, as are those that the type cannot hold."""
-        cls: Any = VALUES[name]
-        cls = FormattedBytes if issubclass(cls, FieldedBytes) else cls  # what loads values looks at their bytes alone
+        known: Any = VALUES[name]
+        other = FormattedBytes if issubclass(known, FieldedBytes) else known
+        cls = FORMATS.get(known, other)  # what loads values looks at their bytes alone
         refused = self.refused.setdefault(column.name, {})
         loaded: list[Any] = [None] * len(chosen)
         for row in np.flatnonzero(chosen).tolist():

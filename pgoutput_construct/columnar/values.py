@@ -15,7 +15,7 @@ from pgoutput_construct.columnar.forms.form import CANNOT, hexadecimal, utf8
 from pgoutput_construct.columnar.forms.own import writer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.stream.values import FORMATS, ValueLoader, base_oid, kind_text, pieces
+from pgoutput_construct.stream.values import ValueLoader, base_oid, formatted, kind_text, pieces
 from pgoutput_construct.wire.messages import Binary, RelationColumn, Type
 
 __all__ = ["CannotHold", "ColumnReader", "holds"]
@@ -97,10 +97,11 @@ class ColumnReader:
 
     def load(self, value: bytes) -> Any:
         """Return a value (bytes for text format, Binary for binary) for the Arrow type; raise CannotHold."""
-        if type(value) not in FORMATS:
+        plain = formatted(value)
+        if plain is None:
             raise CannotHold  # what its bytes mean is not known
         try:
-            loaded = self._load(value)
+            loaded = self._load(plain)
         except PgoutputError:  # a ValueError too: psycopg is missing
             raise
         except CANNOT as error:
@@ -115,10 +116,11 @@ class ColumnReader:
 
         Before those of another kind of value than text and binary stands the kind's name.
         """
-        if type(value) not in FORMATS:
+        plain = formatted(value)
+        if plain is None:
             return kind_text(value)
         try:
-            return self._text(value, self._oid)
+            return self._text(plain, self._oid)
         except CANNOT:
             return hexadecimal(value)
 

@@ -56,7 +56,7 @@ def compile_kernels() -> None:
 def _stream(builder: IndexBuilder) -> None:
     intake, session = Intake(_LAYOUT, Position()), Session(**_LAYOUT)
     payloads = [session.build(message) for message in _messages()]
-    frames = [build_frame(XLogData(Lsn(1), Lsn(1), Timestamp(0), payload)) for payload in payloads]
+    frames = [build_frame(XLogData(Lsn(1), Lsn(1), Timestamp(0), payload), **_LAYOUT) for payload in payloads]
     for some in (frames[:1], frames[1:]):
         together = Frames.of(*some)
         block = intake.take(Frames(together.data, together.ends)).block

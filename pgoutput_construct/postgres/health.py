@@ -5,23 +5,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from pgoutput_construct.catalog_queries import BLOCKING_WRITER, SLOTS
 from pgoutput_construct.postgres.connection import connect
-from pgoutput_construct.postgres.queries import Connection, fetch
+from pgoutput_construct.postgres.queries import Connection, ask
 from pgoutput_construct.postgres.server import current_lsn
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["SlotHealth", "slot_health"]
-
-_SLOTS = """SELECT to_jsonb(s), greatest(age(s.xmin), age(s.catalog_xmin)),
-    concat_ws(', ', 'user ' || a.usename, 'application ' || nullif(a.application_name, ''), 'host ' || a.client_addr)
-    FROM pg_replication_slots s LEFT JOIN pg_stat_activity a ON a.pid = s.active_pid
-    WHERE %s::text IS NULL OR s.slot_name = %s ORDER BY s.slot_name"""
-
-_OLDEST_WRITER = """SELECT 'transaction ' || xid || ' of ' || who || ', open since ' || since FROM (
-    SELECT backend_xid AS xid, concat_ws(', ', 'pid ' || pid, 'user ' || usename) AS who, xact_start AS since
-    FROM pg_stat_activity WHERE backend_xid IS NOT NULL
-    UNION ALL SELECT transaction, format('the prepared transaction %%L of %%s', gid, owner), prepared
-    FROM pg_prepared_xacts) w ORDER BY age(xid) DESC LIMIT 1"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,13 +84,12 @@ def slot_health(source: str | Connection, slot: str | None = None) -> list[SlotH
     """
     opened = connect(source, replication=False) if isinstance(source, str) else nullcontext(source)
     with opened as connection:
-        rows = fetch(connection, _SLOTS, [slot, slot], doing="the slots cannot be read")
+        rows = ask(connection, SLOTS, slot=slot)
         if not rows:
             return []
         end = current_lsn(connection)
-        writers = fetch(connection, _OLDEST_WRITER, doing="the open transactions cannot be read")
-        writer = str(writers[0][0]) if writers and writers[0][0] else None
-        return [_health(row, age, reader or None, end, writer) for row, age, reader in rows]
+        writer = next((str(row["writer"]) for row in ask(connection, BLOCKING_WRITER) if row["writer"]), None)
+        return [_health(row["slot"], row["xmin_age"], row["reader"] or None, end, writer) for row in rows]
 
 
 def _health(row: Mapping[str, Any], age: int | None, reader: str | None, end: Lsn, writer: str | None) -> SlotHealth:

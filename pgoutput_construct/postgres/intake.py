@@ -50,7 +50,7 @@ class Intake:
 
     def take(self, frames: Frames) -> Taken:
         """Take in frames, at least one; nothing is raised for what they hold."""
-        batch = split_frames(frames)
+        batch = split_frames(frames, self._scopes.session.options)
         block, admission = self._admit(batch)
         asked = False
         for place, frame in batch.others:

@@ -6,9 +6,10 @@ from typing import Final
 
 from psycopg import sql
 
+from pgoutput_construct.catalog_queries import PUBLICATION_NAMES, PUBLICATIONS
 from pgoutput_construct.errors import PgoutputError, ReplicationError
-from pgoutput_construct.postgres.membership import published_tables, read_members
-from pgoutput_construct.postgres.queries import Connection, fetch, run
+from pgoutput_construct.postgres.membership import read_members
+from pgoutput_construct.postgres.queries import Connection, ask, fetch, run
 from pgoutput_construct.stream.identifiers import qualified_name, quote_identifier, split_name, split_pattern
 
 __all__ = [
@@ -26,9 +27,6 @@ __all__ = [
 OPERATIONS: Final = ("insert", "update", "delete", "truncate")
 
 _SCHEMAS_SINCE: Final = 150000
-_WITHOUT_IDENTITY = """c.relreplident <> 'f' AND NOT EXISTS (
-    SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisvalid
-    AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END)"""
 
 
 @dataclass(frozen=True)
@@ -87,8 +85,7 @@ class PublicationFacts:
 def missing_publications(connection: Connection, publications: Iterable[str]) -> list[str]:
     """Return those of ``publications`` that the database of ``connection`` does not have."""
     names = list(publications)
-    query = "SELECT pubname FROM pg_publication WHERE pubname = ANY(%s)"
-    known = {row[0] for row in fetch(connection, query, [names], doing="the publications cannot be read")}
+    known = {row["name"] for row in ask(connection, PUBLICATION_NAMES, publications=names)}
     return [name for name in names if name not in known]
 
 
@@ -116,20 +113,16 @@ def check_tables(publications: Sequence[PublicationFacts]) -> None:
 
 def read_publications(connection: Connection, publications: Sequence[str]) -> list[PublicationFacts]:
     """Read what ``publications`` publish; those that there are not are left out."""
-    query = f"""WITH RECURSIVE {published_tables(connection)} SELECT p.pubname, array_remove(ARRAY[
-            CASE WHEN pubinsert THEN 'insert' END, CASE WHEN pubupdate THEN 'update' END,
-            CASE WHEN pubdelete THEN 'delete' END, CASE WHEN pubtruncate THEN 'truncate' END], NULL),
-        ARRAY(SELECT format('%%I.%%I', n.nspname, c.relname) FROM published m JOIN pg_class c ON c.oid = m.oid
-              JOIN pg_namespace n ON n.oid = c.relnamespace
-              WHERE m.publication = p.oid AND {_WITHOUT_IDENTITY} ORDER BY 1),
-        ARRAY(SELECT format('%%I.%%I', n.nspname, c.relname) FROM unsent u JOIN pg_class c ON c.oid = u.oid
-              JOIN pg_namespace n ON n.oid = c.relnamespace WHERE u.publication = p.oid ORDER BY 1),
-        with_sequences, NOT puballtables AND NOT EXISTS (SELECT FROM members m WHERE m.publication = p.oid)
-        FROM wanted p ORDER BY pubname"""
-    rows = fetch(connection, query, [list(publications)], doing="the publications cannot be read")
     return [
-        PublicationFacts(name, tuple(operations), tuple(without), tuple(unsent), *flags)
-        for name, operations, without, unsent, *flags in rows
+        PublicationFacts(
+            row["name"],
+            tuple(row["operations"]),
+            tuple(row["without_identity"]),
+            tuple(row["unsent"]),
+            row["with_sequences"],
+            row["without_tables"],
+        )
+        for row in ask(connection, PUBLICATIONS, publications=list(publications))
     ]
 
 

@@ -64,6 +64,7 @@ class ReplicationStream:
         """
         options.check_server(connection.info.server_version)
         self._connection = connection
+        self._layout = options.layout()
         self._pgconn = connection.pgconn
         allowed = sender_timeout(connection)
         self._interval = min(status_interval, allowed / _TIMEOUT_SHARE)
@@ -131,7 +132,7 @@ class ReplicationStream:
             data = next(self._single, None)
         if data is None:
             return None
-        frame = parse_frame(data)
+        frame = parse_frame(data, **self._layout)
         if isinstance(frame, PrimaryKeepalive) and frame.reply_requested:
             self.send_status()
         return frame
@@ -156,7 +157,7 @@ class ReplicationStream:
             lsn = self._confirmed
             status = StandbyStatusUpdate(lsn, lsn, lsn, Timestamp.now(), int(reply_requested))
             self._status_sent = time.monotonic()
-            self._send(build_frame(status))
+            self._send(build_frame(status, **self._layout))
 
     def close(self) -> None:
         """End the stream so that the server has read the last status, then close the connection."""

@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from pgoutput_construct.catalog_queries import FLUSHED_LSN, IS_STANDBY
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.queries import Connection, fetch_row
+from pgoutput_construct.postgres.queries import Connection, ask_one, fetch_row
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["check_wal_level", "current_lsn", "identify", "is_standby"]
@@ -23,20 +24,13 @@ def identify(connection: Connection) -> dict[str, Any]:
 
 
 def is_standby(connection: Connection) -> bool:
-    """Tell whether the server is in recovery: it replays the WAL of another."""
-    return bool(fetch_row(connection, "SELECT pg_is_in_recovery()")[0])
+    """Return whether the server is in recovery: it replays the WAL of another."""
+    return bool(ask_one(connection, IS_STANDBY))
 
 
 def current_lsn(connection: Connection) -> Lsn:
-    """Return the end of the server's flushed WAL (a standby: of the WAL that it has received or replayed).
-
-    After a restart a standby reports as received the beginning of the WAL file that it asks its primary for; without
-    a primary, as from an archive, it reports nothing received. What it replayed is then ahead.
-    """
-    query = """SELECT CASE WHEN pg_is_in_recovery()
-                      THEN coalesce(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0')
-                      ELSE pg_current_wal_flush_lsn() END - '0/0'::pg_lsn"""
-    return Lsn(int(fetch_row(connection, query)[0]))
+    """Return the end of the server's flushed WAL (a standby: of the WAL that it has received or replayed)."""
+    return Lsn(int(ask_one(connection, FLUSHED_LSN)))
 
 
 def check_wal_level(connection: Connection) -> None:

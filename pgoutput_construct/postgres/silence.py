@@ -23,18 +23,15 @@ from typing import Any
 
 import psycopg
 
+from pgoutput_construct.catalog_queries import SENDER_TIMEOUT, WORKING_PROCESS
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import connect
-from pgoutput_construct.postgres.queries import fetch, fetch_row
+from pgoutput_construct.postgres.queries import ask, ask_one
 
-__all__ = ["AT_WORK", "Silence", "SilentServerError", "is_at_work", "sender_timeout"]
+__all__ = ["Silence", "SilentServerError", "is_at_work", "sender_timeout"]
 
 _LOG = logging.getLogger("pgoutput_construct")
 _INTERVALS = 3
-
-AT_WORK = "coalesce(a.state = 'active' AND coalesce(a.wait_event_type, '') NOT IN ('Activity', 'Client'), false)"
-"""Whether a process of pg_stat_activity ``a`` is at work: where it waits for its client or for WAL it could answer; all
-other waits, and none, are work. A process of another role has no state here."""
 
 
 class Silence:
@@ -114,15 +111,14 @@ def sender_timeout(connection: psycopg.Connection[Any]) -> float:
 
     Infinity where it waits for ever: then TCP alone says that it is gone.
     """
-    query = "SELECT extract(epoch FROM current_setting('wal_sender_timeout')::interval)::float8"
-    return float(fetch_row(connection, query)[0]) or math.inf
+    return float(ask_one(connection, SENDER_TIMEOUT)) or math.inf
 
 
 def is_at_work(dsn: str, pid: int) -> bool:
     """Return whether a new connection shows the server's process ``pid`` at work; False where none can be had."""
     try:
         with connect(dsn, replication=False) as connection:
-            found = fetch(connection, f"SELECT {AT_WORK} FROM pg_stat_activity a WHERE a.pid = %s", [pid])
+            found = ask(connection, WORKING_PROCESS, pid=pid)
     except (ReplicationError, psycopg.Error):
         return False
-    return bool(found and found[0][0])
+    return any(row["is_at_work"] for row in found)

@@ -11,14 +11,14 @@ from typing import Self
 
 import psycopg
 
+from pgoutput_construct.catalog_queries import SENDER_STATE
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.health import SlotHealth, slot_health
 from pgoutput_construct.postgres.notices import LostPublicationError
 from pgoutput_construct.postgres.publications import missing_publications
-from pgoutput_construct.postgres.queries import Connection, fetch
-from pgoutput_construct.postgres.silence import AT_WORK
+from pgoutput_construct.postgres.queries import Connection, ask, fetch
 from pgoutput_construct.postgres.waiting import Patience, Stopped
 
 __all__ = ["HEARTBEAT_PREFIX", "Heartbeat", "Watch"]
@@ -27,8 +27,6 @@ _LOG = logging.getLogger("pgoutput_construct")
 
 _CATALOG_SECONDS = 1.0
 _PAUSES = 10  # times as long as a look took is paused after it: a catalog of many tables is not looked at all the time
-_SENDER = f"""SELECT coalesce(r.sync_state IN ('sync', 'quorum'), false), {AT_WORK}
-    FROM pg_stat_activity a LEFT JOIN pg_stat_replication r USING (pid) WHERE a.pid = %s"""
 _SHORTEST = 0.02  # seconds between two looks, however much they are hurried
 
 HEARTBEAT_PREFIX = "pgoutput_construct"
@@ -167,8 +165,9 @@ class Watch:
         if self.health and self.health.lost and not self._renews:
             self._problem = ReplicationError(str(problem))
         pid = self.health.active_pid if self.health else None
-        self.synchronous, works = next(iter(fetch(connection, _SENDER, [pid])), (False, False))
-        self._seen_working = self._looked if works else self._seen_working
+        state = next(iter(ask(connection, SENDER_STATE, pid=pid)), {"is_synchronous": False, "is_at_work": False})
+        self.synchronous = state["is_synchronous"]
+        self._seen_working = self._looked if state["is_at_work"] else self._seen_working
         return problem
 
     def _stopped(self) -> str | None:

@@ -5,7 +5,8 @@
 
 from pgoutput_construct.publisher.feed import About, Fed, Feed
 from pgoutput_construct.publisher.message_feed import MessageFeed
-from pgoutput_construct.publisher.server import Publisher, Settings
+from pgoutput_construct.publisher.server import Publisher
+from pgoutput_construct.publisher.service import Settings
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
 
 __all__ = ["About", "Fed", "Feed", "MessageFeed", "Publisher", "Settings", "ThreadedPublisher"]

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from pgoutput_construct.publisher.asking import ESCAPING, TEXT, TEXTS, Answer, Asker, Rows, known, listed, unescaped
-from pgoutput_construct.publisher.catalog_answers import CATALOG_ANSWERS
+from pgoutput_construct.publisher.asking import ESCAPING, QUOTED, TEXTS, Answer, Asker, Rows, known, listed, spaced
+from pgoutput_construct.publisher.catalog_answers import catalog_answer
 from pgoutput_construct.publisher.encodings import UTF8, find_encoding
 from pgoutput_construct.publisher.published_tables import ListedTable, without_partitions
 from pgoutput_construct.publisher.refusals import Refusal
@@ -23,9 +23,7 @@ __all__ = ["answer", "show", "statements"]
 _SHOWN: Final = {"data_directory_mode": "0700", "wal_level": "logical", "wal_segment_size": "16MB"}
 """What replication clients ask for beside the settings that each client is told (``streamutil.c``)."""
 _MOST_SETTINGS: Final = 200
-_QUOTED: Final = rf"""{TEXT}|"[^"]*(?:""[^"]*)*\""""
-_STATEMENT: Final = re.compile(rf"""(?:{ESCAPING}|{_QUOTED}|[^;'"])+""", re.DOTALL)
-_WORDS: Final = re.compile(rf"(?P<escaping>{ESCAPING})|(?P<quoted>{_QUOTED})|\s+", re.DOTALL)
+_STATEMENT: Final = re.compile(rf"""(?:{ESCAPING}|{QUOTED}|[^;'"])+""", re.DOTALL)
 
 
 def statements(text: str) -> list[str]:
@@ -43,20 +41,17 @@ def statements(text: str) -> list[str]:
 
 def answer(asker: Asker, statement: str) -> Result:
     """Return the result of a statement; raise Refusal for one that is not known."""
-    words = _WORDS.sub(_plain, statement).strip()
-    for pattern, reply in (*_ANSWERS, *CATALOG_ANSWERS, *SLOT_ANSWERS):
+    words = spaced(statement)
+    for pattern, reply in (*_ANSWERS, *SLOT_ANSWERS):
         if match := pattern.fullmatch(words):
             return reply(asker, match)
+    if (found := catalog_answer(asker, words)) is not None:
+        return found
     raise Refusal(
         "0A000",
         f"this publisher does not know the query: {words[:200]}",
         hint="It serves a stream and has no SQL engine; it answers what subscriptions and replication clients ask.",
     )
-
-
-def _plain(match: re.Match[str]) -> str:
-    """Return a word as the forms have it: quotes stay as they are, without escapes, and white space is one space."""
-    return unescaped(match["escaping"]) if match["escaping"] else match["quoted"] or " "
 
 
 def _keep(asker: Asker, name: str, value: str) -> None:

@@ -10,15 +10,18 @@ from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.results import Result
 from pgoutput_construct.publisher.slots import Slots
 
-__all__ = ["ESCAPING", "TEXT", "TEXTS", "Answer", "Asker", "Rows", "known", "listed", "unescaped"]
+__all__ = ["ESCAPING", "QUOTED", "TEXT", "TEXTS", "Answer", "Asker", "Rows", "known", "listed", "spaced", "unescaped"]
 
 TEXT: Final = r"'[^']*(?:''[^']*)*'"
 """Form of a text literal without escapes."""
 TEXTS: Final = rf" ?{TEXT}(?: ?, ?{TEXT})* ?"
 """Form of a list of such literals. A form that ended at the first parenthesis would cut a name that has one."""
+QUOTED: Final = rf"""{TEXT}|"[^"]*(?:""[^"]*)*\""""
+"""Form of a text literal, or of a quoted name."""
 _TEXT: Final = re.compile(TEXT)
 ESCAPING: Final = r"(?<![\w$])[eE]'(?:[^'\\]|\\.|'')*'"
 """Form of a literal with escapes, as libpq and quote_literal_cstr() write texts that have a backslash (with DOTALL)."""
+_WORDS: Final = re.compile(rf"(?P<escaping>{ESCAPING})|(?P<quoted>{QUOTED})|\s+", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "''"}
 _NUMBERS: Final = frozenset("01234567xuU")
@@ -65,3 +68,12 @@ def unescaped(literal: str) -> str:
         return _ESCAPES.get(escape[1], escape[1])
 
     return "'" + _ESCAPE.sub(meant, literal[2:-1]) + "'"
+
+
+def spaced(statement: str) -> str:
+    """Return a statement as forms have it: white space outside of quotes is one space, literals are without escapes."""
+    return _WORDS.sub(_plain, statement).strip()
+
+
+def _plain(match: re.Match[str]) -> str:
+    return unescaped(match["escaping"]) if match["escaping"] else match["quoted"] or " "

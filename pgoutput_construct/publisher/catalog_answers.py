@@ -1,53 +1,105 @@
-"""What a publisher answers to a capture, which looks at the catalog beside its stream.
+"""What a publisher answers to a capture, which asks for the catalog beside its stream (``catalog_queries``).
 
-The queries are those of pgoutput_construct.postgres (health, server, publications, catalog); they are known by what
-stands in them and nowhere else. Tables are as they were described last; nobody alters them unseen.
+Tables are as they were described last; nobody alters them unseen.
 """
 
 import json
 import re
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, TypeAlias
 
-from pgoutput_construct.publisher.asking import TEXT, Answer, Asker, Rows, known, listed
+from pgoutput_construct.catalog_queries import (
+    BLOCKING_WRITER,
+    CURRENT_SNAPSHOT,
+    DIGEST,
+    FLUSHED_LSN,
+    INSERTED_LSN,
+    IS_STANDBY,
+    LOCKED_TABLES,
+    PUBLICATION_FACTS,
+    PUBLICATION_NAMES,
+    PUBLICATIONS,
+    PUBLISHED_TABLES,
+    SENDER_STATE,
+    SENDER_TIMEOUT,
+    SLOTS,
+    TABLE_FACTS,
+    TYPE_FACTS,
+    WORKING_PROCESS,
+    CatalogQuery,
+)
+from pgoutput_construct.publisher.asking import TEXT, Asker, known, listed, spaced
 from pgoutput_construct.publisher.published_tables import ListedTable, described_tables
 from pgoutput_construct.publisher.refusals import no_copies
 from pgoutput_construct.publisher.results import Result
 from pgoutput_construct.wire.types import Lsn
 
-__all__ = ["CATALOG_ANSWERS"]
+__all__ = ["REPLIES", "catalog_answer"]
+
+Arguments: TypeAlias = Mapping[str, str]
+"""Those of a query, by name, as they stand in it."""
+Row: TypeAlias = Mapping[str, str | None]
+"""A row of a result: texts, by column."""
 
 _OLD: Final = 2
 """FrozenTransactionId: what wrote all rows of the catalog."""
+_ARGUMENT: Final = re.compile(r"%(?:\((\w+)\)s|%)")
+_LITERAL: Final = rf"NULL|true|false|-?\d+|{TEXT}"
+_CAST: Final = r"(?:::\w+(?:\[\])?)?"
+"""What psycopg may write after a literal."""
 
 
-def _publications(asker: Asker, match: re.Match[str]) -> Result:
-    return _select({"pubname": "name"}, [[name] for name in _wanted(asker, match)])
+def catalog_answer(asker: Asker, words: str) -> Result | None:
+    """Return what answers a query of the catalog, with single spaces outside of quotes; None for what is none."""
+    for query, reply in REPLIES.items():
+        if match := _form(query, asker.feed.about.server_version).fullmatch(words):
+            rows = [[row[name] for name in query.columns] for row in reply(asker, match.groupdict())]
+            return Result("SELECT", list(query.columns.items()), rows)
+    return None
 
 
-def _operations(asker: Asker, match: re.Match[str]) -> Result:
-    columns = {"pubname": "name", "operations": "_text", "without_identity": "_text", "unsent": "_text"}
-    columns |= {"with_sequences": "bool", "without_tables": "bool"}
-    return _select(
-        columns, [[name, _published_operations(asker, name), "{}", "{}", "f", "f"] for name in _wanted(asker, match)]
-    )
+@cache
+def _form(query: CatalogQuery, server_version: int) -> re.Pattern[str]:
+    """Return the form that a query has with any arguments, which are its groups."""
+    text, parts, end, seen = spaced(query.sql(server_version)), list[str](), 0, set[str]()
+    for match in _ARGUMENT.finditer(text):
+        parts.append(re.escape(text[end : match.start()]))
+        name, end = match[1], match.end()
+        if name is None:
+            parts.append("%")
+        else:
+            parts.append((rf" ?(?P={name})" if name in seen else rf" ?(?P<{name}>{_LITERAL})") + _CAST)
+            seen.add(name)
+    return known("".join(parts) + re.escape(text[end:]))
 
 
-def _published_operations(asker: Asker, name: str) -> str:
+def _publication_names(asker: Asker, arguments: Arguments) -> Iterable[Row]:
+    return [{"name": name} for name in _wanted(asker, arguments)]
+
+
+def _publications(asker: Asker, arguments: Arguments) -> Iterable[Row]:
+    as_usual = {"without_identity": "{}", "unsent": "{}", "with_sequences": "f", "without_tables": "f"}
+    return [{"name": name, "operations": _operations(asker, name), **as_usual} for name in _wanted(asker, arguments)]
+
+
+def _operations(asker: Asker, name: str) -> str:
     return "{" + ",".join(asker.feed.operations(name)) + "}"
 
 
-def _publication_facts(asker: Asker, match: re.Match[str]) -> Result:
-    columns = {"pubname": "name", "operations": "_text", "via_root": "bool", "puballtables": "bool"}
-    rows = [_publication_row(asker, name) for name in _wanted(asker, match)]
-    return _select({**columns, "with_generated": "bool", "tables": "json", "unsent": "json", "excluded": "json"}, rows)
-
-
-def _publication_row(asker: Asker, name: str) -> Sequence[str | None]:
-    tables = _as_described(asker, asker.feed.published([name]))
-    via_root = "t" if any(table.via_root for table in tables) else "f"
-    operations = _published_operations(asker, name)
-    return [name, operations, via_root, "t", "f", json.dumps([_member(table) for table in tables]), None, None]
+def _publication_facts(asker: Asker, arguments: Arguments) -> Iterable[Row]:
+    for name in _wanted(asker, arguments):
+        tables = _as_described(asker, asker.feed.published([name]))
+        yield {
+            "publication": name,
+            "operations": _operations(asker, name),
+            "via_root": "t" if any(table.via_root for table in tables) else "f",
+            "all_tables": "t",
+            "generated": "f",
+            "tables": json.dumps([_member(table) for table in tables]),
+            "unsent": None,
+            "excluded": None,
+        }
 
 
 def _as_described(asker: Asker, tables: Sequence[ListedTable]) -> list[ListedTable]:
@@ -66,22 +118,27 @@ def _member(table: ListedTable) -> dict[str, Any]:
     return named | {"member": None, "filter": None, "columns": None} | own
 
 
-def _table_facts(asker: Asker, match: re.Match[str]) -> Result:
-    columns = {"oid": "int8", "nspname": "name", "relname": "name", "relreplident": "char"}
-    columns |= {"identity": "json", "created": "int8"}
-    columns |= dict.fromkeys(("filenodes", "attached", "joined", "truncated", "columns"), "json")
+def _table_facts(asker: Asker, arguments: Arguments) -> Iterable[Row]:
     found = _as_described(asker, asker.feed.published(_there(asker)))
     tables = {table.relation_oid: table for table in (*described_tables(asker.feed.history, [""]), *found)}
-    asked = {int(number) for number in re.findall(r"\d+", match["oids"])}
-    return _select(columns, [_facts(tables[oid]) for oid in sorted(asked & tables.keys())])
+    asked = {int(number) for number in re.findall(r"\d+", arguments["oids"])}
+    return [_facts(tables[oid]) for oid in sorted(asked & tables.keys())]
 
 
-def _facts(table: ListedTable) -> Sequence[str | None]:
-    oid, columns = table.relation_oid, table.columns
-    facts = [_column(each.number, each.name, each.type, each.modifier) for each in columns]
-    named = str(oid), table.namespace, table.name, table.replica_identity
-    # Which columns its key has that are not published, the log may not know.
-    return [*named, None, str(_OLD), json.dumps([[oid, oid]]), "[]", "[]", "[]", json.dumps(facts)]
+def _facts(table: ListedTable) -> Row:
+    return {
+        "oid": str(table.relation_oid),
+        "schema": table.namespace,
+        "name": table.name,
+        "replica_identity": table.replica_identity,
+        "identity": None,  # which columns its key has that are not published, the log may not know
+        "created": str(_OLD),
+        "filenodes": json.dumps([[table.relation_oid, table.relation_oid]]),
+        "attached": "[]",
+        "joined": "[]",
+        "truncated": "[]",
+        "columns": json.dumps([_column(each.number, each.name, each.type, each.modifier) for each in table.columns]),
+    }
 
 
 def _column(number: int, name: str, kind: int, modifier: int) -> dict[str, Any]:
@@ -89,15 +146,14 @@ def _column(number: int, name: str, kind: int, modifier: int) -> dict[str, Any]:
     return described | {"dropped": False, "generated": None, "default": False, "missing": None, "recent": False}
 
 
-def _tables_to_copy(asker: Asker, match: re.Match[str]) -> Result:
+def _published_tables(asker: Asker, arguments: Arguments) -> Iterable[Row]:
     """Refuse what a capture asks before it copies tables: before it makes a slot for that, and when it has one."""
     raise no_copies("nothing can be copied")
 
 
-def _slots(asker: Asker, match: re.Match[str]) -> Result:
-    names = [name for name in asker.slots.names() if match["name"] in ("NULL", f"'{name}'")]
-    rows = [[json.dumps(_slot(asker, name)), None, None] for name in names]
-    return _select({"to_jsonb": "jsonb", "greatest": "int4", "concat_ws": "text"}, rows)
+def _slots(asker: Asker, arguments: Arguments) -> Iterable[Row]:
+    names = [name for name in asker.slots.names() if arguments["slot"] in ("NULL", f"'{name}'")]
+    return [{"slot": json.dumps(_slot(asker, name)), "xmin_age": None, "reader": None} for name in names]
 
 
 def _slot(asker: Asker, name: str) -> dict[str, Any]:
@@ -110,32 +166,23 @@ def _slot(asker: Asker, name: str) -> dict[str, Any]:
     return {**facts, **state, **places, "two_phase": slot.two_phase, "failover": slot.failover}
 
 
-def _snapshot(asker: Asker, match: re.Match[str]) -> Result:
+def _snapshot(asker: Asker, arguments: Arguments) -> Iterable[Row]:
     """Answer that all transactions have ended which are served."""
     following = max(asker.feed.order().last_xid, _OLD) + 1
-    return _select({"pg_current_snapshot": "text"}, [[f"{following}:{following}:"]])
+    return [{"snapshot": f"{following}:{following}:"}]
 
 
-def _position(asker: Asker, match: re.Match[str]) -> Result:
-    return _select({"?column?": "numeric"}, [[str(int(asker.feed.position))]])
+def _position(asker: Asker, arguments: Arguments) -> Iterable[Row]:
+    return [{"lsn": str(int(asker.feed.position))}]
 
 
-def _timeout(asker: Asker, match: re.Match[str]) -> Result:
-    return _select({"extract": "float8"}, [[str(asker.wal_sender_timeout)]])
-
-
-def _sender(asker: Asker, match: re.Match[str]) -> Result:
-    """Answer that the process which sends is no synchronous one, and at work for nobody."""
-    return _select({"sync": "bool", "active": "bool"}, [["f", "f"]])
-
-
-def _digest(asker: Asker, match: re.Match[str]) -> Result:
+def _digest(asker: Asker, arguments: Arguments) -> Iterable[Row]:
     found = asker.feed.published(_there(asker))
-    return _select({"concat_ws": "text"}, [[f"{len(asker.feed.history.descriptions)} {hash(tuple(found))}"]])
+    return [{"digest": f"{len(asker.feed.history.descriptions)} {hash(tuple(found))}"}]
 
 
-def _wanted(asker: Asker, match: re.Match[str]) -> list[str]:
-    names = _array_items(match["names"])
+def _wanted(asker: Asker, arguments: Arguments) -> list[str]:
+    names = _array_items(arguments["publications"])
     there = asker.feed.about.publications
     return sorted(name for name in names if not there or name in there)
 
@@ -152,33 +199,24 @@ def _there(asker: Asker) -> Sequence[str]:
     return asker.feed.about.publications or [""]
 
 
-def _select(columns: dict[str, str], rows: Rows) -> Result:
-    return Result("SELECT", list(columns.items()), rows)
-
-
-def _nothing(*columns: str) -> Answer:
-    return lambda asker, match: _select(dict.fromkeys(columns, "text"), [])
-
-
-_ARGUMENT: Final = rf"pubname = ANY\( ?(?P<names>{TEXT})(?:::text\[\])?\)"
-CATALOG_ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
-    (known(r"SELECT extract\(epoch FROM current_setting\('wal_sender_timeout'\)::interval\)::float8"), _timeout),
-    (known(r"SELECT coalesce\(r\.sync_state IN .* FROM pg_stat_activity a LEFT JOIN .*"), _sender),
-    (known(r"SELECT pg_is_in_recovery\(\)"), lambda *_: _select({"pg_is_in_recovery": "bool"}, [["f"]])),
-    (known(r"SELECT CASE WHEN pg_is_in_recovery\(\) THEN .* - '0/0'::pg_lsn"), _position),
-    (known(rf"SELECT pubname FROM pg_publication WHERE {_ARGUMENT}"), _publications),
-    (known(rf"WITH RECURSIVE wanted .*{_ARGUMENT}.* json_agg\(json_build_object\('oid'.*"), _publication_facts),
-    (known(rf"WITH RECURSIVE wanted .*{_ARGUMENT}.* SELECT DISTINCT c\.oid::bigint, .*"), _tables_to_copy),
-    (known(rf"WITH RECURSIVE wanted .*{_ARGUMENT}.* ARRAY\(SELECT format\(.*"), _operations),
-    (known(r"WITH RECURSIVE tree AS .* FROM unnest\((?P<oids>[^)]*)\) AS wanted .* filenodes.*"), _table_facts),
-    (known(r"WITH RECURSIVE used AS \( SELECT attrelid, attnum, atttypid AS type .*"), _nothing("attrelid", "types")),
-    (known(r"SELECT set_config\(name, '0', false\) FROM pg_settings .*"), _tables_to_copy),
-    (known(r"SELECT to_jsonb\(s\), .* WHERE (?P<name>NULL|'\w*')::text IS NULL OR .*"), _slots),
-    (known(r"SELECT pg_current_snapshot\(\)::text"), _snapshot),
-    (known(r"WITH tables AS \(SELECT oid, xmin FROM pg_class .*"), _digest),
-    (known(r"SELECT DISTINCT relation::bigint FROM pg_locks .*"), _nothing("relation")),
-    (known(r"SELECT 'transaction ' \|\| xid .*"), _nothing("writer")),
-    (known(r"SELECT total_txns FROM pg_stat_replication_slots .*"), _nothing("total_txns")),
-    (known(r"SELECT coalesce\(r\.sync_state .* FROM pg_stat_activity a .*"), _nothing("is_synchronous", "is_at_work")),
-)
+REPLIES: Final[Mapping[CatalogQuery, Callable[[Asker, Arguments], Iterable[Row]]]] = {
+    SENDER_TIMEOUT: lambda asker, _: [{"seconds": str(asker.wal_sender_timeout)}],
+    # The process that sends is no synchronous one, and at work for nobody.
+    SENDER_STATE: lambda *_: [{"is_synchronous": "f", "is_at_work": "f"}],
+    WORKING_PROCESS: lambda *_: [],
+    IS_STANDBY: lambda *_: [{"is_standby": "f"}],
+    FLUSHED_LSN: _position,
+    INSERTED_LSN: _position,
+    CURRENT_SNAPSHOT: _snapshot,
+    SLOTS: _slots,
+    BLOCKING_WRITER: lambda *_: [],
+    PUBLICATION_NAMES: _publication_names,
+    PUBLICATIONS: _publications,
+    PUBLICATION_FACTS: _publication_facts,
+    PUBLISHED_TABLES: _published_tables,
+    TABLE_FACTS: _table_facts,
+    TYPE_FACTS: lambda *_: [],
+    DIGEST: _digest,
+    LOCKED_TABLES: lambda *_: [],
+}
 """The queries, and what answers each."""

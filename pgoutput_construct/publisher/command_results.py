@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pgoutput_construct.publisher.answers import show
+from pgoutput_construct.publisher.asking import Asker
+from pgoutput_construct.publisher.client import ClientConnection
 from pgoutput_construct.publisher.commands import (
     AlterSlot,
     CreateSlot,
@@ -20,9 +22,6 @@ from pgoutput_construct.publisher.refusals import Refusal, no_copies
 from pgoutput_construct.publisher.results import Result
 from pgoutput_construct.publisher.slots import PLUGIN
 
-if TYPE_CHECKING:
-    from pgoutput_construct.publisher.session import Session
-
 __all__ = ["COMMANDS"]
 
 _WAIT_SECONDS: Final = 0.1
@@ -31,48 +30,48 @@ _TWO_PHASE_CREATED, _TWO_PHASE_ALTERED, _FAILOVER = 15, 18, 17
 _SWITCH: Final = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 
 
-async def _identify(session: "Session", command: IdentifySystem) -> Result:
-    about, position = session.publisher.feed.about, session.publisher.feed.position
+async def _identify(asker: Asker, client: ClientConnection, command: IdentifySystem) -> Result:
+    about, position = asker.feed.about, asker.feed.position
     columns = [("systemid", "text"), ("timeline", "int8"), ("xlogpos", "text"), ("dbname", "text")]
     row = [about.system_identifier, str(about.timeline), str(position), about.database]
     return Result("IDENTIFY_SYSTEM", columns, [row])
 
 
-async def _show(session: "Session", command: Show) -> Result:
-    return show(session.asker.settings, command.name)
+async def _show(asker: Asker, client: ClientConnection, command: Show) -> Result:
+    return show(asker.settings, command.name)
 
 
-async def _history(session: "Session", command: TimelineHistory) -> Result:
+async def _history(asker: Asker, client: ClientConnection, command: TimelineHistory) -> Result:
     file = f"{command.timeline:08X}.history"
-    if command.timeline != session.publisher.feed.about.timeline:
+    if command.timeline != asker.feed.about.timeline:
         raise Refusal("58P01", f'could not open file "pg_wal/{file}": there is none')
     return Result("TIMELINE_HISTORY", [("filename", "text"), ("content", "bytea")], [[file, ""]])
 
 
-async def _create_slot(session: "Session", command: CreateSlot) -> Result:
+async def _create_slot(asker: Asker, client: ClientConnection, command: CreateSlot) -> Result:
     if command.plugin != PLUGIN:
         raise Refusal("58P01", f'could not access file "{command.plugin}": the plugin served is {PLUGIN}')
-    known = ("snapshot", *_altered(session.publisher.feed.about, created=True))
+    known = ("snapshot", *_altered(asker.feed.about, created=True))
     _check_options(command.options, known)
     if (action := command.options.get("snapshot") or "nothing") != "nothing":
         raise no_copies(f"there is no snapshot to {action}")
-    owner = session.process_id if command.temporary else None
-    client = session.asker.settings.get("application_name", "")
+    owner = asker.process_id if command.temporary else None
+    application = asker.settings.get("application_name", "")
     switches: Any = {name: _switch(name, value) for name, value in command.options.items() if name != "snapshot"}
-    session.publisher.slots.create(command.name, command.plugin, temporary=owner, client=client, **switches)
+    asker.slots.create(command.name, command.plugin, temporary=owner, client=application, **switches)
     columns = [(name, "text") for name in ("slot_name", "consistent_point", "snapshot_name", "output_plugin")]
     return Result("CREATE_REPLICATION_SLOT", columns, [[command.name, "0/0", None, command.plugin]])
 
 
-async def _alter_slot(session: "Session", command: AlterSlot) -> Result:
+async def _alter_slot(asker: Asker, client: ClientConnection, command: AlterSlot) -> Result:
     """Alter a slot as ReplicationSlotAlter() does: it waits until nobody reads from it."""
-    known = _altered(session.publisher.feed.about)
+    known = _altered(asker.feed.about)
     if not known:
         raise Refusal("42601", 'syntax error at or near "ALTER_REPLICATION_SLOT"')
     _check_options(command.options, known)
     switches: Any = {name: _switch(name, value) for name, value in command.options.items()}
-    await _until_free(session, command.name)
-    session.publisher.slots.alter(command.name, session.process_id, **switches)
+    await _until_free(asker, client, command.name)
+    asker.slots.alter(command.name, asker.process_id, **switches)
     return Result("ALTER_REPLICATION_SLOT")
 
 
@@ -96,24 +95,24 @@ def _switch(name: str, value: str | None) -> bool:
     return _SWITCH[word]
 
 
-async def _until_free(session: "Session", name: str) -> None:
-    while session.publisher.slots.is_active(name, session.process_id):
-        if session.is_left:
+async def _until_free(asker: Asker, client: ClientConnection, name: str) -> None:
+    while asker.slots.is_active(name, asker.process_id):
+        if client.is_left:
             raise Ended  # its client waits no more
         await asyncio.sleep(_WAIT_SECONDS)
 
 
-async def _read_slot(session: "Session", command: ReadSlot) -> Result:
-    if session.publisher.slots.get(command.name) is not None:
+async def _read_slot(asker: Asker, client: ClientConnection, command: ReadSlot) -> Result:
+    if asker.slots.get(command.name) is not None:
         raise Refusal("0A000", "cannot use READ_REPLICATION_SLOT with a logical replication slot")
     columns = [("slot_type", "text"), ("restart_lsn", "text"), ("restart_tli", "int8")]
     return Result("READ_REPLICATION_SLOT", columns, [[None, None, None]])
 
 
-async def _drop_slot(session: "Session", command: DropSlot) -> Result:
+async def _drop_slot(asker: Asker, client: ClientConnection, command: DropSlot) -> Result:
     if command.wait:
-        await _until_free(session, command.name)
-    session.publisher.slots.drop(command.name, session.process_id)
+        await _until_free(asker, client, command.name)
+    asker.slots.drop(command.name, asker.process_id)
     return Result("DROP_REPLICATION_SLOT")
 
 

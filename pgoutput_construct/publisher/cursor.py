@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.publisher.encodings import UTF8, ClientEncoding, StreamEncoder
+from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.feed import Feed
 from pgoutput_construct.publisher.formats import Formats
 from pgoutput_construct.publisher.order import COPIED, Order
@@ -24,7 +25,6 @@ from pgoutput_construct.wire.types import Lsn, Timestamp
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgoutput_construct.publisher.faults import Fault
     from pgoutput_construct.stream.logged import EndedTransaction
 
 __all__ = ["Chunk", "Cursor"]
@@ -42,7 +42,7 @@ class Chunk(NamedTuple):
     """How many changes of rows are in it."""
     position: Lsn
     """End of the last transaction that is wholly sent with it."""
-    fault: "Fault | None" = None
+    fault: Fault | None = None
     """What shows behind it, on purpose."""
     pause: float = 0.0
     """Seconds until what follows is due."""
@@ -113,7 +113,7 @@ class Cursor:
         """Up to which seq messages outside of transactions have been sent."""
         self._formats = Formats(options.binary)
         self._encoder = StreamEncoder(encoding, self._formats.relations)
-        layout = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
+        layout = self._layout = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
         self._engines = {inside: engine(**layout, in_stream=inside) for inside in (False, True)}
         self._current: Iterator[Outgoing] = iter(())
         self._fault: Fault | None = None
@@ -228,4 +228,4 @@ class Cursor:
         payload = self._engines[outgoing.in_stream].build(self._encoder.encoded(self._formats.asked(outgoing.message)))
         now = Timestamp.from_datetime(datetime.now(UTC) + timedelta(seconds=self.clock))
         frame = XLogData(outgoing.lsn, outgoing.lsn, now, payload)
-        return build_connection(CopyData(build_frame(frame)))
+        return build_connection(CopyData(build_frame(frame, **self._layout)))

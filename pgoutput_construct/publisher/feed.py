@@ -3,17 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.order import Order
 from pgoutput_construct.publisher.published_tables import ListedTable, PublishedScope, described_tables
 from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.types import Lsn
-
-if TYPE_CHECKING:
-    from pgoutput_construct.publisher.faults import Fault
 
 __all__ = ["About", "Fed", "Feed", "Missed"]
 
@@ -134,7 +132,7 @@ class Feed(ABC):
         """
         return False
 
-    def next_fault(self, seq: int) -> "Fault | None":
+    def next_fault(self, seq: int) -> Fault | None:
         """Return a fault that shows before the message of a seq, on purpose."""
         return None
 

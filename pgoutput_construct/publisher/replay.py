@@ -19,7 +19,7 @@ from pgoutput_construct.publisher.feed import CopiedTable, Fed
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.published_tables import ListedTable, PublishedScope
 from pgoutput_construct.publisher.rendering import tables_of
-from pgoutput_construct.publisher.server import Settings
+from pgoutput_construct.publisher.service import Settings
 from pgoutput_construct.publisher.tables import TargetTable, create_tables, target_tables
 from pgoutput_construct.publisher.target import SUBSCRIPTION, ReplayError, check_target, connected
 from pgoutput_construct.publisher.threaded import ThreadedPublisher

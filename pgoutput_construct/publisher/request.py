@@ -1,5 +1,6 @@
 """What a client asks of START_REPLICATION, checked as pgoutput_startup() does."""
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pgoutput_construct.errors import EncodeError
@@ -9,12 +10,12 @@ from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.switches import OFF_WORDS, ON_WORDS
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.engine import build
-from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, problems
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, combinations, problems
 from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, ReplicationOptions
 from pgoutput_construct.wire.tables import Option
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["asked", "named_publications", "unknown_publications"]
+__all__ = ["asked", "named_publications", "unknown_publications", "unmade"]
 
 _ON: Final = frozenset((True, "on"))
 _OFF: Final = frozenset((False, "off"))
@@ -98,22 +99,44 @@ def _check_version(version: int, major: int) -> None:
         raise Refusal("0A000", problem)
 
 
+def unmade(about: About) -> str | None:
+    """Return what this publisher cannot say under options that its server has, None where it can say everything.
+
+    The protocol version, the message and its field are named: a later version has brought a field that nothing here
+    fills.
+    """
+    major = about.server_version // 10000
+    layouts = {tuple(getattr(each, name) for name in LAYOUT_OPTIONS) for each in combinations()}
+    for values in sorted(layouts, key=repr):
+        layout = dict(zip(LAYOUT_OPTIONS, values, strict=True))
+        servers = [PROTOCOL_VERSIONS[layout["proto_version"]]]
+        servers += [OPTIONS[name].values[layout[name]].server for name in LAYOUT_OPTIONS if OPTIONS[name].values]
+        if max(servers) <= major and (problem := _problem(layout, about)):
+            said = ", ".join(f"{name}={value!r}" for name, value in layout.items())
+            return f"{problem} under {said} (spec/pgoutput.yaml)"
+    return None
+
+
 def _check_made(options: ReplicationOptions, about: About) -> None:
     """Refuse options under which messages have fields that nothing here says, before the first one is sent."""
-    layout: dict[str, Any] = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
+    problem = _problem({name: getattr(options, name) for name in LAYOUT_OPTIONS}, about)
+    if problem:
+        hint = "Ask for an older protocol version, or leave the newer options out."
+        raise Refusal("0A000", f"this publisher does not say what is sent under these options: {problem}", hint=hint)
+
+
+def _problem(layout: Mapping[str, Any], about: About) -> str | None:
+    """Return the field that nothing here says under options, with its message and why; None for none."""
     outside: dict[str, Any] = dict.fromkeys(STATE_PARAMETERS, False)
-    made = [*_MADE, *(_STREAMED if options.streaming != "off" else ())]
+    made = [*_MADE, *(_STREAMED if layout["streaming"] != "off" else ())]
     if layout != {name: about.layout.get(name, OPTIONS[name].default) for name in LAYOUT_OPTIONS}:
         made += _CONVERTED
     for message in made:
         try:
             build(message, **layout, **outside)
         except EncodeError as error:
-            problem = (
-                f"this publisher does not say what {type(message).__name__} has under these options: {error.reason}"
-            )
-            hint = "Ask for an older protocol version, or leave the newer options out."
-            raise Refusal("0A000", problem, hint=hint) from error
+            return str(error)
+    return None
 
 
 _LSN: Final = Lsn(1)

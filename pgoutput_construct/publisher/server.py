@@ -2,22 +2,16 @@
 
 import asyncio
 import socket
-import ssl
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
-from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.publisher.authentication import Method
 from pgoutput_construct.publisher.feed import Feed
-from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.publisher.service import Service, Settings, current_task
 from pgoutput_construct.publisher.session import Session
-from pgoutput_construct.publisher.slots import Slot, Slots
 
-__all__ = ["Publisher", "Settings"]
+__all__ = ["Publisher"]
 
 _CLOSING_SECONDS: Final = 5.0
 """How long a client may take to read the last that it is sent."""
@@ -26,82 +20,28 @@ _SLOTS_SECONDS: Final = 1.0
 """How often positions of slots are written: after a crash a client is sent again what it confirmed in this time."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """How a publisher serves."""
-
-    host: str = "127.0.0.1"
-    port: int = 0
-    """0: one that is free."""
-    method: Method = "trust"
-    """How clients prove who they are."""
-    user: str | None = None
-    """Who may connect; None: anyone."""
-    password: str | None = field(default=None, repr=False)
-    tls: ssl.SSLContext | None = None
-    """With a certificate: clients that ask for TLS get it; None: they are refused it."""
-    slots_file: Address | None = None
-    """Where positions of slots are kept, by one publisher at a time: a path, or a URI; None: nowhere."""
-    creates_slots: bool = True
-    """Whether a slot is made when a client starts from one that there is not; otherwise it is refused."""
-    replaces_rows: bool = False
-    """Whether a copy may come by TRUNCATE though what the client subscribes to publishes no deletes or truncates."""
-    rate: int | None = None
-    """Changes a second for each client at most; None: as fast as it reads."""
-    own_pace: bool = False
-    """Whether transactions come as far apart as they were committed, instead of at a rate."""
-    wal_sender_timeout: float = 60
-    """Seconds after which a silent client is disconnected; 0 for never."""
-    authentication_timeout: float = 60
-    """Seconds after which a client is disconnected that is not authenticated."""
-    max_connections: int = 100
-    """Clients at the same time; more are refused. Those that are not authenticated yet do not count."""
-    max_replication_slots: int = 1000
-    """Slots that clients can make."""
-
-
-class Publisher:
+class Publisher(Service):
     """Serves a feed as a walsender does."""
 
     def __init__(
         self, feed: Feed | None, settings: Settings | None = None, tell: Callable[[str], None] | None = None
     ) -> None:
-        """Prepare to serve.
-
-        Args:
-            feed: What is served; None: ``serve`` is called with it later.
-            settings: How.
-            tell: Called with a line for whoever looks on.
-        """
-        self._feed = feed
-        self.settings = settings or Settings()
-        self.slots = Slots(self.settings.slots_file, self.settings.max_replication_slots)
-        self.told = tell or (lambda line: None)
-        self.refused: str | None = None
-        """What a client was refused last."""
-        self.withheld: dict[str, None] = {}
-        """What was not served, in words: copies that would have replaced rows which a client retains."""
+        """Prepare to serve; see ``Service``."""
+        super().__init__(feed, settings, tell)
         self.port = self.settings.port
         """Where it listens, once it does."""
         self._server: asyncio.Server | None = None
         self._sessions: set[asyncio.Task[None]] = set()
-        self._admitted: set[asyncio.Task[None]] = set()
-        """Those of clients that are authenticated."""
-        self._strangers: dict[asyncio.Task[None], asyncio.WriteTransport] = {}
-        """Those of clients that are not, the oldest first, with their transports."""
-        self._is_flooded = False
         self._numbers = count(1)
         self._background: set[asyncio.Task[None]] = set()
-        self._looking: asyncio.Task[bool] | None = None
-        self._looked = 0.0
-        self._served = asyncio.Event()
-        self._target = 0
 
     async def start(self) -> None:
         """Begin to listen.
 
         Raises OSError where the port is taken, PgoutputError where the file of slots is damaged, or another's.
         """
+        if self._feed is not None:
+            self.serve(self._feed)
         await asyncio.to_thread(self.slots.open)
         host, port = self.settings.host, self.settings.port
         try:
@@ -110,21 +50,7 @@ class Publisher:
             self.slots.close()
             raise
         self.port = self._server.sockets[0].getsockname()[1]
-        if self._feed is not None:
-            self.serve(self._feed)
         self._background.add(asyncio.create_task(self._keep_slots()))
-
-    @property
-    def feed(self) -> Feed:
-        """What is served; raises Refusal, as a server that is starting does, where that is not known yet."""
-        if self._feed is None:
-            detail = "The change log has no segment yet: a capture writes the first one."
-            raise Refusal("57P03", "the database system is starting up", detail=detail, fatal=True)
-        return self._feed
-
-    def serve(self, feed: Feed) -> None:
-        """Serve a feed from now on, where none was served before."""
-        self._feed, self._target = feed, feed.order().end
 
     async def stop(self) -> None:
         """End all connections, and listen no more."""
@@ -137,62 +63,6 @@ class Publisher:
         await self._save_slots()
         self.slots.close()
 
-    async def until_served(self) -> None:
-        """Wait until a client has confirmed all that was there when listening began."""
-        await self._served.wait()
-
-    def confirmed(self, slot: Slot) -> None:
-        """Note that a client has confirmed more."""
-        if slot.confirmed >= self._target:
-            self._served.set()
-
-    def refuse(self, problem: str) -> None:
-        """Note that a client was refused something."""
-        self.refused = problem
-        self.told(f"refused: {problem}")
-
-    def withhold(self, slot: Slot, title: str, seq: int | None) -> None:
-        """Note what a client is not served: a copy by its seq, None for rows that it had ignored."""
-        if seq is not None:
-            self.slots.withhold(slot, seq)
-        told = (
-            f"{title}: not served: what was published of it has no deletes or no truncates, so no copy may replace its "
-            "rows; --replace-rows replaces them all the same"
-        )
-        self.withheld[told] = None
-        self.told(f"warning: slot {slot.name}: {told}")
-
-    async def more(self, seconds: float) -> None:
-        """Wait a while, and look whether there is more to serve: once for all clients that wait."""
-        await asyncio.sleep(seconds)
-        if self._looking is None and time.monotonic() - self._looked < seconds:
-            return
-        if self._looking is None:
-            self._looking = asyncio.create_task(asyncio.to_thread(self.feed.refresh))
-            self._looking.add_done_callback(self._has_looked)
-        await asyncio.shield(self._looking)
-
-    def server_settings(self) -> dict[str, str]:
-        """Return what a client is told of the server when it connects."""
-        version = self.feed.about.server_version
-        return {
-            "server_version": f"{version // 10000}.{version % 10000}",
-            "server_encoding": "UTF8",
-            "integer_datetimes": "on",
-            "standard_conforming_strings": "on",
-            "DateStyle": "ISO, MDY",
-            "IntervalStyle": "postgres",
-            "TimeZone": "UTC",
-            "is_superuser": "on",
-            "in_hot_standby": "off",
-            "default_transaction_read_only": "off",
-        }
-
-    def _has_looked(self, looking: asyncio.Task[bool]) -> None:
-        self._looking, self._looked = None, time.monotonic()
-        if not looking.cancelled():
-            looking.exception()  # those who waited for it have it
-
     async def _keep_slots(self) -> None:
         while True:
             await asyncio.sleep(_SLOTS_SECONDS)
@@ -204,19 +74,10 @@ class Publisher:
         except PgoutputError as error:
             self.told(f"the positions of slots cannot be written: {error}")
 
-    def admit(self) -> None:
-        """Count the client of this task as authenticated; raise Refusal where there are as many as may be."""
-        if len(self._admitted) >= self.settings.max_connections:
-            raise Refusal("53300", "sorry, too many clients already", fatal=True)
-        task = _this_task()
-        self._admitted.add(task)
-        self._strangers.pop(task, None)
-
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = _this_task()
+        task = current_task()
         self._sessions.add(task)
-        self._strangers[task] = writer.transport
-        self._drop_strangers()
+        self.meet(task, writer.transport)
         try:
             _notice_dead_peers(writer)
             await Session(self, reader, writer, next(self._numbers)).run()
@@ -226,30 +87,7 @@ class Publisher:
         finally:
             writer.transport.abort()
             self._sessions.discard(task)
-            self._admitted.discard(task)
-            self._strangers.pop(task, None)
-
-    def _drop_strangers(self) -> None:
-        """Drop the oldest connections that are not authenticated, where there are too many.
-
-        PostgreSQL counts them with all others (canAcceptConnections()), so that silent sockets keep its clients out
-        until authentication_timeout. Here they take nothing from clients with a password, whose exchange is over long
-        before as many new connections have come.
-        """
-        most = max(self.settings.max_connections, _LEAST_STRANGERS)
-        while len(self._strangers) > most:
-            oldest = next(iter(self._strangers))
-            self._strangers.pop(oldest).abort()
-            if not self._is_flooded:
-                self._is_flooded = True  # reported once a flood
-                self.told(f"more than {most} connections are not authenticated: the oldest of them are dropped")
-        self._is_flooded = self._is_flooded and len(self._strangers) > most // 2
-
-
-def _this_task() -> asyncio.Task[Any]:
-    task = asyncio.current_task()
-    assert task is not None
-    return task
+            self.leave(task)
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:

@@ -2,26 +2,23 @@
 
 import asyncio
 import re
-import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pgoutput_construct.errors import DecodeError, PgoutputError
 from pgoutput_construct.publisher.answers import answer, statements
 from pgoutput_construct.publisher.asking import Asker
 from pgoutput_construct.publisher.authentication import Exchange, authenticate
+from pgoutput_construct.publisher.client import ClientConnection
 from pgoutput_construct.publisher.command_results import COMMANDS
 from pgoutput_construct.publisher.commands import Command, StartReplication, is_replication_command, parse_command
-from pgoutput_construct.publisher.conversation import Conversation, Ended
-from pgoutput_construct.publisher.encodings import UTF8, find_encoding
+from pgoutput_construct.publisher.conversation import Ended
+from pgoutput_construct.publisher.encodings import find_encoding
 from pgoutput_construct.publisher.feed import Feed
 from pgoutput_construct.publisher.refusals import Refusal, error_response
+from pgoutput_construct.publisher.service import Service
 from pgoutput_construct.publisher.walsender import WalSender
 from pgoutput_construct.wire import connection_messages as m
-
-if TYPE_CHECKING:
-    from pgoutput_construct.publisher.server import Publisher
 
 __all__ = ["Session"]
 
@@ -29,7 +26,6 @@ _STARTUP_BYTES: Final = 10_000
 """MAX_STARTUP_PACKET_LENGTH of PostgreSQL."""
 _QUERY_BYTES: Final = 1 << 14
 """No query that is known is longer; what it takes to read one grows faster than its length."""
-_READ_BYTES: Final = 1 << 16
 _NEWEST_MINOR: Final = 0
 _NEWEST_VERSION: Final = 3 << 16
 _LATE: Final = (m.CopyData, m.ClientCopyDone, m.CopyFail)
@@ -39,27 +35,23 @@ class Session:
     """One connection."""
 
     def __init__(
-        self, publisher: "Publisher", reader: asyncio.StreamReader, writer: asyncio.StreamWriter, process_id: int
+        self, service: Service, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, process_id: int
     ) -> None:
-        self.publisher = publisher
-        self.process_id = process_id
-        self.asker: Asker
+        self._service = service
+        self._process_id = process_id
+        self._client = ClientConnection(reader, writer, _STARTUP_BYTES)
+        self._asker: Asker
         """What answers depend on, once the client is authenticated."""
-        self._reader = reader
-        self._writer = writer
-        self._conversation = Conversation("server", _STARTUP_BYTES)
         self._replicates = False
         self._reads = ""
-        self.encoding = UTF8
-        """What the client reads and writes."""
 
     async def run(self) -> None:
         """Serve the client until it goes; its mistakes end at most its own connection."""
         try:
             await self._authenticated_in_time()
-            self._conversation.largest = _QUERY_BYTES
+            self._client.accept(_QUERY_BYTES)
             while True:
-                await self._serve(await self.receive())
+                await self._serve(await self._client.receive())
         except Refusal as refusal:
             await self._last_words(refusal)
         except (Ended, OSError):
@@ -68,70 +60,13 @@ class Session:
             problem = f"internal error: {type(error).__name__}: {error}"
             await self._last_words(Refusal("XX000", problem, fatal=True))
         finally:
-            self.publisher.slots.forget_temporary(self.process_id)
+            self._service.slots.forget_temporary(self._process_id)
             if self._reads:
-                self.publisher.told(f"slot {self._reads}: its client has gone")
-
-    @property
-    def is_left(self) -> bool:
-        """Whether the client has closed its side of the connection, seen also while nothing is received from it."""
-        return self._reader.at_eof()
-
-    async def receive(self) -> m.ConnectionMessage:
-        """Return the client's next message; raise Refusal for what is none."""
-        while (message := self._next_message()) is None:
-            data = await self._reader.read(_READ_BYTES)
-            if not data:
-                raise Ended
-            self._conversation.receive(data)
-        return message
-
-    def _next_message(self) -> m.ConnectionMessage | None:
-        try:
-            return self._conversation.next_message()
-        except DecodeError as error:
-            raise Refusal("08P01", f"protocol violation: {error}", fatal=True) from error
-
-    async def send(self, *messages: m.ConnectionMessage) -> None:
-        """Send messages; raise Ended where the client has said goodbye."""
-        encoded = [self._encoded(message) for message in messages]  # all of them before the first is said
-        await self.write(b"".join(self._say(message) for message in encoded))
-
-    def _encoded(self, message: m.ConnectionMessage) -> m.ConnectionMessage:
-        if isinstance(message, m.ErrorResponse):  # it is what a client gets of text that cannot be converted
-            return replace(message, details=tuple(map(self._shown, message.details)))
-        if isinstance(message, m.DataRow):
-            return replace(message, row=tuple(value and self.encoding.encode(value) for value in message.row))
-        # What a client says of itself is not converted when it connects, nor on its way back.
-        return message if isinstance(message, m.ParameterStatus) else self.encoding.message(message)
-
-    def _shown(self, field: m.NoticeField) -> m.NoticeField:
-        codec = self.encoding.codec
-        shown = field.value.encode(codec, "replace").decode("utf-8", "surrogateescape") if codec else field.value
-        return replace(field, value=shown)
-
-    async def write(self, data: bytes) -> None:
-        """Send bytes, and wait while the client is slow to read."""
-        self._writer.write(data)
-        await self._writer.drain()
-
-    def abort(self) -> None:
-        """Drop the connection without a word."""
-        self._writer.transport.abort()
-
-    def post(self, message: m.ConnectionMessage) -> None:
-        """Send a message without waiting for a client that is slow to read: for what is small, and seldom."""
-        self._writer.write(self._say(message))
-
-    def _say(self, message: m.ConnectionMessage) -> bytes:
-        # A stream may still be sending when the client's Terminate is read.
-        if self._conversation.state == "closed":
-            raise Ended
-        return self._conversation.say(message)
+                self._service.told(f"slot {self._reads}: its client has gone")
 
     async def _authenticated_in_time(self) -> None:
         try:
-            async with asyncio.timeout(self.publisher.settings.authentication_timeout):
+            async with asyncio.timeout(self._service.settings.authentication_timeout):
                 await self._begin()
         except TimeoutError:
             raise Refusal("57014", "canceling authentication due to timeout", fatal=True) from None
@@ -139,16 +74,16 @@ class Session:
     async def _begin(self) -> None:
         """Go from the first bytes to the first ReadyForQuery."""
         startup = await self._startup()
-        feed = self.publisher.feed  # or it is not known yet (CAC_STARTUP)
+        feed = self._service.feed  # or it is not known yet (CAC_STARTUP)
         given = {each.name: each.value for each in startup.parameters}
         user = given.get("user", "")
         if not user:
             raise Refusal("28000", "no PostgreSQL user name specified in startup packet", fatal=True)
         if startup.minor_version > _NEWEST_MINOR or any(name.startswith("_pq_.") for name in given):
             unknown = tuple(name for name in given if name.startswith("_pq_."))
-            await self.send(m.NegotiateProtocolVersion(_NEWEST_VERSION, unknown))
+            await self._client.send(m.NegotiateProtocolVersion(_NEWEST_VERSION, unknown))
         await self._authenticate(user)
-        self.publisher.admit()
+        self._service.admit()
         self._replicates = given.get("replication", "false").lower() in ("database", "true", "on", "yes", "1")
         if given.get("replication", "").lower() in ("true", "on", "yes", "1"):
             problem = "physical replication is not what a publisher of a stream does"
@@ -157,49 +92,43 @@ class Session:
 
     async def _startup(self) -> m.StartupMessage:
         while True:
-            message = await self.receive()
+            message = await self._client.receive()
             if isinstance(message, m.StartupMessage):
                 return message
             if isinstance(message, m.CancelRequest):
                 raise Ended
-            if isinstance(message, m.SSLRequest) and self.publisher.settings.tls is not None:
-                await self._encrypt(self.publisher.settings.tls)
+            if isinstance(message, m.SSLRequest) and self._service.settings.tls is not None:
+                await self._client.encrypt(self._service.settings.tls)
             else:
-                await self.send(m.EncryptionRefused())
-
-    async def _encrypt(self, context: ssl.SSLContext) -> None:
-        if self._conversation.buffered:
-            raise Refusal("08P01", "received unencrypted data after SSL request", fatal=True)
-        await self.send(m.EncryptionAccepted())
-        await self._writer.start_tls(context)
+                await self._client.send(m.EncryptionRefused())
 
     async def _authenticate(self, user: str) -> None:
-        settings = self.publisher.settings
+        settings = self._service.settings
         exchange = authenticate(settings.method, user, settings.user, settings.password)
         said = _following(exchange, None)
         while said is not None:
-            await self.send(said)
-            asks = self._conversation.state not in ("authentication", "starting")
-            answer = await self.receive() if asks else None
+            await self._client.send(said)
+            asks = self._client.state not in ("authentication", "starting")
+            answer = await self._client.receive() if asks else None
             # Deriving keys takes a while, by intention.
             said = await asyncio.to_thread(_following, exchange, answer)
 
     async def _greet(self, feed: Feed, given: Mapping[str, str], user: str) -> None:
         try:
-            self.encoding = find_encoding(_asked_encoding(given))
+            self._client.encoding = find_encoding(_asked_encoding(given))
         except Refusal as refusal:
             refusal.fatal = True
             raise
-        settings = self.publisher.server_settings() | {
+        settings = self._service.server_settings() | {
             "application_name": given.get("application_name", ""),
-            "client_encoding": self.encoding.name,
+            "client_encoding": self._client.encoding.name,
             "session_authorization": user,
         }
-        timeout = self.publisher.settings.wal_sender_timeout
-        self.asker = Asker(feed, self.publisher.slots, settings, user, self.process_id, timeout)
+        timeout = self._service.settings.wal_sender_timeout
+        self._asker = Asker(feed, self._service.slots, settings, user, self._process_id, timeout)
         statuses = [m.ParameterStatus(name, value) for name, value in settings.items()]
-        key = m.BackendKeyData(self.process_id, self.process_id.to_bytes(4, "big"))
-        await self.send(*statuses, key, m.ReadyForQuery("I"))
+        key = m.BackendKeyData(self._process_id, self._process_id.to_bytes(4, "big"))
+        await self._client.send(*statuses, key, m.ReadyForQuery("I"))
 
     async def _serve(self, message: m.ConnectionMessage) -> None:
         if isinstance(message, m.Terminate):
@@ -207,7 +136,7 @@ class Session:
         if isinstance(message, m.Query):
             await self._query(message.text)
         elif isinstance(message, m.Sync):
-            await self.send(m.ReadyForQuery("I"))
+            await self._client.send(m.ReadyForQuery("I"))
         elif isinstance(message, _LATE):
             pass  # it was underway when an error ended the stream (PostgresMain())
         else:
@@ -216,16 +145,16 @@ class Session:
     async def _extended(self, message: m.ConnectionMessage) -> None:
         """Refuse the extended query protocol, and skip what belongs together."""
         refusal = Refusal("08P01", "extended query protocol not supported in a replication connection")
-        await self.send(error_response(refusal))
+        await self._client.send(error_response(refusal))
         while not isinstance(message, m.Sync):
-            message = await self.receive()
+            message = await self._client.receive()
             if isinstance(message, m.Terminate):
                 raise Ended
-        await self.send(m.ReadyForQuery("I"))
+        await self._client.send(m.ReadyForQuery("I"))
 
     async def _query(self, text: str) -> None:
         try:
-            text = self.encoding.read(text)
+            text = self._client.encoding.read(text)
             if self._replicates and is_replication_command(text):
                 await self._command(parse_command(text))
             else:
@@ -233,55 +162,55 @@ class Session:
         except Refusal as refusal:
             if refusal.fatal:
                 raise
-            self.publisher.refuse(refusal.message)
-            self.publisher.slots.forget_temporary(self.process_id)  # WalSndErrorCleanup()
-            await self.send(error_response(refusal))
+            self._service.refuse(refusal.message)
+            self._service.slots.forget_temporary(self._process_id)  # WalSndErrorCleanup()
+            await self._client.send(error_response(refusal))
         except PgoutputError as error:
             # What is served is damaged: the client is told where.
-            self.publisher.refuse(str(error))
-            await self.send(error_response(Refusal("XX001", str(error))))
-        await self.send(*self._changed_encoding(), m.ReadyForQuery("I"))
+            self._service.refuse(str(error))
+            await self._client.send(error_response(Refusal("XX001", str(error))))
+        await self._client.send(*self._changed_encoding(), m.ReadyForQuery("I"))
 
     def _changed_encoding(self) -> Iterator[m.ParameterStatus]:
         """Yield the setting client_encoding where the client has set another one: clients must know of it."""
-        if (name := self.asker.settings["client_encoding"]) != self.encoding.name:
-            self.encoding = find_encoding(name)
+        if (name := self._asker.settings["client_encoding"]) != self._client.encoding.name:
+            self._client.encoding = find_encoding(name)
             yield m.ParameterStatus("client_encoding", name)
 
     async def _statements(self, text: str) -> None:
         found = statements(text)
         for statement in found:
             # What is served may have to be read first, to see what is new.
-            result = await asyncio.to_thread(answer, self.asker, statement)
-            await self.send(*result.messages())
+            result = await asyncio.to_thread(answer, self._asker, statement)
+            await self._client.send(*result.messages())
         if not found:
-            await self.send(m.EmptyQueryResponse())
+            await self._client.send(m.EmptyQueryResponse())
 
     async def _command(self, command: Command) -> None:
         if isinstance(command, StartReplication):
             await self._start(command)
         else:
-            result = await COMMANDS[type(command)](self, command)
-            await self.send(*result.messages())
+            result = await COMMANDS[type(command)](self._asker, self._client, command)
+            await self._client.send(*result.messages())
 
     async def _start(self, command: StartReplication) -> None:
-        slots = self.publisher.slots
-        if slots.get(command.slot) is None and self.publisher.settings.creates_slots:
-            slots.create(command.slot, client=self.asker.settings.get("application_name", ""))
-            self.publisher.told(f"slot {command.slot} made at its first use")
-        with slots.acquired(command.slot, self.process_id) as slot:
+        slots = self._service.slots
+        if slots.get(command.slot) is None and self._service.settings.creates_slots:
+            slots.create(command.slot, client=self._asker.settings.get("application_name", ""))
+            self._service.told(f"slot {command.slot} made at its first use")
+        with slots.acquired(command.slot, self._process_id) as slot:
             # It looks for what is new in a log, and for two phases searches it for what was prepared.
-            sender = await asyncio.to_thread(WalSender, self, slot, command)
-            await self.send(m.CopyBothResponse(0, ()))
+            sender = await asyncio.to_thread(WalSender, self._service, self._client, self._asker, slot, command)
+            await self._client.send(m.CopyBothResponse(0, ()))
             self._reads = slot.name
             await sender.run()
             self._reads = ""
 
     async def _last_words(self, refusal: Refusal) -> None:
-        self.publisher.told(f"connection ended: {refusal.message}")
+        self._service.told(f"connection ended: {refusal.message}")
         try:
             async with asyncio.timeout(5):
-                await self.send(error_response(refusal))
+                await self._client.send(error_response(refusal))
         except (Ended, DecodeError, OSError):
             pass  # it has gone, or cannot be sent an error in this state
 

@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from pgoutput_construct.publisher.feed import Feed
-from pgoutput_construct.publisher.server import Publisher, Settings
+from pgoutput_construct.publisher.server import Publisher
+from pgoutput_construct.publisher.service import Settings
 
 __all__ = ["ThreadedPublisher"]
 

@@ -111,8 +111,9 @@ def _ordered(stored: pa.Table, changes: pa.Table) -> pa.Table:
     What a batch that is done again brings stands where the row that it brought does: that one is whole, and comes last.
     """
     made: dict[str, str | list[str]] = {"_op": CAME, "_unchanged": []}
+    known = {*stored.column_names}
     for field in changes.schema:
-        if field.name not in stored.column_names:
+        if field.name not in known:
             stored = stored.append_column(field, pa.array([made.get(field.name)] * len(stored), field.type))
     said = pc.coalesce(stored["_unchanged"], pa.scalar([], pa.list_(pa.string())))
     stored = stored.set_column(stored.schema.get_field_index("_unchanged"), "_unchanged", said)

@@ -7,13 +7,17 @@ from typing import Any, Final, Protocol
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.wire.messages import VALUES, Binary, Type, Unchanged
+from pgoutput_construct.wire.messages import FORMS, VALUES, Binary, Type, Unchanged
 from pgoutput_construct.wire.types import Marker
 
-__all__ = ["FORMATS", "MAX_DIMENSIONS", "ValueLoader", "base_oid", "kind_text", "pieces"]
+__all__ = ["FORMATS", "MAX_DIMENSIONS", "ValueLoader", "base_oid", "formatted", "kind_text", "pieces"]
 
-FORMATS: Final = (bytes, Binary)
-"""The classes of values that are read, text and binary format; values of any other class stay as they came."""
+_PLAIN: Final[Mapping[str, type[bytes]]] = {"text": bytes, "binary": Binary}
+FORMATS: Final[Mapping[object, type[bytes]]] = {VALUES[kind]: _PLAIN[form] for kind, form in FORMS.items()}
+"""The classes of values that are read, each with that of its format: bytes for text, Binary for binary format.
+
+Values of any other class stay as they came.
+"""
 
 _KINDS: Final[Mapping[object, str]] = {value: name for name, value in VALUES.items()}
 
@@ -52,9 +56,9 @@ class ValueLoader:
 
     def load(self, value: bytes | Unchanged | None, type_oid: int) -> Any:
         """Return a value of a tuple as a Python object; what is not of FORMATS stays as it is."""
-        if not isinstance(value, bytes) or type(value) not in FORMATS:
+        if not isinstance(value, bytes) or (plain := formatted(value)) is None:
             return value
-        binary = isinstance(value, Binary)
+        value, binary = plain, isinstance(plain, Binary)
         oid = _alike(base_oid(type_oid, self.types), binary)
         if binary and not _is_sound(value, oid):
             return value
@@ -72,6 +76,12 @@ class ValueLoader:
         if key not in self._loaders:
             self._loaders[key] = self._transformer.get_loader(type_oid, Format.BINARY if binary else Format.TEXT)
         return self._loaders[key]
+
+
+def formatted(value: bytes) -> bytes | None:
+    """Return a value as bytes, which are text, or as Binary; None for one that is of none of FORMATS."""
+    form = FORMATS.get(type(value))
+    return value if form is type(value) else None if form is None else form(value)
 
 
 def kind_text(value: bytes | Marker) -> str:

@@ -11,7 +11,7 @@ from pgoutput_construct.testing.strategies import any_of
 from pgoutput_construct.wire.connection_definitions import DEFINITIONS as CONNECTION
 from pgoutput_construct.wire.connection_messages import ConnectionMessage
 from pgoutput_construct.wire.definitions import DEFINITIONS
-from pgoutput_construct.wire.engine import build
+from pgoutput_construct.wire.engine import FRAME_PARAMETERS, build, frame_parameters
 from pgoutput_construct.wire.frame_definitions import DEFINITIONS as FRAMES
 from pgoutput_construct.wire.frames import Frame
 from pgoutput_construct.wire.messages import PgoutputMessage
@@ -87,9 +87,12 @@ def payloads() -> SearchStrategy[tuple[ParseOptions, bytes]]:
     return options_and_messages().map(lambda pair: (pair[0], build(pair[1], **pair[0]._asdict())))
 
 
-def frames() -> SearchStrategy[Frame]:
-    """Return the frames of the envelope, of all kinds alike."""
-    return st.one_of([any_of(cls, definition, {}) for cls, definition in FRAMES.items()])
+def frames(
+    proto_version: int = 1, streaming: Streaming = "off", **others: Unpack[MoreOptions]
+) -> SearchStrategy[Frame]:
+    """Return the frames of the envelope, of all kinds alike; the options are those of parse_frame."""
+    given = dict(zip(FRAME_PARAMETERS, frame_parameters(proto_version, streaming, **others), strict=True))
+    return st.one_of([any_of(cls, definition, given) for cls, definition in FRAMES.items()])
 
 
 def connection_messages() -> SearchStrategy[ConnectionMessage]:

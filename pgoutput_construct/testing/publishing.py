@@ -13,7 +13,7 @@ from typing import Any
 from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.feed import About
 from pgoutput_construct.publisher.script import Script
-from pgoutput_construct.publisher.server import Settings
+from pgoutput_construct.publisher.service import Settings
 from pgoutput_construct.publisher.slots import Slot
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from pgoutput_construct.stream.builtin_types import FIRST_USER_OID

@@ -7,6 +7,7 @@ build) again, and they raise the error with its path and offset.
 from __future__ import annotations  # so that help(parse) names PgoutputMessage instead of listing its classes
 
 from functools import lru_cache
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pgoutput_construct.errors import DecodeError, EncodeError, EngineError, PgoutputError
@@ -27,12 +28,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FRAMES",
+    "FRAME_PARAMETERS",
     "MESSAGES",
     "Engine",
     "build",
     "build_frame",
     "engine",
     "explain",
+    "frame_parameters",
     "parse",
     "parse_frame",
     "parse_prefix",
@@ -43,6 +46,8 @@ MESSAGES: Final = Reference(messages.BY_TAG, definitions.DEFINITIONS)
 """The reference engine of messages."""
 FRAMES: Final = Reference(frames.BY_TAG, frame_definitions.DEFINITIONS)
 """The reference engine of frames."""
+FRAME_PARAMETERS: Final = tuple(signature(next(iter(frame_codec.READERS.values()))).parameters)[3:]
+"""The parameters of the layouts of frames, in the engines' order: none, unless the envelope has conditions."""
 
 
 class Engine:
@@ -182,31 +187,59 @@ def build(
     return _known(proto_version, streaming, in_stream, others).build(message)
 
 
-def parse_frame(data: bytes | bytearray | memoryview) -> Frame:
+def parse_frame(
+    data: bytes | bytearray | memoryview,
+    proto_version: int = 1,
+    streaming: Streaming = "off",
+    **others: Unpack[MoreOptions],
+) -> Frame:
     """Return the frame in one CopyData of a replication connection, sent by either side; raise DecodeError.
 
-    ``data`` is all of that CopyData. Source: PostgreSQL's documentation, "Streaming Replication Protocol",
+    ``data`` is all of that CopyData; ``proto_version``, ``streaming`` and ``others`` are the options of
+    START_REPLICATION, as of parse. Source: PostgreSQL's documentation, "Streaming Replication Protocol",
     START_REPLICATION.
     """
-    data = payload_bytes(data)
+    data, given = payload_bytes(data), frame_parameters(proto_version, streaming, **others)
     try:
-        frame: Frame = read_whole(frame_codec.READERS, data)
+        frame: Frame = read_whole(frame_codec.READERS, data, given)
     except REJECTIONS:
         try:
-            accepted = FRAMES.parse(data, {})
+            accepted = FRAMES.parse(data, dict(zip(FRAME_PARAMETERS, given, strict=True)))
         except DecodeError as error:
             raise _hinted(error, hint_for_frame(data)) from error
         _disagree(data, accepted)
     return frame
 
 
-def build_frame(frame: Frame) -> bytes:
-    """Return the bytes of a frame, to be sent as one CopyData; raise EncodeError."""
+def build_frame(
+    frame: Frame, proto_version: int = 1, streaming: Streaming = "off", **others: Unpack[MoreOptions]
+) -> bytes:
+    """Return the bytes of a frame, to be sent as one CopyData; raise EncodeError.
+
+    ``proto_version``, ``streaming`` and ``others`` are the options of START_REPLICATION, as of build.
+    """
+    given = frame_parameters(proto_version, streaming, **others)
     try:
-        data: bytes = frame_codec.BUILDERS[type(frame)](frame)
+        data: bytes = frame_codec.BUILDERS[type(frame)](frame, *given)
     except Exception:  # REJECTIONS, and whatever an object of the user raises
-        _disagree(frame, FRAMES.build(frame, {}))
+        _disagree(frame, FRAMES.build(frame, dict(zip(FRAME_PARAMETERS, given, strict=True))))
     return data
+
+
+def frame_parameters(proto_version: int = 1, streaming: str = "off", **others: Any) -> tuple[int, ...]:
+    """Return the values of FRAME_PARAMETERS under options; raise PgoutputError for options that are refused."""
+    try:
+        return _frame_parameters(proto_version, streaming, **others)
+    except TypeError:  # what cannot be hashed is no option
+        return _frame_values(proto_version, streaming, **others)
+
+
+def _frame_values(proto_version: int, streaming: str, **others: Any) -> tuple[int, ...]:
+    given = options(proto_version, streaming, **others).parameters()
+    return tuple(given[name] for name in FRAME_PARAMETERS)
+
+
+_frame_parameters: Final = lru_cache(maxsize=1024, typed=True)(_frame_values)
 
 
 def explain(data: bytes, given: Options) -> DecodeError:

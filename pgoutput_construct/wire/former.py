@@ -26,7 +26,7 @@ def renamed(**names: str) -> Callable[[T], T]:
         made: Any = cls.__init__  # type: ignore[misc]
 
         @wraps(made)
-        def init(self: Any, *given: Any, **named: Any) -> None:
+        def init(self: Any, /, *given: Any, **named: Any) -> None:
             for old in names.keys() & named.keys():
                 new = names[old]
                 if new in named:

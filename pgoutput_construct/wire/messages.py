@@ -72,6 +72,12 @@ VALUES: Final[Mapping[str, object]] = {
 }
 """What each kind of value is in Python: a constant, or a class of bytes."""
 
+FORMS: Final[Mapping[str, str]] = {
+    "text": "text",
+    "binary": "binary",
+}
+"""The kinds of values whose bytes are PostgreSQL's text, or its binary format; other bytes mean neither."""
+
 TupleData: TypeAlias = tuple[Unchanged | bytes | Binary | None, ...]
 """The values of one row, or of its key."""
 

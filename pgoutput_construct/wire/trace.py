@@ -6,7 +6,7 @@ from typing import IO, Any, NamedTuple, Unpack
 
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire.composites import Kind
-from pgoutput_construct.wire.engine import FRAMES, MESSAGES, explain, refused
+from pgoutput_construct.wire.engine import FRAME_PARAMETERS, FRAMES, MESSAGES, explain, frame_parameters, refused
 from pgoutput_construct.wire.fields import FIELDS
 from pgoutput_construct.wire.frame_fields import FIELDS as FRAME_FIELDS
 from pgoutput_construct.wire.options import MoreOptions, options
@@ -70,9 +70,15 @@ def trace(
     return replace(found, fault=found.fault._replace(error=explain(data, given)))
 
 
-def trace_frame(data: bytes | bytearray | memoryview) -> Trace:
-    """Return the fields of a frame of the envelope, as trace does for a message."""
-    return _trace(FRAMES, payload_bytes(data), {}, FRAME_FIELDS)
+def trace_frame(
+    data: bytes | bytearray | memoryview,
+    proto_version: int = 1,
+    streaming: str = "off",
+    **others: Unpack[MoreOptions],
+) -> Trace:
+    """Return the fields of a frame of the envelope, as trace does for a message; the options are of parse_frame."""
+    given = dict(zip(FRAME_PARAMETERS, frame_parameters(proto_version, streaming, **others), strict=True))
+    return _trace(FRAMES, payload_bytes(data), given, FRAME_FIELDS)
 
 
 def _trace(reference: Reference, data: bytes, parameters: Mapping[str, Any], fields: Mapping[str, Described]) -> Trace:

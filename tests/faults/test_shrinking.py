@@ -86,17 +86,21 @@ def test_a_history_that_does_not_fail_once_more() -> None:
 
 def test_a_shrunk_history_is_a_test() -> None:
     """The text that is printed is Python, and makes the same history."""
-    text = as_test(HISTORY, "state: public.b: 1 rows missing")
-    seen: list[History] = []
+    from tools.faults.history_runs import Settings
 
-    def perform(history: History, *_: Any) -> Any:
-        seen.append(history)
+    settings = Settings("delta", with_history=False, kills=3)
+    given = replace(HISTORY, options={"binary": True}, replication={"batch_transactions": 2})
+    text = as_test(given, "state: public.b: 1 rows missing", settings)
+    seen: list[Any] = []
+
+    def perform(history: History, _server: Any, _spark: Any, _place: Any, settings: Settings) -> Any:
+        seen.extend([history, settings])
         return type("Outcome", (), {"failures": []})
 
-    names: dict[str, Any] = {"History": History, "Step": Step, "perform": perform, "Any": Any}
+    names: dict[str, Any] = {"History": History, "Step": Step, "perform": perform, "Any": Any, "Settings": Settings}
     exec(text, names | {"EmbeddedServer": object, "Path": object}, names)
     names["test_history_1_18_0"](None, None, None)
-    assert seen == [replace(HISTORY, steps=tuple(replace(step, life="") for step in HISTORY.steps))]
+    assert seen == [replace(given, steps=tuple(replace(step, life="") for step in HISTORY.steps)), settings]
 
 
 def test_a_history_is_drawn_by_its_name() -> None:

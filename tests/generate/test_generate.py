@@ -110,5 +110,30 @@ def test_an_envelope_with_versions_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "spec" / "replication.yaml"
     text = path.read_text("utf-8").replace("messages:", "versions: [{version: 1, server: 10}]\n\nmessages:", 1)
     path.write_text(text, "utf-8")
-    with pytest.raises(SpecError, match=r"replication\.yaml:1: the envelope has versions"):
+    with pytest.raises(
+        SpecError, match=r"replication\.yaml:9: the envelope has versions of its own, and carries pgout"
+    ):
+        render(tmp_path / "spec")
+    path.write_text(text.replace("carries: pgoutput.yaml\n", ""), "utf-8")
+    with pytest.raises(SpecError, match=r"replication\.yaml:1: the envelope has versions.* Write carries: pgoutput"):
+        render(tmp_path / "spec")
+
+
+def test_an_envelope_depends_on_what_it_carries(tmp_path: Path) -> None:
+    """Its fields can have conditions by version and option, but not by the state of the stream."""
+    shutil.copytree(ROOT / "spec", tmp_path / "spec")
+    path = tmp_path / "spec" / "replication.yaml"
+    text = path.read_text("utf-8")
+    field = "- {field: Int8, name: reply_requested,"
+    for more, words in (
+        ("until: 9,", "until: 9 is no protocol version"),
+        ("when: in_stream,", r"is no bool parameter. Write one of \['parallel'\]: a frame is in no state of pgoutput"),
+    ):
+        path.write_text(text.replace(field, f"{field} {more}", 1), "utf-8")
+        with pytest.raises(SpecError, match=words):
+            render(tmp_path / "spec")
+    path.write_text(
+        text.replace("carries: pgoutput.yaml", "carries: nothing.yaml").replace(field, f"{field} since: 2,", 1), "utf-8"
+    )
+    with pytest.raises(SpecError, match=r"replication\.yaml:7: carries: nothing.yaml is no other specification"):
         render(tmp_path / "spec")

@@ -8,8 +8,10 @@ import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.publisher.commands import StartReplication
 from pgoutput_construct.publisher.feed import About
+from pgoutput_construct.publisher.message_feed import MessageFeed
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.request import asked
+from pgoutput_construct.publisher.server import Publisher
 
 quick = settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
@@ -36,6 +38,24 @@ def check_publisher() -> None:
             assert options.proto_version == version == 4
 
 
+def check_start() -> None:
+    """Who stands for a server of the new version is refused when it starts, with the field's name; older ones serve."""
+    with testing.publisher(server_version=190000) as publisher:
+        assert publisher.port
+    try:
+        with testing.publisher(server_version=200000):
+            raise AssertionError("it serves")
+    except pgo.PgoutputError as error:
+        for words in ("Commit.digest", "proto_version=5", "spec/pgoutput.yaml", "serve as PostgreSQL 19 or older"):
+            assert words in str(error), error
+    # A log of such a server is there already: clients of older versions are served.
+    said: list[str] = []
+    feed = MessageFeed(About(200000, "1", "postgres", 1, (), {"proto_version": 4, "streaming": "off"}))
+    Publisher(None, tell=said.append).serve(feed)
+    assert "Commit.digest" in said[0], said
+
+
 if __name__ == "__main__":
     check_streams()
     check_publisher()
+    check_start()

@@ -119,7 +119,7 @@ def test_a_state_that_is_left_from_two_is_refused() -> None:
     """Behind a state that others with other parameters lead to, none of them is known."""
     both = SOUND.replace("name: block, sets: in_block}", "name: block, sets: in_block}\n  - {name: deep}")
     both = both.replace("parts:", DEEP + "parts:")
-    with pytest.raises(ValueError, match="'open', 'block': none of them is known behind it"):
+    with pytest.raises(ValueError, match="'open', 'block': none of them is known after it"):
         load_text(both)
 
 

@@ -7,6 +7,15 @@ from tests.language.sound import SOUND, assert_refused
 from tools.language import load_text
 
 BROKEN = {
+    "a form of what holds no bytes": ("python: None}", "python: None, form: text}", "its values hold no bytes"),
+    "a form of what has no python value": ("name: key, then", "name: key, form: text, then", "its values hold no bytes"),
+    "bytes that are no text": ("python: bytes\n", "python: bytes\n            form: binary\n", "the python value bytes and the form"),
+    "a form that is none": ("python: bytes\n", "python: bytes\n            form: hex\n", "none of the words allowed here"),
+    "a branch of an option that sets nothing": (
+        "name: key, then",
+        "name: key, option: mode, then",
+        "option: mode does not follow from parameters",
+    ),
     "an unknown notation": ("field: Int16,", "field: Int24,", "unknown notation 'Int24'"),
     "two messages of one tag": ("Byte1('S')", "Byte1('F')", "has the tag"),
     "a message without a tag": ("{field: Byte1('S'), name: tag}", "{field: Int8, name: tag}", "start with its tag"),

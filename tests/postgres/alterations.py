@@ -51,6 +51,17 @@ CASES = {
         [BEFORE, ("id name extra", (1, 2, 3))],
         ("it's",),
     ),
+    "defaults with commas, braces and nothing": Case(
+        (
+            INSERT,
+            "ALTER TABLE t ADD a box DEFAULT '(1,1),(0,0)', ADD b box[] DEFAULT '{(1,1),(0,0);(2,2),(1,1)}', "
+            "ADD c int[] DEFAULT '{1,2}', ADD d text DEFAULT '', ADD e text DEFAULT '{\"\\,', "
+            "ADD f text DEFAULT 'NULL'",
+            MORE,
+        ),
+        [BEFORE, ("id name a b c d e f", tuple(range(1, 9)))],
+        ("(1,1),(0,0)", "{(1,1),(0,0);(2,2),(1,1)}", "{1,2}", "", '{"\\,', "NULL"),
+    ),
     "a default that was taken away again": Case(
         (INSERT, "ALTER TABLE t ADD n int DEFAULT 5", "ALTER TABLE t ALTER n DROP DEFAULT", MORE),
         [BEFORE, ("id name n", (1, 2, 3))],

@@ -14,7 +14,7 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.capture import capture
 from pgoutput_construct.publisher.faults import FAULTS, Fault
 from pgoutput_construct.publisher.log_feed import LogFeed
-from pgoutput_construct.publisher.server import Settings
+from pgoutput_construct.publisher.service import Settings
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from pgoutput_construct.stream.logged import COMMITTED
 from tests.publisher.asking import eventually
@@ -157,3 +157,10 @@ def test_an_error_that_stays(shop: testing.TestPublisher, tmp_path: Path) -> Non
     assert caught.value.sqlstate == "42501"
     assert captured(shop, log, end) == [0, 1, 2, 3]
     assert ChangeLog(log).complete_lsn >= end
+
+
+@pytest.mark.parametrize(("name", "argument"), [("rain", "seconds"), ("stall", "minutes"), ("cut", "seconds")])
+def test_faults_that_there_are_not(name: str, argument: str) -> None:
+    """A name or an argument that is misspelled is refused where it is written, with those that there are."""
+    with pytest.raises(pgo.PgoutputError, match=f"{name}.*: (the faults are cut,.*|it has (seconds|none))$"):
+        Fault(name, {argument: 1.0})

@@ -20,7 +20,7 @@ from pgoutput_construct.changelog.wholeness import superfluous_copies
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import capture, catalog_watch, snapshot
 from pgoutput_construct.publisher.log_feed import LogFeed
-from pgoutput_construct.publisher.server import Settings
+from pgoutput_construct.publisher.service import Settings
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from tests.postgres.shop import Shop, is_active, wait_until
 from tests.publisher.subscriber import Subscriber, database

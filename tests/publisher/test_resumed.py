@@ -17,7 +17,7 @@ from pgoutput_construct.publisher.message_feed import MessageFeed
 from pgoutput_construct.publisher.order import PREPARED
 from pgoutput_construct.publisher.script import Script
 from pgoutput_construct.publisher.script_cursor import ScriptCursor
-from pgoutput_construct.publisher.server import Settings
+from pgoutput_construct.publisher.service import Settings
 from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.wire import messages as m

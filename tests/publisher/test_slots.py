@@ -11,7 +11,7 @@ from pgoutput_construct.changelog import LogWriter, Position
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher.log_feed import LogFeed
-from pgoutput_construct.publisher.server import Settings
+from pgoutput_construct.publisher.service import Settings
 from pgoutput_construct.publisher.slots import ClientTable, Slots, TableName
 from pgoutput_construct.publisher.slots_file import beside
 from pgoutput_construct.publisher.threaded import ThreadedPublisher

@@ -18,7 +18,7 @@ from tests.spec_fuzz.framed_agreement import follow_framed
 from tests.spec_fuzz.fuzz import follow
 from tests.spec_fuzz.kaitai_readers import Compiler
 from tests.spec_fuzz.specifications import as_yaml, specifications
-from tests.spec_fuzz.vocabulary import vocabulary, words_of
+from tests.spec_fuzz.vocabulary import asserted_by, vocabulary, words_of
 from tools.kaitai import missing_compiler
 from tools.language import load_text
 
@@ -77,12 +77,13 @@ class Run:
         unused = sorted(vocabulary() - set(self.words))
         lines = [f"{self.followed} specifications followed, {sum(self.refused.values())} refused"]
         lines += [f"  refused {times} times: {reason}" for reason, times in self.refused.most_common(8)]
-        used = (f"{word} {times}" for word, times in sorted(self.words.items()) if word in vocabulary())
-        return "\n".join([*lines, "words: " + ", ".join(used), "unused: " + (", ".join(unused) or "none")])
+        for what, words in asserted_by().items():
+            lines.append(f"words of {what}: " + ", ".join(f"{word} {self.words[word]}" for word in sorted(words)))
+        return "\n".join([*lines, "unused: " + (", ".join(unused) or "none")])
 
 
 def main() -> int:
-    """Run the command."""
+    """Run the command; it fails where anything disagrees, or so long a run never used a word of the language."""
     given = [int(each) for each in sys.argv[1:]]
     count, number = given[0] if given else 2000, given[1] if len(given) > 1 else 0
     missing = missing_compiler()
@@ -95,7 +96,8 @@ def main() -> int:
             run.check()
         finally:
             print(run.failed, run.report(), f"in {time.monotonic() - started:.0f} s", sep="\n", flush=True)
-    return 0
+    unused = vocabulary() - set(run.words)
+    return 1 if unused and count >= 2000 else 0
 
 
 if __name__ == "__main__":

@@ -200,6 +200,18 @@ CASES = {
         "the strategies' function has an argument of that name",
         _first("{field: Int8, name: cls}"),
     ),
+    "a field called self beside one with a former name": Case(
+        "what takes former names has an argument of that name",
+        _first("{field: Int8, name: self}\n{field: Int8, name: count, formerly: number}"),
+    ),
+    "items up to the end that may be known by one thing": Case(
+        "the codec made objects where nothing of their conditions held",
+        _first(
+            "{type: repeat_1, name: things, to: end, class: Thing, blocks: [{type: header, fields: ["
+            "{field: Int8, name: one}, {field: Int32, name: more, since: 5}]}]}",
+            _VERSIONS,
+        ),
+    ),
     "items of a later version": Case(
         "the strategies drew items of nothing",
         _first(

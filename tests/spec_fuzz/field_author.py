@@ -85,7 +85,7 @@ class FieldAuthor:
         row = row or self.one(_NUMBERS)
         signed = {"signed": True} if row.get("signed") and row["python"] == "int" else {}
         plain: Data = {"field": row["notation"], "name": self.name(names)}
-        return plain | signed | self.described()
+        return plain | signed | self.described() | self.server()
 
     def former(self, names: set[str]) -> Data:
         """Return a former name, now and then."""
@@ -154,7 +154,7 @@ class FieldAuthor:
 
     def limited(self, meanings: Data) -> Data:
         """Return values or bits, some of which have conditions now and then."""
-        if not self.chance(25):
+        if not self.chance(40):
             return meanings
         return {
             name: {"meaning": meaning} | ({"when": self.when(1, {})} if self.flags and self.chance(20) else {})
@@ -176,6 +176,10 @@ class FieldAuthor:
         if any(isinstance(value, str) for value in field.get("values", ())):
             older |= {"field": "Int8", "values": field["values"]}
         return [older | until, newer | since]
+
+    def server(self) -> Data:
+        """Return the PostgreSQL that something came with, now and then."""
+        return {"server": self.one([10, 14, 20])} if self.chance(10) else {}
 
     def described(self) -> Data:
         """Return a description, now and then."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import yaml
 from hypothesis import strategies as st
 
 from pgoutput_construct.testing import damaged
@@ -11,6 +12,7 @@ from pgoutput_construct.testing.strategies import any_of
 from tests.spec_fuzz.agreement import Engines
 from tests.spec_fuzz.kaitai_readers import Compiler
 from tests.spec_fuzz.package import Package, generated
+from tests.spec_fuzz.tables_agreement import check_page, check_tables
 from tests.spec_fuzz.vectors_agreement import check_vectors
 from tools.language import Repeat, Spec, load_text
 
@@ -29,6 +31,9 @@ def follow(text: str, data: st.DataObject, compiler: Compiler | None = None) -> 
     """Load a specification and explore what it generates; what Kaitai Struct reads, too, where there is a compiler."""
     spec = load_text(text, "fuzzed.yaml")
     with generated(spec) as package:
+        written = yaml.safe_load(text)
+        check_tables(package, written)
+        check_page(package, written)
         for _ in range(3):
             explore(package, data)
         reads = compiler.reads(spec) if compiler else None

@@ -42,6 +42,9 @@ class Package:
     codec: ModuleType
     fields: ModuleType
     reference: Reference
+    protocol: Any = None
+    """The tables around the messages; None where there are no options or no versions."""
+    reference_page: str = ""
     kernels: Any = None
     connection: Any = None
 
@@ -82,7 +85,7 @@ def generated(spec: Spec, compiled: bool = False, tidy: bool = False) -> Iterato
             if name in written:
                 loaded[name] = _module(name, _moved(written[name], compiled))
         reference = Reference(getattr(loaded["messages"], "BY_TAG", {}), loaded["definitions"].DEFINITIONS)
-        yield Package(spec, reference=reference, **{name: loaded[name] for name in loaded if name != "protocol"})
+        yield Package(spec, reference=reference, reference_page=written["reference"], **loaded)
     finally:
         for name in loaded:
             sys.modules.pop(f"{NAME}.{name}", None)

@@ -39,15 +39,19 @@ class Author(FieldAuthor):
     """Writes one specification."""
 
     has_options = False
+    switched: Sequence[Data] = ()
+    """The options."""
 
     def specification(self) -> Data:
         self.versions = self.one([(1, 2, 5), (1,), (1, 2), ()])
         self.flags = self.draw(st.lists(st.sampled_from(FLAGS), max_size=3, unique=True))
         self.states = self.draw(st.lists(st.sampled_from(STATES), max_size=3, unique=True))
         self.has_options = self.chance(50)
+        states = [{"name": self.states[0]}, *(self.state(name) for name in self.states[1:])] if self.states else []
+        self.switched = self.options({row.get("sets") for row in states}) if self.has_options else []
         parts = [self.part() for _ in range(self.up_to(0, 3))]
         tags = self.draw(st.lists(st.sampled_from("BCDEFGIMPQRSTUVWbcdefg"), min_size=1, max_size=4, unique=True))
-        messages = [self.message(tag) for tag in tags]
+        messages = [self.message(tag) for tag in tags] + [*self.bounds(), *self.nested()]
         parameters: Data = {name: {"type": "bool"} for name in self.flags}
         if self.versions or self.chance(20):
             parameters["proto_version"] = {"type": "int"}
@@ -56,10 +60,8 @@ class Author(FieldAuthor):
         if self.versions:
             data["versions"] = [{"version": v, "server": 9 + v} for v in self.versions]
         data["parameters"] = {name: parameters[name] for name in order}
-        if self.states:
-            data["states"] = [{"name": self.states[0]}, *(self.state(name) for name in self.states[1:])]
-        if self.has_options:
-            data["options"] = self.options({row.get("sets") for row in data.get("states", ())})
+        data |= {"states": states} if states else {}
+        data |= {"options": self.switched} if self.has_options else {}
         return data | {"messages": messages, "parts": self.draw(st.permutations(parts))}
 
     def options(self, by_states: set[str | None]) -> list[Data]:
@@ -72,28 +74,65 @@ class Author(FieldAuthor):
             if flag not in by_states and self.chance(50):
                 options.append(option | {"type": "switch", "sets": flag} | self.first(30))
             elif flag not in by_states:
-                values = [{"name": "off", "server": 10}, {"name": "on", "server": 11, "sets": [flag]} | self.first(30)]
+                on = {"name": "on", "server": 11, "sets": [flag]} | self.first(30) | self.described()
+                values = [{"name": "off", "server": 10}, on]
                 options.append(option | {"values": values})
         return [*options, {"name": "names", "server": 10, "type": "names"}]
 
     def state(self, name: str) -> Data:
-        return {"name": name} | ({"sets": self.one(self.flags)} if self.flags and self.chance(60) else {})
+        sets = {"sets": self.one(self.flags)} if self.flags and self.chance(60) else {}
+        return {"name": name} | sets | self.described()
+
+    def switches(self) -> list[str]:
+        """Return the options that can be off."""
+        return [row["name"] for row in self.switched if "values" in row or row.get("type") == "switch"]
+
+    def bounds(self) -> list[Data]:
+        """Return a begin and an end of a transaction, now and then."""
+        if len(self.states) < 2 or not self.chance(25):
+            return []
+        outside, inside = self.states[:2]
+        begin: Data = {"name": self.class_name(MESSAGES), "in": [outside], "enters": inside, "group": "begin"}
+        end: Data = {"name": self.class_name(MESSAGES), "in": [inside], "enters": outside, "group": "end"}
+        begin |= {"effect": "begin"} if self.chance(70) else {}
+        end |= {"effect": "commit"} if self.chance(70) else {}
+        xid = {"field": "Int32 (TransactionId)", "name": self.one(["x", "xid"]), "role": "xid"}
+        at = [{"field": "Int64 (XLogRecPtr)", "name": "place", "role": "lsn"}]
+        at.append({"field": "Int64 (TimestampTz)", "name": "moment", "role": "time"})
+        first = {"field": "Byte1('[')", "name": "tag"}
+        begin["blocks"] = [{"type": "header", "fields": [first, xid]}]
+        end["blocks"] = [{"type": "header", "fields": [first | {"field": "Byte1(']')"}, *at]}]
+        return [begin, end]
+
+    def nested(self) -> list[Data]:
+        """Return what enters a state that returns to the one before, and what leaves it, now and then."""
+        if len(self.states) < 2 or not self.chance(40):
+            return []
+        name, around = self.states[-1], self.states[:-1]
+        enters: Data = {"name": self.class_name(MESSAGES), "in": around, "enters": name}
+        returns: Data = {"name": self.class_name(MESSAGES), "in": [name], "returns": True}
+        tags = ("(", ")")
+        for message, tag in zip((enters, returns), tags, strict=True):
+            message["blocks"] = self.blocks(0, 0, [{"field": f"Byte1('{tag}')", "name": "tag"}])
+        return [enters, returns]
 
     def part(self) -> Data:
         name = self.class_name()
+        about = self.described() | self.server()
         if self.chance(40):  # a row, as TupleData is one
             number, names = self.one(SIZES), set[str]()
             count = self.field(names, number)
             repeat = {"type": "repeat_1", "name": self.name(names), "count": count["name"]}
             blocks = [{"type": "header", "fields": [count]}, repeat | {"blocks": [self.valued(set(), 1)]}]
-            part = {"name": name, "blocks": blocks}
+            part = {"name": name, **about, "blocks": blocks}
         else:
-            part = {"name": name, "blocks": self.blocks(0, 1)}
+            part = {"name": name, **about, "blocks": self.blocks(0, 1)}
         self.parts.append(name)
         return part
 
     def message(self, tag: str) -> Data:
-        message: Data = {"name": self.class_name(MESSAGES)} | self.described()
+        message: Data = {"name": self.class_name(MESSAGES)} | self.described() | self.server()
+        message |= {"option": self.one(self.switches())} if self.switches() and self.chance(25) else {}
         if self.versions and self.chance(25):
             message["since"] = self.one(self.versions)
             message |= {"unasked": "Seen."} if self.chance(30) else {}
@@ -197,6 +236,7 @@ class Author(FieldAuthor):
         rule = self.condition(_flags(groups)) if self.chance(25) else {}
         count = self.measure(groups, names, rule)
         repeat: Data = {"type": "repeat_1", "name": self.name(names), "count": count} | rule | self.described()
+        repeat |= self.server()
         blocks = self.item(depth + 1)
         groups.append([repeat | {"class": self.class_name(), "blocks": blocks}])
 
@@ -240,6 +280,7 @@ class Author(FieldAuthor):
 
     def alternative(self, tag: str, known: set[str], depth: int) -> Data:
         alternative: Data = {"field": f"Byte1('{tag}')", "name": self.name(known)} | self.rule(20) | self.described()
+        alternative |= self.server()
         what = self.up_to(0, 4)
         if what == 0:
             return alternative
@@ -267,7 +308,8 @@ class Author(FieldAuthor):
         for tag, python in zip(tags, pythons, strict=False):
             named: Data = {"field": f"Byte1('{tag}')", "name": self.name(known)} | self.rule(15)
             named["python"] = self.python(python)
-            then = {"then": self.sized(same)} if python in ("bytes", "Class") else {}
+            then: Data = {"then": self.sized(same)} if python in ("bytes", "Class") else {}
+            named |= {"form": self.one(["text", "binary", "none"])} if python == "Class" and self.chance(30) else {}
             if python == "Class" and self.chance(25):
                 inside = {each["name"] for each in then["then"]} | {*dir(bytes), "cls", "data"}
                 extra = self.marked(inside) if self.chance(70) else {"field": "String", "name": self.name(inside)}
@@ -279,13 +321,14 @@ class Author(FieldAuthor):
 
     def rule(self, percent: int) -> Data:
         """Return the condition of an alternative in so many cases of a hundred."""
-        return self.condition() if self.chance(percent) else {}
+        option = {"option": self.one(self.switches())} if self.switches() and self.chance(percent // 4) else {}
+        return (self.condition() if self.chance(percent) else {}) | option
 
     def keep_one(self, alternatives: list[Data]) -> None:
         """Let one alternative be there in every version, nearly always."""
         if not self.chance(2):
             always = self.one(alternatives)
-            for word in ("since", "until", "when"):
+            for word in ("since", "until", "when", "option"):
                 always.pop(word, None)
 
 

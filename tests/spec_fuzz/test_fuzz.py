@@ -1,9 +1,11 @@
 """Any specification that the language allows gives engines that agree; any other is a SpecError."""
 
+from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from pgoutput_construct import SpecError
@@ -13,6 +15,7 @@ from tests.spec_fuzz.framed_agreement import explore_framed, follow_framed
 from tests.spec_fuzz.fuzz import compare_compiled, explore, follow
 from tests.spec_fuzz.package import generated, texts
 from tests.spec_fuzz.specifications import as_yaml, specifications
+from tests.spec_fuzz.vocabulary import asserted_by, vocabulary, words_of
 from tools.language import load_text
 
 EXAMPLES = settings().max_examples
@@ -42,6 +45,24 @@ def test_engines_agree_on_messages_of_any_connection(data: dict[str, Any], draw:
     except SpecError:
         return
     follow_framed(text, draw)
+
+
+def test_every_word_of_the_language_is_used() -> None:
+    """Of a fixed set of specifications that the language accepts, some use each word of its schema."""
+    used: Counter[str] = Counter()
+
+    @settings(max_examples=800, derandomize=True, database=None, phases=[Phase.generate], deadline=None)
+    @given(st.one_of(*[specifications()] * 5, framed_specifications()))
+    def count(data: dict[str, Any]) -> None:
+        words = words_of(data)
+        if words.keys() - used.keys():
+            with suppress(SpecError):
+                load_text(as_yaml(data))
+                used.update(words)
+
+    count()
+    assert vocabulary() - used.keys() == set()
+    assert set().union(*asserted_by().values()) == vocabulary()
 
 
 @settings(max_examples=max(EXAMPLES // 20, 5))

@@ -5,11 +5,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tests.spec_fuzz.tables_agreement import PAGE_WORDS, TABLE_WORDS
 from tools.language import SPEC
 
-__all__ = ["LEFT_OUT", "vocabulary", "words_of"]
+__all__ = ["LEFT_OUT", "asserted_by", "vocabulary", "words_of"]
 
-LEFT_OUT = frozenset({"documents", "documented", "title", "source", "protocol", "brings", "group", "ignored"})
+LEFT_OUT = frozenset(
+    {"documents", "documented", "title", "source", "protocol", "brings", "group", "ignored", "carries"}
+)
 """Words that no layout depends on."""
 
 _HOLDERS = {
@@ -30,6 +33,16 @@ def vocabulary() -> set[str]:
     found = {f"{name}.{key}" for each, name in kinds.items() for key in definitions[each]["properties"]}
     found |= {f"when.{key}" for each in definitions["when"]["oneOf"] for key in each.get("properties", ())}
     return {word for word in found if word.partition(".")[2] not in LEFT_OUT}
+
+
+def asserted_by() -> Mapping[str, set[str]]:
+    """Return what is held against each word that is used: tables, the reference page, or the layouts of messages."""
+    words = vocabulary()
+    return {
+        "tables": words & TABLE_WORDS,
+        "reference page": words & PAGE_WORDS,
+        "layouts, by engines, kernels, vectors and Kaitai Struct": words - TABLE_WORDS - PAGE_WORDS,
+    }
 
 
 def words_of(data: Mapping[str, Any]) -> Counter[str]:

@@ -32,7 +32,7 @@ __all__ = ["Alterations", "main"]
 _TABLES: Final = ("t0", "t1", "t2", "t3")
 _MANY: Final = 700
 """Rows of a transaction that is streamed."""
-_COLUMNS: Final = """SELECT attnum, attname, attrelid::bigint, (attmissingval::text::text[])[1] FROM pg_attribute
+_COLUMNS: Final = """SELECT attnum, attname, attrelid::bigint, array_to_string(attmissingval, '') FROM pg_attribute
     WHERE attrelid = %s::regclass AND attnum > 1 AND NOT attisdropped ORDER BY attnum"""
 _DEFAULTS: Final = ("", "", " DEFAULT 'x'", " DEFAULT 'y'", " DEFAULT random()::text")
 

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tools.faults.generated_lives import LIVES, Life
@@ -53,6 +53,8 @@ class History:
     """Keywords of ``capture``."""
     is_live: bool = False
     """Whether a capture runs all the time, instead of from one CAPTURE to the next."""
+    replication: Mapping[str, Any] = field(default_factory=dict)
+    """Keywords of ``replicate``."""
 
     @property
     def setup(self) -> tuple[str, ...]:
@@ -101,9 +103,8 @@ def generated(
     lives = _drawn_lives(chance, version, tables, is_listed, {"without": without, "only": only})
     steps = _dealt([[Step(*each) for each in life.steps] for life in lives], chance)
     kept = [step for step in steps if step.feature not in without]
-    return History(
-        name, version, publication, tuple(_with_controls(kept, chance, notes, batches)), *_capture(chance, version)
-    )
+    steps = tuple(_with_controls(kept, chance, notes, batches))
+    return History(name, version, publication, steps, *_capture(chance, version), _replication(chance))
 
 
 def _drawn_lives(
@@ -145,3 +146,16 @@ def _capture(chance: random.Random, version: int) -> tuple[dict[str, Any], bool]
     """Draw how a history is captured: options of the protocol, and whether the capture runs all the time."""
     streaming = chance.choice(["off", "on", "parallel"] if version >= 16 else ["off", "on"])
     return {"streaming": streaming, "two_phase": version >= 15 and chance.random() < 0.5}, chance.random() < 0.4
+
+
+def _replication(chance: random.Random) -> dict[str, Any]:
+    """Draw how a history is replicated: what our columns are called, and how much a batch has at most."""
+    drawn: dict[str, Any] = {}
+    if chance.random() < 0.3:
+        drawn["metadata_prefix"] = "pg_"
+    limit = chance.random()
+    if limit < 0.15:
+        drawn["batch_transactions"] = chance.choice([100, 200])
+    elif limit < 0.3:
+        drawn["batch_bytes"] = chance.choice([100_000, 300_000])
+    return drawn

@@ -248,6 +248,53 @@ def _renamed(life: Life) -> None:
         life.add("names", *event)
 
 
+def _rotated(life: Life) -> None:
+    """Tables that take the names of others, which are dropped or kept, while both have changes."""
+    name, chance = life.name, life.chance
+    new, old, older = f"{name}_new", f"{name}_old", f"{name}_older"
+    key = chance.choice(["id int PRIMARY KEY", "id int NOT NULL"])
+
+    def created(table: str, columns: str = "v text") -> list[str]:
+        identity = [] if "PRIMARY" in key else [f"ALTER TABLE {table} REPLICA IDENTITY FULL"]
+        return [f"CREATE TABLE {table} ({key}, {columns})", *identity]
+
+    def publish(table: str) -> list[str]:
+        return [f"ALTER PUBLICATION {life.publication} ADD TABLE {table}"] if life.is_listed else []
+
+    def filled(number: int) -> list[str]:
+        """Fill the new table, by a query of the one that it replaces, while that is written, too."""
+        return [
+            *created(new, chance.choice(["v text", "v text", "w int, v text"])),
+            *publish(new),
+            f"INSERT INTO {new} (id, v) SELECT id, 'from ' || v FROM {name} ON CONFLICT DO NOTHING",
+            f"INSERT INTO {name} (id, v) VALUES ({100 + number}, 'meanwhile') ON CONFLICT DO NOTHING",
+            f"UPDATE {new} SET v = v || '!' WHERE id % 2 = {number % 2}",
+        ]
+
+    life.add("rotations", *created(name), *publish(name), f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b')")
+    for number in range(chance.randrange(3, 8)):
+        swap = [f"ALTER TABLE {name} RENAME TO {old}", f"ALTER TABLE {new} RENAME TO {name}"]
+        begin, end = (["BEGIN"], ["COMMIT"]) if chance.random() < 0.7 else ([], [])
+        event = {
+            0: [*filled(number), *begin, *swap, f"DROP TABLE {old}", *end],
+            1: [*filled(number), *begin, f"DROP TABLE {name}", swap[1], *end],
+            2: [f"DROP TABLE IF EXISTS {older}", *filled(number), *begin, *swap, *end,
+                f"INSERT INTO {old} (id, v) VALUES ({300 + number}, 'late') ON CONFLICT DO NOTHING",
+                f"ALTER TABLE {old} RENAME TO {older}"],
+            3: [f"INSERT INTO {name} (id, v) VALUES ({500 + number}, 'n'), ({600 + number}, NULL)"],
+            4: [f"UPDATE {name} SET v = v || '{number}' WHERE id % 2 = {number % 2}",
+                f"DELETE FROM {name} WHERE id = 2"],
+            5: ["BEGIN", *filled(number), *swap, f"DELETE FROM {name} WHERE id % 3 = 1", f"DROP TABLE {old}",
+                chance.choice(["COMMIT", "COMMIT", "ROLLBACK"])],
+            6: [f"DROP TABLE IF EXISTS {older}", *begin, f"ALTER TABLE {name} RENAME TO {older}", *created(name),
+                *publish(name), f"INSERT INTO {name} (id, v) SELECT id, v FROM {older} WHERE id < 100", *end],
+        }[chance.randrange(7)]  # fmt: skip
+        life.add("rotations", *event)
+        if chance.random() < 0.5:
+            life.add("rotations", f"INSERT INTO {name} (id, v) VALUES ({700 + number}, 'after')")
+    life.tables += 1
+
+
 def _odd_names(life: Life) -> None:
     """Names that need quotes, or that differ little."""
     name = f'"{life.name} It\'s ""Odd"" ü.é"'
@@ -327,8 +374,9 @@ LIVES: Final[Mapping[str, tuple[Callable[[Life], None], float]]] = {
     "deferred": (_deferred, 0.7),
     "toast": (_toasted, 1),
     "names": (_renamed, 0.7),
+    "rotations": (_rotated, 0.7),
     "odd names": (_odd_names, 0.5),
-    "collisions": (_colliding, 0.1),
+    "collisions": (_colliding, 0.4),
     "wide": (_wide, 0.1),
     "no columns": (_no_columns, 0.2),
     "inherits": (_inherited, 0.4),

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -45,6 +45,9 @@ _QUICK: Final = {
     "-XX:ReservedCodeCacheSize=240m",
 }
 """What halves the time of plans for a few rows each: most of it goes into compiling what runs once."""
+_LONG: Final = {**_QUICK, "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC"}
+"""What is quicker still where there are more histories than _FEW: there what plans them is worth compiling well."""
+_FEW: Final = 40
 _COMPILED: Final = {"spark.sql.shuffle.partitions": "2"}
 
 Say = Callable[[str], object]
@@ -90,6 +93,7 @@ class _Runs:
         self.totals["tables"] += outcome.tables
         self.totals["rows"] += outcome.rows
         self.totals["comparisons"] += outcome.comparisons
+        self.totals["kills"] += outcome.kills
         self.totals["histories with failures"] += bool(outcome.failures)
         self.totals["failures"] += len(outcome.failures)
         self.totals["reported differences"] += len(outcome.differences) - len(outcome.failures)
@@ -113,7 +117,7 @@ class _Runs:
         smallest, is_sure = shrunk(history, lives, fails, self.shrink_seconds)
         spent = f"{self.trials - before} trials, {time.monotonic() - began:.0f} s"
         if is_sure:
-            self.say(f"    shrunk in {spent}:\n\n{as_test(smallest, str(last))}\n")
+            self.say(f"    shrunk in {spent}:\n\n{as_test(smallest, str(last), self.settings)}\n")
         else:
             self.say(f"    it did not fail once more ({spent})")
 
@@ -145,6 +149,7 @@ def _summary(outcome: "Outcome") -> str:
     return (
         f"{outcome.tables} tables, {outcome.rows:,} rows, {outcome.comparisons} comparisons: {failed}"
         + (f", {reported} reported" if reported else "")
+        + (f"; {outcome.kills} killed" if outcome.kills else "")
         + f"; {outcome.executed} statements, {outcome.refused} refused"
     )
 
@@ -163,12 +168,12 @@ def main(arguments: Sequence[str]) -> int:
     from pgoutput_construct.spark import spark_session
     from tools.faults.history_runs import Settings
 
-    settings = Settings(options.format, not options.no_history, options.states)
+    settings = Settings(options.format, not options.no_history, options.states, options.kills)
     jars = () if options.format == "parquet" else (options.format,)
     print(f"seed {options.seed}", flush=True)
     with (
         tempfile.TemporaryDirectory(prefix="histories-") as place,
-        spark_session("local[2]", _COMPILED if options.compiled else _QUICK, into=jars) as spark,
+        spark_session("local[2]", _spark_settings(options), into=jars) as spark,
     ):
         directory = Path(place)
         for version in options.versions:
@@ -191,6 +196,12 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if totals["failures"] else 0
 
 
+def _spark_settings(options: argparse.Namespace) -> Mapping[str, str]:
+    if options.compiled:
+        return _COMPILED
+    return _LONG if options.count * len(options.versions) > _FEW else _QUICK
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.faults histories", description=__doc__)
     add = parser.add_argument
@@ -201,6 +212,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--notes", type=int, default=6, help="moments of each history that are compared with its history (default 6)")
     add("--batches", type=int, default=3, help="how often each is replicated on the way, at most (default 3)")
     add("--states", type=int, default=2, help="tables of each that are compared as of an earlier seq (default 2)")
+    add("--kills", type=int, default=0, help="captures, and replications, of each that are killed (default 0)")
     add("--compiled", action="store_true", help="let Spark compile its plans, as it does by default")
     add("--no-history", action="store_true", help="replicate current tables alone")
     add("--binary", action="store_true", help="capture in binary format")

@@ -1,10 +1,10 @@
 """A history is performed on a server, captured and replicated; its tables are compared with what the server showed."""
 
+import random
 import threading
 import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -25,12 +25,13 @@ from pgoutput_construct.changelog.wholeness import Lack, lacks_of
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, current_lsn, snapshot
-from pgoutput_construct.spark import OpenLog, Table, net_changes, open_log, plain_errors, read_current, replicate
+from pgoutput_construct.spark import open_log, plain_errors, read_current, replicate
 from pgoutput_construct.spark.warehouse import Batch, read_history
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
-from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 from tools.faults.generated_histories import CAPTURE, PUBLICATION, REPLICATE, History, Step
-from tools.faults.noted_tables import Moment, NotedTable, mismatch, note_tables, sent_value, stored_rows
+from tools.faults.history_kills import Killer
+from tools.faults.netted_tables import has_one_key, net_mismatch
+from tools.faults.noted_tables import Moment, NotedTable, mismatch, note_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,9 +44,13 @@ _SECONDS: Final = 60.0
 _PATIENCE: Final = 3.0
 """when one is."""
 _TIMEOUTS: Final = "-c lock_timeout=300ms -c statement_timeout=20s -c search_path=public,other"
-_OWN: Final = ("_untyped", "_commit_lsn", "_seq")
-"""The columns of a current table besides those of its source."""
-_REFUSED: Final = "has the name of a column that replicate adds"
+_OWN: Final = ("untyped", "commit_lsn", "seq")
+"""The columns of a current table besides those of its source, without how their names begin."""
+_REFUSED: Final = (
+    "has the name of a column that replicate adds",
+    "is named as one of the change",
+    "took the name of another one",
+)
 """What is said of tables that are refused as they are documented to be."""
 
 _HELD: Final = b"""
@@ -63,7 +68,9 @@ class Settings:
     with_history: bool = True
     """Whether the warehouse has histories, too."""
     states: int = 2
-    """How many tables are compared as of the end of an earlier batch, and by net changes since: jobs of Spark each."""
+    """How many tables are compared as of the end of an earlier capture, and by net changes: jobs of Spark each."""
+    kills: int = 0
+    """How many captures, and how many replications, are killed on the way, at most."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,8 @@ class Outcome:
     """Statements that succeeded."""
     refused: int = 0
     """Statements that the server refused, for which random ones may ask; the rest of their steps was left out."""
+    kills: int = 0
+    """Captures and replications that were killed."""
     refusals: list[str] = field(default_factory=list)
     """What it said of them."""
     seconds: dict[str, float] = field(default_factory=dict)
@@ -131,10 +140,20 @@ class _Run:
     outcome: Outcome = field(default_factory=Outcome)
     moments: list[Moment] = field(default_factory=list)
     """Those that were noted."""
-    batches: list[tuple[int, Moment]] = field(default_factory=list)
-    """The last seq of the log, and the contents, at the end of each batch."""
+    points: list[tuple[int, Moment]] = field(default_factory=list)
+    """The last seq of the log, and the contents, at the end of each capture."""
+    batches: int = 0
+    """How often it was replicated."""
     excluded: set[str] = field(default_factory=set)
     """Tables that the last batch could not bring up to date."""
+
+    @cached_property
+    def chance(self) -> random.Random:
+        return random.Random(self.history.name)
+
+    @cached_property
+    def killer(self) -> Killer:
+        return Killer(self.directory, self.settings.kills, random.Random(f"{self.history.name} killed"))
 
     @property
     def log(self) -> Path:
@@ -183,9 +202,9 @@ class _Run:
             finally:
                 if self.live is not None:
                     self.live.stop()
-            if not self.batches:
+            if not self.points:
                 return
-            self.compare_histories(final)
+            self.compare_histories(final, self.warehouse, "history")
             self.compare_states()
             self.compare_net_changes()
             self.compare_at_once(final)
@@ -196,7 +215,7 @@ class _Run:
         """Do one step."""
         match step.feature:
             case "capture":
-                self.capture()
+                self.captured()
             case "note":
                 self.release_tables()
                 self.moments.append(note_tables(self.admin, PUBLICATION))
@@ -256,17 +275,30 @@ class _Run:
     def capture_to_here(self) -> None:
         """Capture what was written; a table that is copied waits for all transactions that are open, which then end."""
         end, is_open = current_lsn(self.admin), any(map(_is_open, self.sessions)) or self.prepared()
+        self.outcome.kills += self.killer.capture(self.captured_by, str(end))
         if is_open and self._capture(until_lsn=end, duration=_PATIENCE):
             return
         self.end_transactions()
         if not self._capture(until_lsn=end, duration=_SECONDS):
             raise PgoutputError(f"the capture took longer than {_SECONDS:.0f} seconds")
 
+    @property
+    def captured_by(self) -> dict[str, Any]:
+        """The keywords of capture."""
+        return {
+            "dsn": self.dsn,
+            "slot": self.dbname,
+            "publications": [PUBLICATION],
+            "directory": self.log,
+            "create_slot": True,
+            "snapshot": True,
+            "status_interval": 1.0,
+            **self.history.options,
+        }
+
     def _capture(self, **until: Any) -> bool:
         """Capture; return whether it came to the end that it was given."""
-        given: dict[str, Any] = {"create_slot": True, "snapshot": True, "handle_signals": False, "status_interval": 1.0}
-        ended = capture(self.dsn, self.dbname, [PUBLICATION], self.log, **given, **until, **self.history.options)
-        return ended.ended_by != "duration"
+        return capture(**self.captured_by, handle_signals=False, **until).ended_by != "duration"
 
     def copy_again(self, table: str) -> None:
         """Copy a table again, unless it was dropped, or is not published."""
@@ -293,26 +325,39 @@ class _Run:
             self.differ(stage, "", f"{type(error).__name__}: {_one_line(error)}")
             raise _GivenUpError from error
 
-    def replicated(self) -> Moment:
-        """Capture and replicate all, and compare the tables; return what the server shows."""
+    def captured(self) -> tuple[Moment, bool]:
+        """Capture all; return what the server shows, and whether the log has anything."""
         self.capture()
         moment = note_tables(self.admin, PUBLICATION)
         self.moments.append(moment)
         try:
-            self.batches.append((ChangeLog(self.log).index.last_seq, moment))
+            self.points.append((ChangeLog(self.log).index.last_seq, moment))
         except EmptyLogError as error:
             if moment.tables:
                 self.differ(CAPTURE, "", _one_line(error))
-            return moment
-        if self.replicate(self.warehouse, REPLICATE, self.settings.with_history):
-            self.compare(moment, self.warehouse, "state")
+            return moment, False
+        return moment, True
+
+    def replicated(self) -> Moment:
+        """Capture and replicate all, and compare the tables; return what the server shows."""
+        moment, has_log = self.captured()
+        if has_log:
+            self.batches += 1
+            self.outcome.kills += self.killer.replicate(self.log, self.warehouse, self.replicated_by)
+            if self.replicate(self.warehouse, REPLICATE, self.replicated_by):
+                self.compare(moment, self.warehouse, "state")
         return moment
 
     @property
     def warehouse(self) -> Path:
         return self.directory / "warehouse"
 
-    def replicate(self, warehouse: Path, stage: str, with_history: bool) -> bool:
+    @property
+    def replicated_by(self) -> dict[str, Any]:
+        """The keywords of replicate."""
+        return {"into": self.settings.into, "history": self.settings.with_history, **self.history.replication}
+
+    def replicate(self, warehouse: Path, stage: str, options: Mapping[str, Any]) -> bool:
         """Replicate; return whether there is something to compare: all tables but those in trouble."""
         troubled: dict[str, str] = {}
 
@@ -323,13 +368,13 @@ class _Run:
         try:
             with warnings.catch_warnings(), self.timed(REPLICATE):
                 warnings.simplefilter("ignore")
-                replicate(self.spark, self.log, warehouse, self.settings.into, history=with_history, on_batch=done)
+                replicate(self.spark, self.log, warehouse, **options, on_batch=done)
         except Exception as error:
             if not troubled:
                 self.differ(stage, "", f"{type(error).__name__}: {_one_line(error)}")
                 return False
         for name, reason in troubled.items():
-            self.differ(stage, name, _shortened(reason), is_reported=_REFUSED in reason)
+            self.differ(stage, name, _shortened(reason), is_reported=_is_refused(reason))
         self.excluded = set(troubled)
         return True
 
@@ -359,13 +404,19 @@ class _Run:
                 continue
             if (name := stored[oid].version.table) != noted.name:
                 self.differ(stage, noted.name, f"it is called {name} there", lacks.get(oid))
-            if text := mismatch(noted, self.rows(warehouse, stored[oid]), skipped=_OWN):
+            rows = self.rows(warehouse, stored[oid])
+            if text := mismatch(noted, rows, skipped=self.ours(*_OWN), untyped=self.ours("untyped")[0]):
                 self.differ(stage, noted.name, text, lacks.get(oid))
         published = {noted.name for noted in moment.tables.values()}
         for dataset in stored.values():
             name = dataset.version.table
             if dataset.version.oid not in moment.tables and name in published:
                 self.differ(stage, name, f"the warehouse has it of OID {dataset.version.oid}, which is another table")
+
+    def ours(self, *names: str) -> list[str]:
+        """Return what our columns are called in a warehouse."""
+        prefix = self.history.replication.get("metadata_prefix", "_")
+        return [f"{prefix}{name}" for name in names]
 
     def rows(self, warehouse: Path, dataset: Dataset) -> pa.Table:
         """Read a dataset; Parquet without Spark, which takes long for each."""
@@ -374,31 +425,32 @@ class _Run:
         read = read_history if dataset.is_history else read_current
         return read(self.spark, warehouse, dataset.version.table).toArrow()
 
-    def compare_histories(self, final: Moment) -> None:
+    def compare_histories(self, final: Moment, warehouse: Path, stage: str) -> None:
         """Compare what the histories say of now, and of each moment that was noted, with the source."""
         if not self.settings.with_history:
             return
         lacks, copies = self.lacks(), latest_copies(ChangeLog(self.log).index)
-        for oid, dataset in _datasets(self.warehouse, is_history=True).items():
+        ended_by, untyped = self.ours("ended_by", "untyped")
+        for oid, dataset in _datasets(warehouse, is_history=True).items():
             noted = final.tables.get(oid)
             if noted is None or noted.name in self.excluded:
                 continue
             self.outcome.comparisons += 1
             try:
-                rows = self.rows(self.warehouse, dataset)
-                now = rows.filter(pc.is_null(rows["_ended_by"])).select([*noted.columns, "_untyped"])
-                text = mismatch(noted, now, skipped=["_untyped"])
+                rows = self.rows(warehouse, dataset)
+                now = rows.filter(pc.is_null(rows[ended_by])).select([*noted.columns, untyped])
+                text = mismatch(noted, now, skipped=[untyped], untyped=untyped)
             except KeyError as error:
                 text = f"its columns are {rows.column_names}: {error}"
             if text:
-                self.differ("history", noted.name, text, lacks.get(oid))
+                self.differ(stage, noted.name, text, lacks.get(oid))
                 continue
-            since = copies[oid].snapshot.lsn if oid in copies else 0
+            copy = copies.get(oid)
             for moment in self.moments:
-                if oid in moment.tables and moment.lsn >= since:
-                    self.compare_moment(moment, noted, rows, lacks.get(oid))
+                if oid in moment.tables and (copy is None or moment.has_all_of(copy.snapshot)):
+                    self.compare_moment(moment, noted, rows, stage, lacks.get(oid))
 
-    def compare_moment(self, moment: Moment, now: NotedTable, history: pa.Table, lack: Lack | None) -> None:
+    def compare_moment(self, moment: Moment, now: NotedTable, history: pa.Table, stage: str, lack: Lack | None) -> None:
         """Compare what a history says of a moment with what was noted, in the columns that the table still has."""
         then = moment.tables[now.oid]
         numbers = {number: name for name, number in now.columns.items()}
@@ -410,91 +462,71 @@ class _Run:
         if not names:
             return
         self.outcome.comparisons += 1
+        op, commit_lsn, valid_to, ended_by, untyped = self.ours("op", "commit_lsn", "valid_to", "ended_by", "untyped")
         time = pa.scalar(moment.time.astimezone(UTC), pa.timestamp("us", "UTC"))
-        ends = history["_valid_to"].cast(pa.timestamp("us", "UTC"))
+        ends = history[valid_to].cast(pa.timestamp("us", "UTC"))
         # What a later copy has ended has no time of its end: that copy is older than the moment.
-        is_open = pc.or_(pc.is_null(history["_ended_by"]), pc.fill_null(pc.greater(ends, time), False))
+        is_open = pc.or_(pc.is_null(history[ended_by]), pc.fill_null(pc.greater(ends, time), False))
         # A commit stands where its record begins, and a copy where its snapshot ends.
-        lsn, is_copied = pa.scalar(int(moment.lsn), pa.int64()), pc.equal(history["_op"], "snapshot")
-        begins = pc.or_(pc.less(history["_commit_lsn"], lsn), pc.and_(is_copied, pc.equal(history["_commit_lsn"], lsn)))
+        lsn, is_copied = pa.scalar(int(moment.lsn), pa.int64()), pc.equal(history[op], "snapshot")
+        begins = pc.or_(pc.less(history[commit_lsn], lsn), pc.and_(is_copied, pc.equal(history[commit_lsn], lsn)))
         valid = history.filter(pc.and_(is_open, begins))
-        if text := mismatch(then, valid, names, skipped=["_untyped"]):
-            self.differ("history at a moment", now.name, f"{moment.lsn}: {text}", lack)
+        if text := mismatch(then, valid, names, skipped=[untyped], untyped=untyped):
+            self.differ(f"{stage} at a moment", now.name, f"{moment.lsn}: {text}", lack)
 
     def compare_states(self) -> None:
-        """Compare states of a few tables as of the end of earlier batches."""
-        left = self.settings.states
-        for seq, moment in self.batches[:-1]:
+        """Compare states of a few tables as of the end of earlier captures."""
+        some = [
+            (seq, noted)
+            for seq, moment in self.points[:-1]
+            for noted in moment.tables.values()
+            if noted.rows and noted.name not in self.excluded
+        ]
+        for seq, noted in self.chance.sample(some, min(self.settings.states, len(some))):
             opened = open_log(self.spark, self.log, seq)
             lacks = {lack.relation_oid: lack for lack in opened.lacks}
-            changed = [noted for noted in moment.tables.values() if noted.rows and noted.name not in self.excluded]
-            for noted in changed[: (left + 1) // 2]:
-                left -= 1
-                self.outcome.comparisons += 1
-                try:
-                    with warnings.catch_warnings(), plain_errors():
-                        warnings.simplefilter("ignore")
-                        text = mismatch(noted, opened.state(noted.name).toArrow(), skipped=["_untyped"])
-                except Exception as error:
-                    text = f"{type(error).__name__}: {_one_line(error)}"
-                if text:
-                    self.differ("as of a seq", noted.name, f"seq {seq}: {text}", lacks.get(noted.oid))
+            self.outcome.comparisons += 1
+            try:
+                with warnings.catch_warnings(), plain_errors():
+                    warnings.simplefilter("ignore")
+                    text = mismatch(noted, opened.state(noted.name).toArrow(), skipped=["_untyped"])
+            except Exception as error:
+                text = f"{type(error).__name__}: {_one_line(error)}"
+            if text:
+                text, lack = f"seq {seq}: {text}", lacks.get(noted.oid)
+                self.differ("as of a seq", noted.name, text, lack, is_reported=_is_refused(text))
 
     def compare_net_changes(self) -> None:
-        """Compare what net changes from one batch to the next make of the rows with those of the second."""
+        """Compare what net changes from the end of one capture to the next make of the rows with those of then."""
         left = self.settings.states
-        for (seq, before), (end, after) in pairwise(self.batches):
+        for (seq, before), (end, after) in pairwise(self.points):
             opened = open_log(self.spark, self.log, end)
             for noted in after.tables.values():
                 there = before.tables.get(noted.oid)
                 if not left or there is None or there.rows == noted.rows or noted.name in self.excluded:
                     continue
-                if there.types != noted.types or not _has_one_key(opened.table(noted.name)):
+                if noted.name not in opened.tables or there.types != noted.types:
+                    continue
+                if not has_one_key(opened.table(noted.name)):
                     continue
                 left -= 1
                 try:
                     with plain_errors():
-                        text = self.net_mismatch(opened, there, noted, seq)
+                        text = net_mismatch(opened, there, noted, seq)
                 except Exception as error:
                     text = f"{type(error).__name__}: {_one_line(error)}"
+                self.outcome.comparisons += text is not None
                 if text:
-                    lacks = {lack.relation_oid: lack for lack in opened.lacks}
-                    self.differ("net changes", noted.name, f"from seq {seq} to {end}: {text}", lacks.get(noted.oid))
-
-    def net_mismatch(self, opened: OpenLog, there: NotedTable, noted: NotedTable, seq: int) -> str:
-        """Apply the net changes of a table with a key to rows of before; return how the result differs."""
-        changes = opened.changes(noted.name, seq)
-        if changes.where("_op = 'snapshot'").count():
-            return ""  # it begins with a copy: all rows are other ones
-        self.outcome.comparisons += 1
-        keys, names = opened.table(noted.name).key_columns, list(noted.columns)
-        net = net_changes(changes, keys, names).toArrow()
-        kinds = [net.schema.field(name).type for name in names]
-        by = [names.index(name) for name in keys]
-        base = {}
-        for row in there.rows:
-            values = tuple(sent_value(value, kind) for value, kind in zip(row, kinds, strict=True))
-            base[tuple(values[place] for place in by)] = values
-        rows = {} if changes.where("_op = 'truncate'").count() else dict(base)
-        upserts = []
-        old_keys = _old_keys(net, [kinds[place] for place in by])
-        for values, op, unsent, old in zip(
-            stored_rows(net, names), net["_op"].to_pylist(), net["_unchanged"].to_pylist(), old_keys, strict=True
-        ):
-            key = tuple(values[place] for place in by)
-            rows.pop(key, None)
-            if op == "upsert":
-                known = base[old] if unsent and old is not None else values
-                upserts.append(tuple(known[n] if name in (unsent or ()) else values[n] for n, name in enumerate(names)))
-        found = Counter([*rows.values(), *upserts])
-        source = Counter(tuple(map(sent_value, row, kinds)) for row in noted.rows)
-        return f"{list(found - source)[:2]} instead of {list(source - found)[:2]}" if found != source else ""
+                    lacks, text = {lack.relation_oid: lack for lack in opened.lacks}, f"from seq {seq} to {end}: {text}"
+                    self.differ("net changes", noted.name, text, lacks.get(noted.oid), is_reported=_is_refused(text))
 
     def compare_at_once(self, final: Moment) -> None:
         """Replicate all from the beginning in one batch, where it took several until now."""
         other = self.directory / "at-once"
-        if len(self.batches) > 1 and self.replicate(other, "replicate at once", with_history=False):
+        options = {name: each for name, each in self.replicated_by.items() if not name.startswith("batch_")}
+        if self.batches > 1 and self.replicate(other, "replicate at once", options):
             self.compare(final, other, "state at once")
+            self.compare_histories(final, other, "history at once")
 
 
 class _GivenUpError(Exception):
@@ -530,28 +562,6 @@ def _datasets(warehouse: Path, is_history: bool) -> dict[int, Dataset]:
     return {each.version.oid: each for each in found if each.is_history == is_history}
 
 
-def _has_one_key(table: Table) -> bool:
-    """Return whether all rows of a table were described as having its key of now."""
-    keys = {each.key_columns for each in table.identities} | {table.key_columns}
-    is_full = any(each.replica_identity == RelationReplicaIdentity.FULL for each in table.identities)
-    return len(keys) == 1 and bool(table.key_columns) and not is_full
-
-
-def _old_keys(net: pa.Table, kinds: Sequence[pa.DataType]) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the keys under which unsent values are to be found, None for none."""
-    for key in net["_key"]:
-        if not key.is_valid:
-            yield None
-            continue
-        *values, texts = (key[name] for name in key)
-        row = pa.table(
-            {str(n): pa.array([value.as_py()], kind) for n, (value, kind) in enumerate(zip(values, kinds, strict=True))}
-        )
-        untyped = [(str(n), text) for n, text in enumerate(texts.as_py() or ()) if text is not None]
-        row = row.append_column("_untyped", pa.array([untyped or None], pa.map_(pa.string(), pa.string())))
-        yield next(stored_rows(row, row.column_names[:-1]))
-
-
 def _read_parquet(path: Path, schema: Mapping[str, Any]) -> pa.Table:
     """Read what Spark wrote with a schema: instants are in UTC, though Parquet's INT96 does not say so."""
     table = pq.read_table(path, coerce_int96_timestamp_unit="us")
@@ -565,6 +575,10 @@ def _read_parquet(path: Path, schema: Mapping[str, Any]) -> pa.Table:
                 continue
         table = table.set_column(place, field_["name"], table.column(place).cast(kind))
     return table
+
+
+def _is_refused(reason: str) -> bool:
+    return any(each in reason for each in _REFUSED)
 
 
 def _is_open(session: "psycopg.Connection[Any]") -> bool:

@@ -13,6 +13,7 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
+from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.postgres import SESSION_SETTINGS, current_lsn
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
@@ -62,6 +63,15 @@ class Moment:
     """By the server's clock, after those commits, and before all others."""
     tables: Mapping[int, NotedTable]
     """By their OIDs."""
+    xmax: int = 0
+    """What was committed of transactions before this is in the tables, but for"""
+    xip: frozenset[int] = frozenset()
+    """those that were open."""
+
+    def has_all_of(self, snapshot: Snapshot) -> bool:
+        """Return whether all that a snapshot contains was committed by then."""
+        open_ones = {xid for xid in self.xip if xid < snapshot.xmax}
+        return self.lsn >= snapshot.lsn and self.xmax >= snapshot.xmax and open_ones <= {*snapshot.xip}
 
 
 def note_tables(connection: "psycopg.Connection[Any]", publication: str) -> Moment:
@@ -75,9 +85,12 @@ def note_tables(connection: "psycopg.Connection[Any]", publication: str) -> Mome
         numbered = dict(zip(columns or [], numbers or [], strict=True))
         typed = dict(zip(columns or [], types or [], strict=True))
         tables[oid] = NotedTable(oid, qualified_name(schema, name), numbered, typed, rows)
-    row = connection.execute("SELECT clock_timestamp()").fetchone()
+    row = connection.execute("SELECT clock_timestamp(), pg_current_snapshot()::text").fetchone()
     assert row is not None
-    return Moment(current_lsn(connection), row[0], tables)
+    _, xmax, open_ones = row[1].split(":")
+    return Moment(
+        current_lsn(connection), row[0], tables, int(xmax), frozenset(map(int, filter(None, open_ones.split(","))))
+    )
 
 
 def _rows(
@@ -103,12 +116,18 @@ def _rows(
 
 
 def mismatch(
-    noted: NotedTable, found: pa.Table, names: Mapping[str, str] | None = None, *, skipped: Sequence[str] = ()
+    noted: NotedTable,
+    found: pa.Table,
+    names: Mapping[str, str] | None = None,
+    *,
+    skipped: Sequence[str] = (),
+    untyped: str = "_untyped",
 ) -> str:
     """Return in which way rows are not those that were noted, in words; "" where they are.
 
     ``names`` are what noted columns are called in ``found``, None for all of them by their own names; rows of the two
-    are compared in these columns. ``skipped`` are columns of ``found`` that are not the table's own.
+    are compared in these columns. ``skipped`` are columns of ``found`` that are not the table's own, ``untyped`` the
+    one that has values which the types of columns cannot hold.
     """
     own = [name for name in found.column_names if name not in skipped]
     if names is None:
@@ -123,7 +142,7 @@ def mismatch(
     source = Counter(
         tuple(sent_value(row[place], kind) for place, kind in zip(places, kinds, strict=True)) for row in noted.rows
     )
-    stored = Counter(stored_rows(found, list(names.values())))
+    stored = Counter(stored_rows(found, list(names.values()), untyped))
     more, less = stored - source, source - stored
     if not more and not less:
         return ""
@@ -157,12 +176,12 @@ def sent_value(text: str | None, kind: pa.DataType) -> Any:
     return text
 
 
-def stored_rows(table: pa.Table, columns: Sequence[str]) -> Iterator[Row]:
-    """Yield rows of a table that has ``_untyped`` as ``sent_value`` gives those of the source."""
-    untyped = table["_untyped"].to_pylist()
+def stored_rows(table: pa.Table, columns: Sequence[str], untyped: str = "_untyped") -> Iterator[Row]:
+    """Yield rows of a table that has ``untyped`` as ``sent_value`` gives those of the source."""
+    texts_of_rows = table[untyped].to_pylist()
     kinds = {name: table.schema.field(name).type for name in columns}
     values = [_values(table[name], kind) for name, kind in kinds.items()]
-    for texts, row in zip(untyped, zip(*values, strict=True), strict=True):
+    for texts, row in zip(texts_of_rows, zip(*values, strict=True), strict=True):
         known = {name: sent_value(text, kinds[name]) for name, text in texts or () if name in kinds}
         yield tuple(known.get(name, value) for name, value in zip(columns, row, strict=True))
 

@@ -3,9 +3,12 @@
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from tools.faults.generated_histories import SNAPSHOT, History, Step
+
+if TYPE_CHECKING:
+    from tools.faults.history_runs import Settings
 
 __all__ = ["as_test", "minimized", "shrunk"]
 
@@ -97,8 +100,8 @@ def _joined(pieces: Sequence[Step]) -> tuple[Step, ...]:
     return tuple(found)
 
 
-def as_test(history: History, difference: str) -> str:
-    """Return a test that performs a history, ready to be put into a file, with what was different."""
+def as_test(history: History, difference: str, settings: "Settings") -> str:
+    """Return a test that performs a history as it was performed, ready to be put into a file, with what differed."""
     name = "".join(each if each.isalnum() else "_" for each in history.name)
     fixture = f"server{history.version}"
     lines = [
@@ -109,8 +112,9 @@ def as_test(history: History, difference: str) -> str:
         *(f"        {_written(step)}," for step in history.steps),
         "    )",
         f"    history = History({history.name!r}, {history.version}, {history.publication!r}, steps, "
-        f"{dict(history.options)!r}, {history.is_live!r})",
-        f"    assert perform(history, {fixture}, spark, tmp_path).failures == []",
+        f"{dict(history.options)!r}, {history.is_live!r}, {dict(history.replication)!r})",
+        f"    settings = {settings!r}",
+        f"    assert perform(history, {fixture}, spark, tmp_path, settings).failures == []",
     ]
     return "\n".join(lines)
 

@@ -1,6 +1,6 @@
 """The parse half of the codec: functions that read ``data`` from the position ``at`` on."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from tools.generate.codec_module import AHEAD, REJECT, Module, without_extension
@@ -158,7 +158,7 @@ class _Function(Reading):
             return self._items(item, repeat, count)
         name = self.name(repeat.name)
         with self.block(f"if {conditions.text(item.extension)}:"):
-            items = self._appended(item, repeat, f"for _ in range({count}):")
+            items = self._appended(item, repeat, f"for _ in range({count}):", self._record)
             self.line(f"{name} = {items}")
         with self.block("else:"):
             items = self._items(without_extension(item), repeat, count)
@@ -172,12 +172,13 @@ class _Function(Reading):
             return self._looking_ahead(alone, code, repeat, count)
         return self._appended(item, repeat, f"for _ in range({count}):")
 
-    def _appended(self, item: Structure, repeat: Repeat, loop: str) -> str:
+    def _appended(
+        self, item: Structure, repeat: Repeat, loop: str, read: Callable[[Structure], str] | None = None
+    ) -> str:
         name = self.name(repeat.name)
         self.line(f"{name}: Any = []")
         with self.block(loop):
-            read = self._record if item.extended else self.value
-            value = read(item)
+            value = (read or self.value)(item)
             self.line(f"{name}.append({value})")
         return f"tuple({name})"
 

@@ -28,7 +28,7 @@ def emit_dissector(spec: Spec, frames: Spec, connection: Spec) -> str:
         "FRAMES": [_message(frames, message, names) for message in frames.messages],
         "MESSAGES": [_message(spec, message, names) for message in spec.messages],
         "PARTS": [{"name": p.name, **structure(p, names)} for each in (frames, spec) for p in each.parts],
-        "STATES": [{"name": s.name, "about": s.description, "sets": list(s.sets)} for s in spec.states],
+        "STATES": [{"name": s.name, "about": s.description, "sets": list(s.sets)} for s in spec.places],
         "OPTIONS": list(_options(spec)),
         "COPY_DATA": _framing(connection, "CopyData"),
         "QUERY": _framing(connection, "Query"),
@@ -44,7 +44,7 @@ def emit_dissector(spec: Spec, frames: Spec, connection: Spec) -> str:
 
 
 def _message(spec: Spec, message: Message, names: Names) -> Mapping[str, Any]:
-    everywhere = tuple(state.name for state in spec.states)
+    steps = spec.steps(message)
     return {
         "tag": message.tag[0],
         "name": message.name,
@@ -52,10 +52,17 @@ def _message(spec: Spec, message: Message, names: Names) -> Mapping[str, Any]:
         "group": message.group,
         "needs": message.needs,
         "option": _asked_by(spec, message),
-        "states": list(message.within or everywhere),
-        "enters": message.enters,
+        "states": list(steps),
+        **_leads(spec, message),
         "elements": elements(message, names),
     }
+
+
+def _leads(spec: Spec, message: Message) -> Mapping[str, Any]:
+    """Return the state that a message enters, or where it leads from each state that nests, or is entered in some."""
+    if message.returns or message.enters in spec.nested:
+        return {"steps": dict(spec.steps(message))}
+    return {"enters": message.enters}
 
 
 def _asked_by(spec: Spec, message: Message) -> Mapping[str, Any] | None:

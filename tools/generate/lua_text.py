@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import indent
 from typing import Any
 
+from tools.generate.reserved import RESERVED
+
 __all__ = ["lua"]
 
 WIDTH = 110
@@ -12,7 +14,7 @@ WIDTH = 110
 def lua(value: Any) -> str:
     """Return what Lua reads as this value; what is None, false or empty in a mapping is left out.
 
-    The keys of a mapping are numbers, or words that the emitter chose.
+    The keys of a mapping are numbers or text.
     """
     if isinstance(value, bool):
         return str(value).lower()
@@ -31,7 +33,11 @@ def _pairs(rows: Mapping[Any, Any]) -> Iterator[str]:
     for key, value in rows.items():
         if value is None or value is False or (isinstance(value, Mapping | Sequence) and not value):
             continue
-        yield f"{key if isinstance(key, str) else f'[{key}]'} = {lua(value)}"
+        yield f"{key if _is_name(key) else f'[{lua(key)}]'} = {lua(value)}"
+
+
+def _is_name(key: Any) -> bool:
+    return isinstance(key, str) and key.isidentifier() and key not in RESERVED["lua"].split()
 
 
 def _quoted(text: str) -> str:

@@ -6,6 +6,7 @@ from textwrap import wrap
 from tools.generate.text import constant, docstring, python_module
 from tools.language import Choice, Field, Message, Repeat, Spec
 from tools.language.elements import Alternative, Element, Structure
+from tools.language.model import State
 
 __all__ = ["emit_messages"]
 
@@ -73,6 +74,9 @@ def _values(spec: Spec) -> Iterator[str]:
         rows = (f'"{a.name}": {a.python}' for a in alternatives)
         text = "What each kind of value is in Python: a constant, or a class of bytes."
         yield constant("VALUES: Final[Mapping[str, object]]", rows, text)
+        rows = (f'"{a.name}": "{a.format}"' for a in alternatives if a.format != "none")
+        text = "The kinds of values whose bytes are PostgreSQL's text, or its binary format; other bytes mean neither."
+        yield constant("FORMS: Final[Mapping[str, str]]", rows, text)
 
 
 def _with_attributes(alternative: Alternative) -> str:
@@ -263,8 +267,8 @@ def _constants(spec: Spec, message: Message) -> str:
 def _following(spec: Spec, union: str) -> str:
     """Return the table of the messages of a connection: which come in each state, and what state follows."""
     rows = (
-        f'("{state.name}", "{sender}"): {{{", ".join(_steps(spec, state.name, sender))}}}'
-        for state in spec.states
+        f'("{place.name}", "{sender}"): {{{", ".join(_steps(spec, place, sender))}}}'
+        for place in spec.places
         for sender in ("server", "client")
     )
     return constant(
@@ -274,9 +278,9 @@ def _following(spec: Spec, union: str) -> str:
     )
 
 
-def _steps(spec: Spec, state: str, sender: str) -> Iterator[str]:
+def _steps(spec: Spec, place: State, sender: str) -> Iterator[str]:
     for message in spec.messages:
-        if (following := message.following(sender, state)) is not None:
+        if (following := spec.following(message, sender, place)) is not None:
             yield f'{message.class_name}: "{following}"'
 
 

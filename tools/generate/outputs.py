@@ -90,13 +90,11 @@ def render(spec_folder: Path) -> Mapping[str, str]:
 
 
 def _check_frames(frames: Spec) -> None:
-    """Frames are read before anything says how: what carries messages has no versions, parameters or options."""
+    """Whoever reads frames knows the options of what they carry, and no others."""
     for words, given in (("versions", frames.versions), ("parameters", frames.parameters), ("options", frames.options)):
-        if given:
+        if given and not frames.carries:
             problem = f"the envelope has {words}, and nothing tells a reader of frames which hold"
-            raise SpecError(
-                f"{frames.file}:1: {problem}. Remove {words}; write a message of another tag for another layout."
-            )
+            raise SpecError(f"{frames.file}:1: {problem}. Write carries: pgoutput.yaml instead of {words}.")
 
 
 def orphans(root: Path) -> list[str]:

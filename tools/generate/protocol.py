@@ -141,11 +141,10 @@ def _class(head: str, text: str, fields: Iterable[tuple[str, str]]) -> str:
 def _states(spec: Spec) -> Iterator[str]:
     names = tuple(parameter.name for parameter in spec.parameters)
     yield f"PARAMETERS: Final = {names!r}\n" + docstring(["The parameters of the layouts, in the engines' order."], "")
-    rows = (f"{state.name!r}: {_set(map(repr, state.sets))}" for state in spec.states)
+    rows = (f"{state.name!r}: {_set(map(repr, state.sets))}" for state in spec.places)
     text = "Where in the stream a message can stand, the first state first; and the parameters that a state sets."
     yield constant("STATES: Final[Mapping[str, frozenset[str]]]", rows, text)
-    everywhere = tuple(state.name for state in spec.states)
-    steps = ((m, str({state: m.enters or state for state in m.within or everywhere})) for m in spec.messages)
+    steps = ((m, str(dict(spec.steps(m)))) for m in spec.messages)
     text = "The states in which each message can come, each with the state that follows it."
     yield _of_messages("TRANSITIONS", "Mapping[str, str]", steps, text)
 

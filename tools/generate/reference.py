@@ -112,6 +112,7 @@ def _facts_of_message(spec: Spec, message: Message) -> Iterator[tuple[str, str]]
         yield "Sent by", f"the {message.sender}" if message.sender else "the server and the client"
     if message.within:
         enters = f", and leads into {code(message.enters)}" if message.enters else ", which it leaves as it is"
+        enters = ", and leads back to the state before it" if message.returns else enters
         yield "Comes in the state" + "s" * (len(message.within) > 1), ", ".join(map(code, message.within)) + enters
     if message.ignored:
         yield "Ignored in the state" + "s" * (len(message.ignored) > 1), ", ".join(map(code, message.ignored))

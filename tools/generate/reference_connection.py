@@ -32,14 +32,14 @@ def order_table(spec: Spec) -> str:
 
 
 def _rows(spec: Spec) -> Iterator[Sequence[str]]:
-    for state in spec.states:
+    for state in spec.places:
         sides = (", ".join(_steps(spec, state, sender)) for sender in ("server", "client"))
         yield code(state.name), markdown(state.description), *sides
 
 
 def _steps(spec: Spec, state: State, sender: str) -> Iterator[str]:
     for message in spec.messages:
-        if (following := message.following(sender, state.name)) is not None:
-            ignored = " (ignored)" if sender == "client" and state.name in message.ignored else ""
+        if (following := spec.following(message, sender, state)) is not None:
+            ignored = " (ignored)" if sender == "client" and state.innermost in message.ignored else ""
             leads = f" to {code(following)}" if following != state.name else ""
             yield link(message.name) + leads + ignored

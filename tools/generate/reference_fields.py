@@ -40,6 +40,7 @@ def _rows(spec: Spec, structure: Structure, prefix: str, start: int | None) -> I
 def _field(spec: Spec, field: Field, prefix: str, offset: str) -> Sequence[str]:
     kind = link(field.part) if field.part else code(notation(field))
     when = [in_words(field.term, code)] if field.conditional else []
+    when += [*_server(field)]
     when += [f"{code(field.length)} bytes"] if field.length else []
     when += [f"none where that is {field.absent}"] if field.absent is not None else []
     when += [_length(spec, field)] if field.frames else []
@@ -48,6 +49,12 @@ def _field(spec: Spec, field: Field, prefix: str, offset: str) -> Sequence[str]:
     values = ", ".join(f"{code(str(key))} {markdown(meaning)}{rules.get(key, '')}" for key, meaning in named.items())
     former = f" Formerly {', '.join(map(code, field.formerly))}." if field.formerly else ""
     return offset, kind, code(prefix + field.name), ", ".join(when), values, markdown(field.description) + former
+
+
+def _server(element: Field | Repeat) -> Iterator[str]:
+    """Yield the PostgreSQL that brought something, where no protocol version says it."""
+    if element.server and not element.since:
+        yield f"since PostgreSQL {element.server}"
 
 
 def _length(spec: Spec, field: Field) -> str:
@@ -61,7 +68,7 @@ def _repeat(spec: Spec, repeat: Repeat, prefix: str, offset: str) -> Iterator[Se
     ended = "up to the end of the message" if repeat.to_end else "up to a byte that is zero"
     times = f"{code(repeat.count)} times" if repeat.count else ended
     rule = f"{in_words(repeat.term, code)}: " if repeat.conditional else ""
-    times = f"{rule}{times}; each is {in_python(repeat.item)}"
+    times = ", ".join([*_server(repeat), f"{rule}{times}; each is {in_python(repeat.item)}"])
     yield offset, code(repeat.kind), code(name), times, "", markdown(repeat.description)
     if len(repeat.item.elements) == 1 and isinstance(only := repeat.item.elements[0], Field) and not only.variants:
         yield _field(spec, only, f"{name}.", "")
@@ -77,12 +84,19 @@ def _choice(spec: Spec, choice: Choice, prefix: str, offset: str) -> Iterator[Se
         yield from _alternative(spec, alternative, f"{name}={alternative.name}")
 
 
+def _format(alternative: Alternative) -> Iterator[str]:
+    """Yield what the bytes of a value are, where they have a class of their own."""
+    if alternative.python not in (None, "None", "bytes") and alternative.then is not None:
+        words = {"text": "PostgreSQL's text", "binary": "PostgreSQL's binary format", "none": "neither text nor binary"}
+        yield f"The bytes are {words[alternative.format]}."
+
+
 def _alternative(spec: Spec, alternative: Alternative, name: str) -> Iterator[Sequence[str]]:
     known = alternative.server or alternative.since or alternative.until
     rules = [f"since {availability(spec, alternative)}"] if known else []
     since = ", ".join([*rules, *([in_words(alternative.when, code)] if alternative.when else [])])
     tag = f"Byte1('{alternative.letter}')"
-    yield "", code(tag), code(name), since, "", markdown(alternative.description)
+    yield "", code(tag), code(name), since, "", " ".join([markdown(alternative.description), *_format(alternative)])
     if isinstance(alternative.then, str):
         yield "", link(alternative.then), code(f"{name}.{alternative.then}"), "", "", "Follows the tag."
     elif alternative.then is not None:

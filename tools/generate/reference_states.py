@@ -24,16 +24,16 @@ def state_diagram(spec: Spec) -> str:
 
 
 def _lines(spec: Spec) -> Iterator[str]:
-    for state in spec.states:
+    for state in spec.places:
         yield f'state "{mermaid(state.name)}" as {_identifier(state)}'
     if spec.states:
         yield f"[*] --> {_identifier(spec.states[0])}"
-    for one, other in combinations(spec.states, 2):
+    for one, other in combinations(spec.places, 2):
         for state, following in ((one, other), (other, one)):
-            if messages := [m for m in _leaving(spec, state) if m.enters == following.name]:
+            if messages := [m for m in _leaving(spec, state) if spec.steps(m)[state.name] == following.name]:
                 label = arrows(messages) if spec.framed else ", ".join(mermaid(m.name) for m in messages)
                 yield f"{_identifier(state)} --> {_identifier(following)}: {label}"
-    for state in () if spec.framed else spec.states:
+    for state in () if spec.framed else spec.places:
         if names := [mermaid(m.name).replace(" ", UNBROKEN) for m in _staying(spec, state)]:
             yield f"note right of {_identifier(state)}"
             yield from (f"  {line.replace(UNBROKEN, ' ')}" for line in wrap(", ".join(names), NOTE_WIDTH))
@@ -41,14 +41,16 @@ def _lines(spec: Spec) -> Iterator[str]:
 
 
 def _leaving(spec: Spec, state: State) -> list[Message]:
-    return [m for m in spec.messages if state.name in m.within and m.enters not in (None, state.name)]
+    return [m for m in spec.messages if m.within and spec.steps(m).get(state.name, state.name) != state.name]
 
 
 def _staying(spec: Spec, state: State) -> list[Message]:
-    return [m for m in spec.messages if state.name in m.within and m.enters in (None, state.name)]
+    return [m for m in spec.messages if m.within and spec.steps(m).get(state.name) == state.name]
 
 
 def _identifier(state: State) -> str:
+    if "/" in state.name:
+        return "nested_" + state.name.replace("_", "_u").replace("/", "_s")
     return f"state_{state.name}"
 
 
@@ -58,8 +60,8 @@ def order_table(spec: Spec) -> str:
 
 
 def _rows(spec: Spec) -> Iterator[Sequence[str]]:
-    for state in spec.states:
-        ends = ", ".join(f"{link(m.name)} to {code(str(m.enters))}" for m in _leaving(spec, state))
+    for state in spec.places:
+        ends = ", ".join(f"{link(m.name)} to {code(spec.steps(m)[state.name])}" for m in _leaving(spec, state))
         keeps = ", ".join(link(m.name) for m in _staying(spec, state))
         sets = f" Sets {', '.join(map(code, state.sets))}." if state.sets else ""
         yield code(state.name), markdown(state.description) + sets, keeps, ends

@@ -59,11 +59,12 @@ class Setting:
     def sends(self, spec: Spec, message: Message) -> bool:
         """Tell whether a message can come here, in this state too; on a connection, from this sender."""
         if spec.framed:
-            return message.following(self.said["sender"], self.said["state"]) is not None
+            (place,) = (place for place in spec.places if place.name == self.said["state"])
+            return spec.following(message, self.said["sender"], place) is not None
         here = {name for name, value in self.said.items() if value is True}
         own = {parameter.name for parameter in spec.state_parameters}
-        states = [state for state in spec.states if state.name in message.within or not message.within]
-        fits = not states or any(set(state.sets) == here & own for state in states)
+        places = [place for place in spec.places if place.name in spec.steps(message)]
+        fits = not spec.states or any(set(place.sets) == here & own for place in places)
         return fits and self.refusal(message) is None
 
 
@@ -75,7 +76,7 @@ def settings(spec: Spec) -> list[Setting]:
 
 def _of_connection(spec: Spec) -> Iterator[Setting]:
     """Yield a setting for each sender in each state in which it can send something."""
-    for state in spec.states:
+    for state in spec.places:
         for sender in ("client", "server"):
             setting = Setting({"sender": sender, "state": state.name}, {})
             if any(setting.sends(spec, message) for message in spec.messages):
@@ -110,8 +111,9 @@ def _in_states(spec: Spec, said: Mapping[str, Any], sets: set[str], off: frozens
     """Yield a setting for each state that the messages of these options lead to, those that look alike once."""
     names = [parameter.name for parameter in spec.parameters]
     options = Setting(said, {"proto_version": said["proto_version"]}, off)
-    entered = {message.enters for message in spec.messages if options.refusal(message) is None}
-    reached = {state.sets for state in spec.states if not state.sets or state.name in entered}
+    coming = (message for message in spec.messages if options.refusal(message) is None)
+    entered = {after for message in coming for before, after in spec.steps(message).items() if after != before}
+    reached = {place.sets for place in spec.places if not place.sets or place.name in entered}
     for here in sorted(reached or {()}):
         state = {parameter.name: parameter.name in here for parameter in spec.state_parameters}
         given = {name: said.get(name, name in sets or name in here) for name in names}

@@ -168,13 +168,13 @@ def _opened(spec: Spec, error: Raise) -> None:
         return
     outside = _reached(spec, spec.states[0].name, lambda message: message.group == "begin")
     for message in spec.messages:
-        if message.group == "change" and (lost := [state for state in message.within if state in outside]):
+        if message.group == "change" and (lost := [state for state in spec.steps(message) if state in outside]):
             problem = f"{message.name} comes in the state {lost[0]!r}, which no begin of a transaction opens"
             remedy = f"Write group: begin at what enters {lost[0]!r}, and group: end at what leaves it."
             raise error(message.line, problem, remedy)
 
 
-def _returns(spec: Spec, error: Raise) -> None:
+def _ways_back(spec: Spec, error: Raise) -> None:
     """What a state has set is not lost where another one lies between: each way into a state leads back."""
     if spec.framed or not spec.states:
         return
@@ -183,19 +183,20 @@ def _returns(spec: Spec, error: Raise) -> None:
         if message.enters is None:
             continue
         alike = {frozenset(sets[state]) for state in message.within}
-        if message.enters not in message.within and len(alike) > 1 and message.enters != first:
+        fixed = message.enters not in (first, *message.within, *spec.nested)
+        if fixed and len(alike) > 1:
             problem = (
                 f"{message.name} enters {message.enters!r} from states that set different parameters, "
-                f"{', '.join(map(repr, message.within))}: none of them is known behind it"
+                f"{', '.join(map(repr, message.within))}: none of them is known after it"
             )
-            raise error(message.line, problem, "Write a message, and a state to enter, for each of them.")
-        for state in message.within:
-            inside = first not in (state, message.enters)
-            if inside and state not in _reached(spec, message.enters, lambda _: False, stop=first):
-                problem = f"{message.name} enters {message.enters!r} from {state!r}, and no way leads back to {state!r}"
-                raise error(
-                    message.line, problem, f"Write a message that comes in {message.enters!r} and enters {state!r}."
-                )
+            remedy = "Write returns: true at the message that ends it, or a message, and a state to enter, for each."
+            raise error(message.line, problem, remedy)
+        for state, after in spec.steps(message).items():
+            inside = first not in (state, after)
+            if inside and state not in _reached(spec, after, lambda _: False, stop=first):
+                problem = f"{message.name} enters {after!r} from {state!r}, and no way leads back to {state!r}"
+                remedy = f"Write a message that comes in {after!r} and enters {state!r}, or has returns: true."
+                raise error(message.line, problem, remedy)
 
 
 def _reached(spec: Spec, start: str, excluded: Callable[[Message], bool], stop: str | None = None) -> set[str]:
@@ -204,11 +205,11 @@ def _reached(spec: Spec, start: str, excluded: Callable[[Message], bool], stop: 
     while todo:
         state = todo.pop()
         for message in spec.messages:
-            after = message.enters if state in message.within and not excluded(message) else None
+            after = spec.steps(message).get(state) if not excluded(message) else None
             if after not in (None, stop, *found):
                 found.add(after or "")
                 todo.append(after or "")
     return found
 
 
-BOUND_RULES = (_effects, _opened, _returns)
+BOUND_RULES = (_effects, _opened, _ways_back)

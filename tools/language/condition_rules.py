@@ -63,7 +63,8 @@ def _flags(spec: Spec, error: Raise) -> None:
     for each in _all(spec):
         for leaf in conditions.leaves(each.term):
             if isinstance(leaf, Flag) and leaf.name not in flags:
-                remedy = f"Write one of {flags}, or add it to parameters."
+                more = f": a frame is in no state of {spec.carries}" if spec.carries else ", or add it to parameters"
+                remedy = f"Write one of {flags}{more}."
                 raise error(each.line, f"when: {leaf.name} is no bool parameter", remedy)
 
 

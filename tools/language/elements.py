@@ -22,6 +22,8 @@ class Alternative(Conditional):
     server: int | None = None
     term: Term | None = None
     python: str | None = None
+    form: str | None = None
+    """What its bytes are as a value of a row: ``text``, ``binary`` or ``none``; None where that is not written."""
     then: "Structure | str | None" = None
     line: int = 0
 
@@ -57,6 +59,11 @@ class Alternative(Conditional):
         if self.content is None or not isinstance(self.then, Structure):
             return ()
         return tuple(each for each in self.then.exposed if isinstance(each, Field) and each is not self.content)
+
+    @property
+    def format(self) -> str:
+        """What its bytes are as a value of a row: PostgreSQL's ``text``, its ``binary`` format, or ``none``."""
+        return self.form or ("text" if self.python == "bytes" else "none")
 
     @property
     def defines(self) -> tuple[str, ...]:

@@ -80,6 +80,12 @@ def _check_alternative(alternative: Alternative, spec: Spec, error: Raise) -> No
     if python is not None and constant != (then is None):
         remedy = "Without then write None or a NAME; with then write bytes or a ClassName."
         raise error(alternative.line, f"the alternative {alternative.name} has the python value {python}", remedy)
+    if alternative.form is not None and (python is None or then is None):
+        problem = f"the alternative {alternative.name} has a form, but its values hold no bytes"
+        raise error(alternative.line, problem, "Remove form.")
+    if python == "bytes" and alternative.format != "text":
+        problem = f"the alternative {alternative.name} has the python value bytes and the form {alternative.form}"
+        raise error(alternative.line, problem, "Write a ClassName instead of bytes, which are text.")
     if alternative.content is not None:
         _check_extras(alternative, error)
         return
@@ -204,8 +210,8 @@ def _states(spec: Spec, error: Raise) -> None:
     by_states = {name for state in spec.states for name in state.sets}
     never = {id(each): each for each in _conditioned(spec.structures()) if _only_in(each, by_states)}
     for message in spec.messages:
-        states = (state for state in spec.states if not message.within or state.name in message.within)
-        given = {name for state in states for name in state.sets}
+        steps = spec.steps(message)
+        given = {name for place in spec.places if place.name in steps for name in place.sets}
         for each in _conditioned(spec.reached(message)):
             if given & conditions.parameters(each.term):
                 never.pop(id(each), None)

@@ -9,7 +9,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from tools.language.conditions import Term, condition_of
+from tools.language.carried import carried, check_own, is_conditional
+from tools.language.conditions import Flag, Term, condition_of, every, some
 from tools.language.elements import Alternative, Block, Choice, Item, Repeat, Structure
 from tools.language.errors import SpecError
 from tools.language.fields import Field, Fields, Type
@@ -29,17 +30,30 @@ SPEC = Path(__file__).parents[2] / "spec"
 
 def load(path: Path) -> Spec:
     """Read a specification file; raise SpecError with file, line and remedy when it breaks a rule."""
-    return load_text(read_text(path), path.name)
+    return load_text(read_text(path), path.name, path.parent)
 
 
-def load_text(text: str, file: str = "spec.yaml") -> Spec:
-    """Read a specification from text; see load."""
+def load_text(text: str, file: str = "spec.yaml", folder: Path = SPEC) -> Spec:
+    """Read a specification from text; see load. What it carries is in a file of the folder."""
     source = read(text, file)
     _check_marks(text, source)
     check_shape(source)
+    check_own(source)
+    if "carries" in source.data and is_conditional(source.data):
+        source = Source(file, carried(source, _carried(source, folder)), source.lines)
     spec = _Loader(source).spec()
     check(spec, source)
     return spec
+
+
+def _carried(source: Source, folder: Path) -> Source:
+    name = source.data["carries"]
+    if not (folder / name).is_file() or name == source.file:
+        remedy = "Name the file of the messages inside, which is in the same folder."
+        raise source.error(("carries",), f"carries: {name} is no other specification", remedy)
+    inner = read(read_text(folder / name), name)
+    check_shape(inner)
+    return inner
 
 
 def read_text(path: Path) -> str:
@@ -111,6 +125,7 @@ class _Loader:
             title=data["title"],
             source=data["source"],
             file=self.source.file,
+            carries=data.get("carries"),
             messages=tuple(self._message(m, ("messages", i)) for i, m in enumerate(data["messages"])),
             parts=tuple(self._part(p, ("parts", i)) for i, p in enumerate(data.get("parts", ()))),
             versions=tuple(Version(**row) for row in data.get("versions", ())),
@@ -146,7 +161,7 @@ class _Loader:
                 f"message {data['name']} does not start with its tag",
                 "Write a first field such as Byte1('X'), or measures: rest at one that holds the message's length.",
             )
-        keys = ("description", "server", "since", "unasked", "sender", "enters", "group", "effect", "option")
+        keys = ("description", "server", "since", "unasked", "sender", "enters", "returns", "group", "effect", "option")
         known = {k: data[k] for k in keys if k in data}
         return Message(
             blocks=blocks,
@@ -192,12 +207,28 @@ class _Loader:
                 f"the alternative {data['name']} starts with {data['field']!r}",
                 "Start it with a tag such as Byte1('X').",
             )
-        known = {k: data[k] for k in ("name", "description", "server", "python") if k in data}
-        known["term"] = condition_of(data)
+        known = {k: data[k] for k in ("name", "description", "server", "python", "form") if k in data}
+        known["term"] = every(condition_of(data), self._switched(data, place))
         then = data.get("then")
         if isinstance(then, list):
             then = Structure(implied([Fields("then", self._fields(then, (*place, "then"), 1))]))
         return Alternative(tag=notation.constant, then=then, line=self.source.line(place), **known)
+
+    def _switched(self, data: Mapping[str, Any], place: Place) -> Term | None:
+        """Return the condition that an option is on: that one of the parameters is set which it alone sets."""
+        if "option" not in data:
+            return None
+        name, rows = data["option"], self.source.data.get("options", ())
+        option: Mapping[str, Any] = next((row for row in rows if row["name"] == name), {})
+        values = option["values"][1:] if option.get("values") else [option]
+        found = [_sets(row) for row in values]
+        foreign = (on for row in rows if row is not option for on in (row, *row.get("values", ())))
+        others = {each for on in foreign for each in _sets(on)}
+        if not all(found) or others & {each for sets in found for each in sets}:
+            problem = f"option: {name} does not follow from parameters that this option alone sets"
+            remedy = "Write sets at the option, if it is a switch, or at each of its values but the first."
+            raise self.source.error((*place, "option"), problem, remedy)
+        return some(every(*map(Flag, sets)) for sets in found)
 
     def _fields(self, data: Sequence[Mapping[str, Any]], place: Place, block: int) -> tuple[Field, ...]:
         fields = (self._field(field, (*place, i), (block, i + 1)) for i, field in enumerate(data))

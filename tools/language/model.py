@@ -1,11 +1,12 @@
 """The specification as objects: messages, parts, and what stands around them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from tools.language.elements import Choice, Repeat, Structure
 from tools.language.fields import Field, Type
+from tools.language.nesting import Path, Step, unfolded
 from tools.language.records import Document, Option
 
 __all__ = ["Document", "Message", "Option", "Parameter", "Part", "Spec", "State", "Version"]
@@ -24,6 +25,8 @@ class Message(Structure):
     sender: str | None = None
     within: tuple[str, ...] = ()
     enters: str | None = None
+    returns: bool = False
+    """Whether it leads back to the state that the one in which it comes was entered in."""
     ignored: tuple[str, ...] = ()
     group: str | None = None
     effect: str | None = None
@@ -56,12 +59,6 @@ class Message(Structure):
     def code_bytes(self) -> bytes:
         """That constant as it is on the wire; empty where there is none."""
         return (self.code.constant_bytes or b"") if self.code else b""
-
-    def following(self, sender: str, state: str) -> str | None:
-        """Return the state that follows it on a connection; None where the sender cannot send it in this state."""
-        if sender == "client" and state in self.ignored:
-            return state
-        return (self.enters or state) if state in self.within and self.sender in (None, sender) else None
 
     @property
     def needs(self) -> int | None:
@@ -118,6 +115,11 @@ class State:
     sets: tuple[str, ...] = ()
     description: str = ""
 
+    @property
+    def innermost(self) -> str:
+        """The name of the state as it is written: ``block`` of ``stream/block``."""
+        return self.name.rpartition("/")[2]
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -134,6 +136,8 @@ class Spec:
     states: tuple[State, ...] = ()
     options: tuple[Option, ...] = ()
     documents: tuple[Document, ...] = ()
+    carries: str | None = None
+    """The file of the messages that these carry, whose versions and options hold here, too."""
     types: tuple[Type, ...] = field(default=(), repr=False)
 
     @property
@@ -187,6 +191,47 @@ class Spec:
         """The parameters that states set: what a message's place in the stream decides."""
         names = {name for state in self.states for name in state.sets}
         return tuple(parameter for parameter in self.parameters if parameter.name in names)
+
+    @cached_property
+    def nested(self) -> frozenset[str]:
+        """The states that messages leave by returning to the one before."""
+        return frozenset(name for message in self.messages if message.returns for name in message.within)
+
+    @cached_property
+    def paths(self) -> Mapping[Path, list[Path | None]]:
+        """The states, those that nest in each in which they can be entered; and where each message leads from them."""
+        steps = [Step(message.within, message.enters, message.returns) for message in self.messages]
+        return unfolded([state.name for state in self.states], self.nested, steps)
+
+    @cached_property
+    def places(self) -> tuple[State, ...]:
+        """The states that readers tell apart: one that nests is called ``stream/block``, and sets what both set."""
+        states = {state.name: state for state in self.states}
+        return tuple(
+            State(
+                "/".join(path),
+                tuple(dict.fromkeys(name for each in path for name in states[each].sets)),
+                states[path[-1]].description,
+            )
+            for path in self.paths
+        )
+
+    @cached_property
+    def _steps(self) -> Mapping[str, Mapping[str, str]]:
+        return {
+            message.name: {"/".join(path): "/".join(to) for path, afters in self.paths.items() if (to := afters[index])}
+            for index, message in enumerate(self.messages)
+        }
+
+    def steps(self, message: Message) -> Mapping[str, str]:
+        """Return the places in which a message comes, each with the one that follows it."""
+        return self._steps[message.name]
+
+    def following(self, message: Message, sender: str, place: State) -> str | None:
+        """Return the place that follows a message on a connection; None where the sender cannot send it there."""
+        if sender == "client" and place.innermost in message.ignored:
+            return place.name
+        return self.steps(message).get(place.name) if message.sender in (None, sender) else None
 
     @property
     def layout_options(self) -> tuple[Option, ...]:

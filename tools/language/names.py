@@ -43,8 +43,8 @@ RESERVED_PARAMETERS = (
 
 _TYPING = frozenset({"Any", "Callable", "ClassVar", "Final", "Mapping", "SearchStrategy", "TypeAlias"})
 _WIRE = frozenset(
-    {"BY_TAG", "ConnectionMessage", "Extended", "FOLLOWING", "FieldedBytes", "FormattedBytes", "Frame", "Lsn", "Marker"}
-    | {"PgoutputMessage", "REQUIRED", "Reject", "Timestamp", "VALUES"}
+    {"BY_TAG", "ConnectionMessage", "Extended", "FOLLOWING", "FORMS", "FieldedBytes", "FormattedBytes", "Frame", "Lsn"}
+    | {"Marker", "PgoutputMessage", "REQUIRED", "Reject", "Timestamp", "VALUES"}
 )
 _CONSTRUCTS = frozenset(
     {

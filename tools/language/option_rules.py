@@ -104,7 +104,7 @@ def _option_of_messages(spec: Spec, error: Raise) -> None:
 def _keys_of_lines(spec: Spec, error: Raise) -> None:
     said = LINE_KEYS | {parameter.name for parameter in spec.state_parameters}
     said |= {option.name for option in spec.layout_options}
-    for message in spec.messages if spec.options else ():
+    for message in spec.messages if spec.options and not spec.carries else ():
         for element in message.elements:
             if element.name in said:
                 problem = f"{message.name} has a field {element.name!r}, which is another key of its JSON line"

@@ -12,6 +12,7 @@ from tools.language.framing_rules import FRAMING_RULES
 from tools.language.layout_rules import LAYOUT_RULES
 from tools.language.model import Message, Part, Spec
 from tools.language.names import RESERVED_CLASSES, RESERVED_FIELDS
+from tools.language.nesting_rules import NESTING_RULES
 from tools.language.option_rules import OPTION_RULES
 from tools.language.source import Source
 
@@ -22,7 +23,14 @@ Raise = Callable[[int, str, str], Exception]
 
 def check(spec: Spec, source: Source) -> None:
     """Raise SpecError for the rules that the specification breaks, at the lines at fault: one line for each rule."""
-    for rules in ((_parts_exist,), NAME_RULES, LAYOUT_RULES, FRAMING_RULES, BOUND_RULES):
+    for rules in (
+        (_parts_exist,),
+        NAME_RULES,
+        *((rule,) for rule in NESTING_RULES),
+        LAYOUT_RULES,
+        FRAMING_RULES,
+        BOUND_RULES,
+    ):
         problems = [problem for rule in rules if (problem := _problem(rule, spec, source))]
         if problems:
             raise SpecError("\n".join(problems))

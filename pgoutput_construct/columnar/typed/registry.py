@@ -10,6 +10,7 @@ from pgoutput_construct.columnar.typed import casts, texts
 from pgoutput_construct.columnar.typed.arrays import list_of
 from pgoutput_construct.columnar.typed.column import Cast, Result, Values
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, BuiltinType
+from pgoutput_construct.wire.messages import FORMS
 
 __all__ = ["TYPES", "find_cast"]
 
@@ -65,15 +66,21 @@ NARROW: Final[Mapping[str, pa.DataType]] = {
 """Types whose values may go into a wider one, which a column that was altered has."""
 
 
+_FORM_OF: Final[Mapping[int, str]] = {VALUE_TAGS[kind]: form for kind, form in FORMS.items()}
+"""What the bytes behind a tag are, text or binary format; other kinds of values are loaded one by one."""
+
+
 def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
     """Return how values with this tag (VALUE_TAGS) are read by a kernel, None where they are loaded one by one."""
     builtin = BUILTIN_TYPES.get(type_oid)
-    if code not in (VALUE_TAGS["text"], VALUE_TAGS["binary"]):
+    if code not in _FORM_OF:
         return None
     if _is.is_list(target):
+        if code not in (VALUE_TAGS["text"], VALUE_TAGS["binary"]):
+            return None
         element = find_cast(code, builtin.element_oid, target.value_type) if builtin is not None else None
         return list_of(element) if element is not None else None
-    if code == VALUE_TAGS["text"] and _is.is_string(target):
+    if _FORM_OF[code] == "text" and _is.is_string(target):
         return casts.TEXT
     own = NARROW.get(builtin.name) if builtin is not None else None
     if own is not None and own != target and _is_wider(target, own):
@@ -84,7 +91,7 @@ def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
 
 def _own_cast(code: int, builtin: BuiltinType, target: pa.DataType) -> Cast | None:
     """Return the cast of a type, or that of the type whose format it has."""
-    is_text = code == VALUE_TAGS["text"]
+    is_text = _FORM_OF[code] == "text"
     for known in (table.get(builtin.name) for table in (TYPES, CHOSEN)):
         if known is not None and known.holds(target):
             return known.text if is_text else known.binary

@@ -9,10 +9,11 @@ from typing import Final
 import psycopg
 from psycopg import sql
 
+from pgoutput_construct.catalog_queries import CURRENT_SNAPSHOT
 from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.copying.holders import writers
-from pgoutput_construct.postgres.queries import Connection, fetch_row, run
+from pgoutput_construct.postgres.queries import Connection, ask_one, fetch_row, run
 from pgoutput_construct.postgres.server import current_lsn, is_standby
 from pgoutput_construct.postgres.waiting import PatientConnection
 from pgoutput_construct.stream.identifiers import qualified_name
@@ -45,7 +46,7 @@ def check_can_copy(connection: Connection) -> None:
 
 def read_snapshot(connection: Connection, lsn: Lsn) -> Snapshot:
     """Return which transactions are in the snapshot of ``connection``; ``lsn`` was reached when it was made."""
-    text = str(fetch_row(connection, "SELECT pg_current_snapshot()::text")[0])
+    text = str(ask_one(connection, CURRENT_SNAPSHOT))
     xmin, xmax, running = text.split(":")
     return Snapshot(int(xmin), int(xmax), tuple(int(xid) for xid in running.split(",") if xid), lsn)
 

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pgoutput_construct.catalog_queries import for_release
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.known import Shape
-from pgoutput_construct.postgres.membership import AS_ITSELF, is_published, published_tables
 from pgoutput_construct.postgres.queries import Connection, fetch
 from pgoutput_construct.stream.builtin_types import FIRST_USER_OID
 from pgoutput_construct.stream.identifiers import full_name, qualified_name
@@ -18,8 +18,6 @@ from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplic
 
 __all__ = ["Column", "Leaf", "PublishedTable", "read_tables"]
 
-_FILTERS_SINCE: Final = 150000
-
 # What writes an expression as SQL, and what measures a table, opens it, and so waits for who alters it.
 _PUBLISHED: Final = """WITH RECURSIVE {published}
     SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text,
@@ -27,7 +25,7 @@ _PUBLISHED: Final = """WITH RECURSIVE {published}
     FROM published m JOIN wanted w ON w.oid = m.publication
     JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
     LEFT JOIN pg_publication_rel r ON r.prpubid = m.publication AND r.prrelid = c.oid AND NOT m.as_it_is
-    WHERE c.oid = ANY(%s) AND c.oid <> ALL(%s) AND {as_itself} ORDER BY c.oid"""
+    WHERE c.oid = ANY(%(oids)s) AND c.oid <> ALL(%(locked)s) AND {as_itself} ORDER BY c.oid"""
 
 _COLUMNS: Final = """WITH RECURSIVE bases AS (
         SELECT oid, oid AS base FROM pg_type WHERE oid IN (SELECT atttypid FROM pg_attribute WHERE attrelid = ANY(%s))
@@ -182,14 +180,9 @@ def read_tables(
 def _read_published(
     connection: Connection, publications: Sequence[str], oids: list[int], locked: list[int]
 ) -> Iterator[_Published]:
-    has_filters = connection.info.server_version >= _FILTERS_SINCE
-    query = _PUBLISHED.format(
-        published=published_tables(connection),
-        is_published=is_published(connection),
-        filter="pg_get_expr(r.prqual, r.prrelid)" if has_filters else "NULL",
-        as_itself=AS_ITSELF,
-    )
-    rows = fetch(connection, query, [list(publications), oids, locked], doing="the publications cannot be read")
+    query = for_release(_PUBLISHED, connection.info.server_version)
+    arguments = {"publications": list(publications), "oids": oids, "locked": locked}
+    rows = fetch(connection, query, arguments, doing="the publications cannot be read")
     found = defaultdict[tuple[Any, ...], list[tuple[Any, ...]]](list)
     for *table, numbers, condition in rows:
         found[tuple(table)].append((frozenset(numbers), condition))

@@ -1,15 +1,13 @@
 """A batch read of a log: planned in the driver out of the index, done by tasks."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.metadata import Prefix
-from pgoutput_construct.spark.source.bounds import Bounds, bounded
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.ranges import log_of, range_of
 from pgoutput_construct.spark.source.views import view_of
@@ -23,18 +21,12 @@ class LogReader(DataSourceReader):
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self.options = options
         self.wanted = schema
-        self.bounds = Bounds()
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Leave out segments and transactions that filters do; Spark applies these all the same."""
-        self.bounds = bounded(self.bounds, filters, Prefix(self.options.metadataPrefix))
-        return filters
 
     def partitions(self) -> list[InputPartition]:
         """Plan the tasks; raises ChangeLogError for a log that is damaged, or lacks what is asked for."""
         (log, as_of), view = log_of(self.options), view_of(self.options)
         schema = chosen_fields(view.schema(log, as_of), self.wanted)
-        return view.tasks(log, as_of, range_of(log, as_of, self.options, self.bounds), schema)
+        return view.tasks(log, as_of, range_of(log, as_of, self.options), schema)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Do one of the tasks; there may be none."""

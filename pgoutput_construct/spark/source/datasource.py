@@ -18,7 +18,6 @@ from pgoutput_construct.spark.source.options import read_options
 
 __all__ = ["PgoutputSource", "register"]
 
-_PUSHDOWN: Final = "spark.sql.python.filterPushdown.enabled"
 _AVAILABLE_NOW: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 _KNOWN: Final = "DATA_SOURCE_ALREADY_EXISTS"
 _registered: "WeakSet[Any]" = WeakSet()
@@ -73,9 +72,8 @@ class PgoutputSource(DataSource):
 def register(spark: SparkSession) -> None:
     """Let a session read change logs: ``spark.read.format("pgoutput").option("path", LOG)...``.
 
-    Also switches on that Spark hands filters to data sources in Python, and that ``trigger(availableNow=True)``
-    continues after a batch that was interrupted: without it the query would end there with sources that Spark asks for
-    no limit.
+    Also switches on that ``trigger(availableNow=True)`` continues after a batch that was interrupted: without it the
+    query would end there with sources that Spark asks for no limit.
     """
     if spark not in _registered:
         try:
@@ -83,8 +81,6 @@ def register(spark: SparkSession) -> None:
         except AnalysisException as error:  # by another session of this process
             if error.getCondition() != _KNOWN:
                 raise
-        if spark.conf.get(_PUSHDOWN) != "true":  # a pipeline must have it in its specification: none may set it
-            spark.conf.set(_PUSHDOWN, "true")
-        with suppress(PySparkException):  # the same; it has triggers of its own
+        with suppress(PySparkException):  # a pipeline may set nothing; it has triggers of its own
             spark.conf.set(_AVAILABLE_NOW, "true")
         _registered.add(spark)

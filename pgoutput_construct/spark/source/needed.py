@@ -12,7 +12,6 @@ from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import spans_of
 from pgoutput_construct.changelog.usage import COPIED
-from pgoutput_construct.spark.source.bounds import Bounds
 from pgoutput_construct.spark.source.pieces import Piece
 from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
 
@@ -26,8 +25,8 @@ Ranges = tuple[Numbers, Numbers]
 class NeededRows:
     """The rows of some relations, None for all, that a piece wants in one of its segments: all of them, and few more.
 
-    The index says between which seqs of the segment a relation has rows. There the wanted part of each transaction is
-    needed, and what is wanted of the chunks of copies.
+    The index says between which seqs of the segment a relation has rows. There the wanted transactions are
+    needed, and the wanted chunks of copies.
     """
 
     def __init__(self, piece: Piece, segment: Segment, oids: tuple[int, ...] | None) -> None:
@@ -36,14 +35,13 @@ class NeededRows:
 
     def __call__(self, index: SegmentIndex) -> Ranges:
         """Return where they stand, by the index of the segment."""
-        runs, bounds = index.entries("rows"), self.piece.range.bounds
+        runs = index.entries("rows")
         if self.oids is not None:
             runs = runs.filter(pa.array(np.isin(runs["oid"].to_numpy(), np.array(self.oids, np.int64))))
         copied = runs["span"].to_numpy() == COPIED
         first, last, chunks = (runs[name].to_numpy() for name in ("first_seq", "last_seq", "xid"))
-        wanted = copied & (last >= bounds.first_position) & (first <= bounds.last_position)
-        wanted &= _are_of(self.piece.copies, chunks)
-        sent = _clipped(_parts(self.spans(index), bounds), first[~copied], last[~copied])
+        wanted = copied & _are_of(self.piece.copies, chunks)
+        sent = _clipped(_ranges(self.spans(index)), first[~copied], last[~copied])
         return _together(sent, (first[wanted], last[wanted]))
 
     def spans(self, index: SegmentIndex) -> Spans:
@@ -61,13 +59,8 @@ def _are_of(copies: tuple[TableCopy, ...], chunks: Numbers) -> NDArray[np.bool_]
     return found
 
 
-def _parts(spans: Spans, bounds: Bounds) -> Ranges:
-    """Return the parts of spans that are wanted."""
-    first, last, position = (
-        np.frombuffer(each, np.int64) for each in (spans.first_seq, spans.last_seq, spans.position)
-    )
-    first, last = bounds.narrowed(first, last, position)
-    return first[first <= last], last[first <= last]
+def _ranges(spans: Spans) -> Ranges:
+    return np.frombuffer(spans.first_seq, np.int64), np.frombuffer(spans.last_seq, np.int64)
 
 
 def _clipped(ranges: Ranges, firsts: Numbers, lasts: Numbers) -> Ranges:

@@ -37,8 +37,8 @@ class Range:
 
     def holds(self, transactions: pa.Table) -> NDArray[np.bool_]:
         """Tell of each committed transaction whether it is wanted."""
-        seqs, lsns, times = (transactions[name].to_numpy() for name in ("seq", "commit_lsn", "commit_time"))
-        wanted: NDArray[np.bool_] = (seqs > self.after) & (seqs <= self.until) & self.bounds.holds(lsns, times)
+        seqs, lsns = (transactions[name].to_numpy() for name in ("seq", "commit_lsn"))
+        wanted: NDArray[np.bool_] = (seqs > self.after) & (seqs <= self.until) & self.bounds.holds(lsns)
         return wanted
 
     def transactions(self, index: SegmentIndex) -> pa.Table:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog.commit_numbers import is_own, messages_of
+from pgoutput_construct.changelog.commit_numbers import is_own
 from pgoutput_construct.changelog.commits import commits_of
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.footer import Segment
@@ -24,7 +24,6 @@ from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.spark.metadata import USUAL, Prefix
 from pgoutput_construct.spark.opened import Opened
 from pgoutput_construct.spark.plan import Plan
-from pgoutput_construct.spark.source.bounds import Bounds
 from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.stream.relations import RelationHistory
@@ -63,21 +62,20 @@ class Found:
         for place in np.flatnonzero(in_part).tolist():
             some = wanted.transactions(index.one(place))
             own = is_own(some, np.full(len(some), first_seqs[place]))
-            with_own[place] = bool((own & _have_some(some, wanted.bounds)).any())
+            with_own[place] = bool(own.any())
         marked, places = index.located("marked")
         is_wanted = _committed(marked, wanted)
         marked, places = marked.filter(pa.array(is_wanted)), places[is_wanted]
         self.spans = spans_of(marked.filter(pa.array(~is_own(marked, first_seqs[places]))))
         self.copies = _copies(index, wanted)
-        self._find(index, with_own, oids, wanted.bounds)
+        self._find(index, with_own, oids)
 
-    def _find(self, index: LogIndex, with_own: Flags, oids: Sequence[int] | None, bounds: Bounds) -> None:
+    def _find(self, index: LogIndex, with_own: Flags, oids: Sequence[int] | None) -> None:
         runs, places = index.located("rows")
         span, first_seq, xids = (runs[name].to_numpy() for name in ("span", "first_seq", "xid"))
         chunks = np.where(span == COPIED, xids, -1)
         plan = Plan(self.spans, RelationHistory(), self.copies)
-        origins, found = plan.origins_at(first_seq, xids, chunks)
-        found[found] = _are_within(plan, bounds, origins[found], first_seq[found], runs["last_seq"].to_numpy()[found])
+        _, found = plan.origins_at(first_seq, xids, chunks)
         found |= (span == PLAIN) & with_own[places]
         if oids is not None:
             found &= np.isin(runs["oid"].to_numpy(), np.array(oids, np.int64))
@@ -94,27 +92,10 @@ def _with_own(commits: Mapping[str, Numbers], wanted: Range) -> tuple[Flags, Fla
     for least, most, first, last in (
         ("first_commit", "last_commit", wanted.after + 1, wanted.until),
         ("least_lsn", "most_lsn", bounds.first_lsn, bounds.last_lsn),
-        ("least_time", "most_time", bounds.first_time, bounds.last_time),
     ):
         within &= (commits[least] >= first) & (commits[most] <= last)
         without |= (commits[most] < first) | (commits[least] > last)
-    has_some = (commits["messages"] > bounds.first_position) & (bounds.last_position >= 0)
-    return within & has_some, ~within & ~without & has_some
-
-
-def _have_some(transactions: pa.Table, bounds: Bounds) -> Flags | bool:
-    """Tell of transactions whether they have positions that are wanted."""
-    if bounds.first_position <= 0 <= bounds.last_position:
-        return True
-    found: Flags = (messages_of(transactions) > bounds.first_position) & (bounds.last_position >= 0)
-    return found
-
-
-def _are_within(plan: Plan, bounds: Bounds, origins: Numbers, first: Numbers, last: Numbers) -> Flags:
-    """Tell of runs of rows, given their first and last ones, whether they have positions that are wanted."""
-    begin, end = plan.positions(origins, first), plan.positions(origins, last)
-    within: Flags = (end >= bounds.first_position) & (begin <= bounds.last_position)
-    return within
+    return within, ~within & ~without
 
 
 def _committed(transactions: pa.Table, wanted: Range) -> Flags:

@@ -40,8 +40,8 @@ def bounds_of(options: SourceOptions) -> Bounds:
 
     A copy that was made after a position may stand before what committed there: the seq alone does not leave it out.
     """
-    last = Bounds().last_lsn if options.asOfLsn is None else int(options.asOfLsn)
-    return Bounds().within("lsn", int(options.fromLsn or 0), last)
+    first = int(options.fromLsn or 0)
+    return Bounds(first) if options.asOfLsn is None else Bounds(first, int(options.asOfLsn))
 
 
 def _check_complete(log: ChangeLog, lsn: Lsn) -> None:

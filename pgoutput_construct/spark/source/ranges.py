@@ -2,7 +2,6 @@
 
 from pgoutput_construct.changelog.planning import lost_ends
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.spark.source.bounds import Bounds
 from pgoutput_construct.spark.source.known import address_of, log_at
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pieces import Range
@@ -17,14 +16,12 @@ def log_of(options: SourceOptions) -> tuple[ChangeLog, int]:
     return log, as_of_seq(log, options)
 
 
-def range_of(log: ChangeLog, as_of: int, options: SourceOptions, bounds: Bounds) -> Range:
-    """Return what a batch read is of; ``bounds`` are those of its filters."""
-    return range_between(log, -1 if options.fromSeq is None else options.fromSeq - 1, as_of, options, bounds)
+def range_of(log: ChangeLog, as_of: int, options: SourceOptions) -> Range:
+    """Return what a batch read is of."""
+    return range_between(log, -1 if options.fromSeq is None else options.fromSeq - 1, as_of, options)
 
 
-def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions, bounds: Bounds) -> Range:
+def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions) -> Range:
     """Return what ended after one seq, up to another."""
-    given = bounds_of(options)
-    within = bounds.within("lsn", given.first_lsn, given.last_lsn)
     lost = tuple((seq, end) for seq, end in lost_ends(log.index) if seq <= until)  # what was lost later, was there then
-    return Range(after, until, within, lost)
+    return Range(after, until, bounds_of(options), lost)

@@ -9,7 +9,6 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.spark.source.bounds import Bounds
 from pgoutput_construct.spark.source.fields import held_fields
 from pgoutput_construct.spark.source.known import address_of, log_at
 from pgoutput_construct.spark.source.offsets import (
@@ -84,7 +83,7 @@ class LogStreamReader(DataSourceStreamReader):
         log.check_kept(after + 1)
         self._last = end
         view, as_of = view_of(self.options), log.index.last_seq
-        wanted = range_between(log, after, until, self.options, Bounds())
+        wanted = range_between(log, after, until, self.options)
         return view.tasks(
             log, as_of, wanted, held_fields(view.schema(log, as_of), self.schema, self.options, str(self.options.table))
         )

@@ -2,15 +2,12 @@
 
 import pickle
 import shutil
-from collections.abc import Sequence
-from operator import eq, ge, gt, le, lt
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import SCHEMA, ChangeLog
@@ -28,7 +25,6 @@ from tests.spark.logs import write_recording
 pytestmark = pytest.mark.spark
 
 ITEM = "public.item"
-LSN = ("_commit_lsn",)
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +35,10 @@ def log(recordings: dict[str, Recording], tmp_path_factory: pytest.TempPathFacto
     return ChangeLog(path)
 
 
-def read(log: ChangeLog, filters: Sequence[Any] = (), **options: object) -> pa.Table:
+def read(log: ChangeLog, **options: object) -> pa.Table:
     """Read a log as the data source does, without Spark."""
     source = PgoutputSource({"path": log.store.address, **{name: str(value) for name, value in options.items()}})
     reader: Any = source.reader(source.schema())
-    assert list(reader.pushFilters(list(filters))) == list(filters)  # Spark applies them all the same
     tasks = [pickle.loads(pickle.dumps(task)) for task in reader.partitions()]
     batches = [batch for task in tasks for batch in reader.read(task)]
     return pa.Table.from_batches(batches, to_arrow(source))
@@ -74,13 +69,28 @@ def test_with_spark(spark: Any, log: ChangeLog) -> None:
     assert everything == places(read(log, table=ITEM))
     time = read(log, table=ITEM)["_commit_time"][60].as_py()
     since = rows.where(f"_commit_lsn > {lsn} AND _commit_time <= timestamp'{time}'").count()
-    assert (
-        0 < since == sum(t <= time for t in read(log, [GreaterThan(LSN, lsn)], table=ITEM)["_commit_time"].to_pylist())
-    )
+    later = read(log, table=ITEM, fromLsn=lsn + 1)
+    assert 0 < since == sum(each <= time for each in later["_commit_time"].to_pylist())
     with pytest.raises(Exception, match=r"no option 'tabel': did you mean table\?"):
         load(spark, log, tabel=ITEM)
     with pytest.raises(pgo.ChangeLogError, match=r"^the log has no table public\.nothing: it has "), plain_errors():
         load(spark, log, table="public.nothing")
+
+
+def test_a_filter_is_of_what_it_is_applied_to(spark: Any, log: ChangeLog) -> None:
+    """What else reads the same DataFrame, in one plan or later, has all rows, whatever Spark hands to sources."""
+    register(spark)
+    pushdown = "spark.sql.python.filterPushdown.enabled"
+    was = spark.conf.get(pushdown)
+    spark.conf.set(pushdown, "true")
+    try:
+        rows, lsn = load(spark, log, table=ITEM), log.transactions()["commit_lsn"][7].as_py()
+        first, last = rows.where(f"_commit_lsn <= {lsn}"), rows.where(f"_commit_lsn > {lsn}")
+        counts = [each.count() for each in (first, rows, first.unionAll(last), last)]
+    finally:
+        spark.conf.set(pushdown, was)
+    everything = len(read(log, table=ITEM))
+    assert counts == [everything - counts[-1], everything, everything, counts[-1]] and 0 < counts[-1] < everything
 
 
 def test_some_columns(log: ChangeLog) -> None:
@@ -114,12 +124,11 @@ def test_positions(log: ChangeLog) -> None:
         read(log, table=ITEM, asOfTime="1999-01-01")
 
 
-def planned(log: ChangeLog, filters: Sequence[Any], **options: str) -> list[int]:
-    """Return the first seqs of the segments that a read with pushed filters is planned to look at."""
-    source = PgoutputSource({"path": log.store.address, **options})
-    reader: Any = source.reader(source.schema())
-    reader.pushFilters(list(filters))
-    return [segment.first_seq for task in reader.partitions() for segment in task.piece.segments]
+def planned(log: ChangeLog, **options: object) -> list[int]:
+    """Return the first seqs of the segments that a read is planned to look at."""
+    source = PgoutputSource({"path": log.store.address, **{name: str(value) for name, value in options.items()}})
+    tasks: Any = source.reader(source.schema()).partitions()
+    return [segment.first_seq for task in tasks for segment in task.piece.segments]
 
 
 def test_tasks_are_even(log: ChangeLog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,17 +146,11 @@ def test_tasks_are_even(log: ChangeLog, monkeypatch: pytest.MonkeyPatch) -> None
         assert len(tasks) >= min(processors, len(log.segments) // 2)
 
 
-def test_filters_leave_out_segments(log: ChangeLog) -> None:
-    """Of one transaction those that it stands in are read; what is read is all that the filters let through."""
-    everything, rows = planned(log, [], table=ITEM), read(log, table=ITEM)
-    lsn, time = rows["_commit_lsn"][70].as_py(), rows["_commit_time"][70].as_py()
-    assert 0 < len(planned(log, [EqualTo(LSN, lsn)], table=ITEM)) < len(everything)
-    assert planned(log, [GreaterThan(LSN, lsn), LessThanOrEqual(LSN, lsn)], table=ITEM) == []
-    assert planned(log, [GreaterThan(("id",), 5)], table=ITEM) == everything
-    assert places(read(log, [EqualTo(LSN, lsn)], table=ITEM)) == [p for p in places(rows) if p[0] == lsn]
-    for kind, compare in ((GreaterThan, gt), (LessThanOrEqual, le), (EqualTo, eq)):
-        chosen = [compare(each, time) for each in rows["_commit_time"].to_pylist()]
-        assert places(read(log, [kind(("_commit_time",), time)], table=ITEM)) == places(rows.filter(pa.array(chosen)))
+def test_positions_leave_out_segments(log: ChangeLog) -> None:
+    """Of one transaction those that it stands in are read."""
+    everything, lsn = planned(log, table=ITEM), read(log, table=ITEM)["_commit_lsn"][70].as_py()
+    assert 0 < len(planned(log, table=ITEM, fromLsn=lsn, asOfLsn=lsn)) < len(everything)
+    assert planned(log, table=ITEM, fromLsn=lsn + 1, asOfLsn=lsn) == []
 
 
 @pytest.fixture(scope="module")
@@ -175,39 +178,24 @@ def groups(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> l
     return found
 
 
-SEQ, TIME = ("_seq",), ("_commit_time",)
-COMPARED: dict[Any, Any] = {EqualTo: eq, GreaterThan: gt, GreaterThanOrEqual: ge, LessThan: lt, In: lambda a, b: a in b}
-
-
-def through(rows: pa.Table, filters: Sequence[Any]) -> list[tuple[int, int, str]]:
-    """Return where the changes stand that filters let through."""
-    for each in filters:
-        values = rows[each.attribute[0]].to_pylist()
-        rows = rows.filter(pa.array([v is not None and COMPARED[type(each)](v, each.value) for v in values]))
-    return places(rows)
-
-
-def test_filters_leave_out_groups_of_rows(grouped: ChangeLog, groups: list[int]) -> None:
-    """Of each segment only groups are read that may have rows which the filters let through; and none is left out."""
+def test_positions_leave_out_groups_of_rows(grouped: ChangeLog, groups: list[int]) -> None:
+    """Of each segment only groups are read that may have rows which are asked for; and none is left out."""
     rows = read(grouped, view="changes")
     segments, most = len(groups), sum(groups)
     assert segments >= 3 and most > 5 * segments
-    lsns, times, seqs = (sorted({*rows[name].to_pylist()} - {None}) for name in ("_commit_lsn", "_commit_time", "_seq"))
-    filters = {
-        "one transaction": [EqualTo(LSN, lsns[7])],
-        "some transactions": [In(LSN, (lsns[7], lsns[9], lsns[8]))],
-        "the first ones": [LessThan(TIME, times[5])],
-        "late in a transaction": [GreaterThanOrEqual(SEQ, seqs[-5])],
-        "the begin of one": [EqualTo(LSN, lsns[-3]), GreaterThan(SEQ, 0), LessThan(SEQ, 4)],
-    }
-    for name, given in filters.items():
+    lsns = sorted({*rows["_commit_lsn"].to_pylist()})
+    for name, first, last in (
+        ("one transaction", lsns[7], lsns[7]),
+        ("some transactions", lsns[7], lsns[9]),
+        ("the first ones", 0, lsns[5]),
+        ("the last ones", lsns[-4], lsns[-1]),
+    ):
         groups.clear()
-        found = through(read(grouped, given, view="changes"), given)
-        assert found == through(rows, given) != [], name
+        found = places(read(grouped, view="changes", fromLsn=first, asOfLsn=last))
+        assert found == [place for place in places(rows) if first <= place[0] <= last] != [], name
         assert 0 < sum(groups) <= most // 3 and len(groups) < segments, name
-    for nothing in (LessThan(SEQ, 0), GreaterThan(SEQ, seqs[-1] + 9), EqualTo(LSN, lsns[0] - 1)):
-        groups.clear()
-        assert not len(read(grouped, [nothing], view="changes")) and not groups
+    groups.clear()
+    assert not len(read(grouped, view="changes", fromLsn=lsns[-1] + 1)) and not groups
 
 
 def test_only_groups_of_the_table(grouped: ChangeLog, groups: list[int]) -> None:

@@ -1,0 +1,83 @@
+"""Captures and replications of a history that are killed in processes of their own, before they are done to the end."""
+
+import json
+import random
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pgoutput_construct.demo.processes import Supervised
+
+__all__ = ["Killer"]
+
+_STEP: Final = 0.05
+"""Seconds from one count of files to the next."""
+_SECONDS: Final = 120.0
+"""For how long a process runs at most."""
+_SEGMENTS: Final = {"rows": 40, "seconds": 0.05}
+"""When a capture that is killed cuts segments: early, so that there is something to be killed amid."""
+_FILES: Final = 30
+"""A process is killed when it has written as many files as are drawn, fewer than this."""
+
+
+@dataclass
+class Killer:
+    """What is killed, and when: processor time is short on some machines, so that it is files that are counted."""
+
+    directory: Path
+    """Where processes say what they have to say."""
+    kills: int
+    """How many captures are still to be killed, and how many replications, at most."""
+    chance: random.Random
+    replications: int | None = None
+    """How many replications are still to be killed; None for ``kills``."""
+
+    def __post_init__(self) -> None:
+        self.replications = self.kills if self.replications is None else self.replications
+
+    def capture(self, given: Mapping[str, Any], until_lsn: str) -> bool:
+        """Capture up to a position, and kill that on the way; return whether it was."""
+        if not self.kills:
+            return False
+        self.kills -= 1
+        told = {**given, "directory": str(given["directory"]), "limits": _SEGMENTS, "until_lsn": until_lsn}
+        child = Supervised([json.dumps(told)], self.directory / "killed.txt", "tools.faults.child")
+        return self._killed(child, given["directory"])
+
+    def replicate(self, log: Path, warehouse: Path, given: Mapping[str, Any]) -> bool:
+        """Replicate a log, and kill that on the way; return whether it was."""
+        if not self.replications:
+            return False
+        self.replications -= 1
+        told = [text for name, value in given.items() for text in _option(name, value)]
+        arguments = ["replicate", str(log), "--warehouse", str(warehouse), "--once", *told]
+        return self._killed(Supervised(arguments, self.directory / "killed.txt"), warehouse)
+
+    def _killed(self, process: Supervised, folder: Path) -> bool:
+        before, more = _files(folder), self.chance.randrange(_FILES)
+        rest, end = self.chance.random(), time.monotonic() + _SECONDS
+        process.ensure()
+        try:
+            while process.runs and _files(folder) <= before + more and time.monotonic() < end:
+                time.sleep(_STEP)
+            time.sleep(rest / 5)
+        finally:
+            was_killed = process.kill()
+        return was_killed
+
+
+def _files(folder: Path) -> int:
+    """Return how many files there are below a folder, while others come and go."""
+    found = subprocess.run(["find", str(folder), "-type", "f"], capture_output=True, check=False)
+    return found.stdout.count(b"\n")
+
+
+def _option(name: str, value: object) -> list[str]:
+    """Return an option of the command, for a keyword of the function."""
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        return [flag] if value else []
+    return [flag, str(value)]

@@ -1,0 +1,57 @@
+"""States that nest: each returns to the one that it was entered in, so it counts once for each of these.
+
+Readers of a stream know one state and no stack. What can be told apart is therefore unfolded: a state that messages
+leave by ``returns`` is one state for each way into it, called ``stream/block``, and inside it all holds that the states
+around it set. No state is entered inside of itself, which bounds how deep they go: by the number of those that nest.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+__all__ = ["MOST_PLACES", "Path", "Step", "repeated", "unfolded"]
+
+MOST_PLACES: Final = 64
+"""How many states all that nest may make together."""
+
+Path = tuple[str, ...]
+"""A state, and after it those that were entered in it, the innermost last."""
+
+
+class Step(NamedTuple):
+    """What a message does to the state."""
+
+    within: tuple[str, ...]
+    """The states in which it comes, all where it names none."""
+    enters: str | None
+    returns: bool
+
+    def after(self, path: Path, nested: frozenset[str]) -> Path | None:
+        """Return where it leads from a path, None where it does not come there."""
+        if self.within and path[-1] not in self.within:
+            return None
+        if self.returns:
+            return path[:-1]
+        if self.enters is None or (self.enters == path[-1] and self.enters not in nested):
+            return path
+        return (*path, self.enters) if self.enters in nested else (self.enters,)
+
+
+def unfolded(states: Sequence[str], nested: frozenset[str], steps: Sequence[Step]) -> dict[Path, list[Path | None]]:
+    """Return every path that can be reached, those of one state together; each with where each step leads from it."""
+    found: dict[Path, list[Path | None]] = {}
+    todo: list[Path] = [(state,) for state in states if state not in nested]
+    while todo and len(found) <= MOST_PLACES:
+        path = todo.pop(0)
+        if path in found or not path:
+            continue
+        found[path] = [step.after(path, nested) for step in steps]
+        todo += [after for after in found[path] if after is not None and len(set(after)) == len(after)]
+    return {path: found[path] for state in states for path in found if path[-1] == state}
+
+
+def repeated(places: Mapping[Path, Sequence[Path | None]]) -> Iterator[tuple[int, str]]:
+    """Yield the steps by their index that enter a state inside of itself, and that state."""
+    for afters in places.values():
+        for index, after in enumerate(afters):
+            if after is not None and len(set(after)) < len(after):
+                yield index, after[-1]
