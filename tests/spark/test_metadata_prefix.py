@@ -53,11 +53,11 @@ def shop(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
 
 
 @pytest.fixture
-def session(spark: Any) -> Any:
+def session(spark: Any) -> Iterator[Any]:
     """A session that tells names by their case."""
-    session = spark.newSession()
-    session.conf.set("spark.sql.caseSensitive", "true")
-    return session
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    yield spark
+    spark.conf.unset("spark.sql.caseSensitive")
 
 
 def _check_state(shop: Shop, log: Any, name: str, changes: DataFrame | None = None) -> None:

@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any, Final, cast
 from weakref import WeakSet
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -19,7 +19,6 @@ from pgoutput_construct.spark.source.options import read_options
 __all__ = ["PgoutputSource", "register"]
 
 _AVAILABLE_NOW: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
-_KNOWN: Final = "DATA_SOURCE_ALREADY_EXISTS"
 _registered: "WeakSet[Any]" = WeakSet()
 
 
@@ -76,11 +75,7 @@ def register(spark: SparkSession) -> None:
     query would end there with sources that Spark asks for no limit.
     """
     if spark not in _registered:
-        try:
-            spark.dataSource.register(PgoutputSource)
-        except AnalysisException as error:  # by another session of this process
-            if error.getCondition() != _KNOWN:
-                raise
+        spark.dataSource.register(PgoutputSource)
         with suppress(PySparkException):  # a pipeline may set nothing; it has triggers of its own
             spark.conf.set(_AVAILABLE_NOW, "true")
         _registered.add(spark)
