@@ -36,7 +36,7 @@ def adoption_of(log: ChangeLog, progress: Progress | None, warehouse: Warehouse)
 
 def adopted(log: ChangeLog, progress: Progress) -> Progress:
     """Return how far a warehouse has come that adopts a log: nowhere; all datasets are of an earlier log."""
-    return replace(progress, seq=-1, applied=-1, log=identity_of(log), adopted=progress.batch, lacking=(), behind={})
+    return replace(progress, seq=-1, applied=-1, log=identity_of(log), adopted=progress.batch, lacking=(), own_seqs={})
 
 
 def _differences(log: ChangeLog, progress: Progress | None) -> list[str]:

@@ -246,20 +246,22 @@ class Tables:
         of the tables that the batch was to bring up to date.
         """
         before, end, troubled = self._progress, log.opened.as_of, self._troubles.names
-        behind = {oid: before.behind.get(oid, self.applied) for oid in troubled}
-        behind |= {oid: seq for oid, seq in before.behind.items() if oid not in tried and _is_there(log, oid)}
-        lacking = {lack.relation_oid for lack in lacks if lack.stale_since is None and lack.relation_oid not in behind}
-        lacking |= behind.keys() & set(before.lacking)
+        own_seqs = {oid: before.own_seqs.get(oid, self.applied) for oid in troubled}
+        own_seqs |= {oid: seq for oid, seq in before.own_seqs.items() if oid not in tried and _is_there(log, oid)}
+        lacking = {
+            lack.relation_oid for lack in lacks if lack.stale_since is None and lack.relation_oid not in own_seqs
+        }
+        lacking |= own_seqs.keys() & set(before.lacking)
         now = replace(before, done=not self._unsure, troubled=self._troubles.reasons, seq=end, applied=end)
-        now = replace(now, behind=behind, lacking=tuple(sorted(lacking)))
+        now = replace(now, own_seqs=own_seqs, lacking=tuple(sorted(lacking)))
         if self._is_registered:  # before it is noted: what is interrupted here is done again
-            hold_tables(log.log, now.reader, {oid: troubled[oid] for oid in behind.keys() - before.behind.keys()})
+            hold_tables(log.log, now.reader, {oid: troubled[oid] for oid in own_seqs.keys() - before.own_seqs.keys()})
         if now != self._noted:
             self._note(now)
         if self._is_registered and not is_early:
             advance_warehouse(log, now.reader, self.applied, {each.version.oid for each in self._mine().values()})
-        if self._is_registered and before.behind.keys() - behind.keys():
-            release_tables(log.log, now.reader, behind)
+        if self._is_registered and before.own_seqs.keys() - own_seqs.keys():
+            release_tables(log.log, now.reader, own_seqs)
 
     def _mine(self) -> dict[str, Dataset]:
         """Return the datasets that are of the log, by their directories."""

@@ -70,7 +70,7 @@ class Progress:
     troubled: Mapping[str, str] = field(default_factory=dict)
     """Tables that are not where it says, but where they were before, each with the reason."""
     applied: int | None = None
-    """The seq of the last batch: every table, but for those ``behind``, has all that ended by then, and some more."""
+    """The seq of the last batch: every table that has no own seq has all that ended by then."""
     log: LogIdentity | None = None
     """The log that the tables are made from; None in a note of an earlier version."""
     adopted: int = 0
@@ -79,15 +79,15 @@ class Progress:
     """The name under which the warehouse is registered as a reader of its log."""
     lacking: tuple[int, ...] = ()
     """The OIDs of the tables of which the log did not have every row when they were applied last."""
-    behind: Mapping[int, int] = field(default_factory=dict)
+    own_seqs: Mapping[int, int] = field(default_factory=dict)
     """By OID the tables in trouble, and up to which seq they have all that ended."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Read what ``to_json`` returns; raise KeyError, TypeError or ValueError for anything else."""
         log, lacking = content.get("log"), tuple(content.get("lacking", ()))
-        behind = {int(oid): int(seq) for oid, seq in content.get("behind", {}).items()}
-        known = cls(**{**content, "log": log and LogIdentity.from_json(log), "lacking": lacking, "behind": behind})
+        own_seqs = {int(oid): int(seq) for oid, seq in content.get("own_seqs", {}).items()}
+        known = cls(**{**content, "log": log and LogIdentity.from_json(log), "lacking": lacking, "own_seqs": own_seqs})
         is_earlier = known.applied is None and known.done  # of an earlier version
         return replace(known, applied=known.seq) if is_earlier else known
 
@@ -98,7 +98,7 @@ class Progress:
     def to_seq(self, version: Version) -> int:
         """Return the seq up to which a dataset has all that ended in the log."""
         applied = -1 if self.applied is None else self.applied
-        return max(version.seq, self.behind.get(version.oid, applied))
+        return max(version.seq, self.own_seqs.get(version.oid, applied))
 
     def is_foreign(self, version: Version) -> bool:
         """Return whether a dataset is of an earlier log."""

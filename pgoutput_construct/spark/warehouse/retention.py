@@ -145,9 +145,9 @@ def hold_tables(log: ChangeLog, name: str, tables: Mapping[int, str]) -> None:
         _LOG.warning("prune does not wait for the tables in trouble %s: %s", ", ".join(tables.values()), error)
 
 
-def release_tables(log: ChangeLog, name: str, behind: Collection[int]) -> None:
+def release_tables(log: ChangeLog, name: str, own_seqs: Collection[int]) -> None:
     """Forget the readers that were tables in trouble, but for those of some OIDs."""
-    kept = tuple(_table_reader(name, oid, "") for oid in behind)
+    kept = tuple(_table_reader(name, oid, "") for oid in own_seqs)
     for reader in readers(log.store):
         if reader.name.startswith(f"{name}.") and not reader.name.startswith(kept):
             forget(log.store, reader.name)
