@@ -7,10 +7,9 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.names import directory_name
-from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.stream.identifiers import full_name
 
 __all__ = ["Base", "Identity", "Place", "Refused", "Shape", "Table", "Usage"]
@@ -130,15 +129,3 @@ class Table:
     def has_equal_names(self) -> bool:
         """Whether names of its columns differ only in case."""
         return len({name.lower() for name in self.columns.names}) < len(self.columns.names)
-
-    def check_names(self, case_sensitive: bool) -> None:
-        """Raise ChangeLogError when a column's name cannot stand next to the others in a DataFrame."""
-        remedy = "rename it, or publish the table with a column list that leaves it out"
-        for name in self.columns.names:
-            if name in CHANGE or name.startswith("_before."):
-                raise ChangeLogError(f"{self.qualified}: the column {name!r} is named as one of the change; {remedy}")
-        folded = [name.lower() for name in (*self.columns.names, *CHANGE)]
-        if not case_sensitive and len(set(folded)) < len(folded):
-            raise ChangeLogError(
-                f"{self.qualified}: columns whose names differ only in case; set spark.sql.caseSensitive to true"
-            )

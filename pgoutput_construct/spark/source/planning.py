@@ -21,6 +21,7 @@ from pgoutput_construct.changelog.planning import committed, spans_of
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.usage import COPIED, PLAIN
 from pgoutput_construct.changelog.wholeness import present_copies
+from pgoutput_construct.spark.metadata import USUAL, Prefix
 from pgoutput_construct.spark.opened import Opened
 from pgoutput_construct.spark.plan import Plan
 from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used
@@ -138,12 +139,18 @@ def _pieces(log: ChangeLog, index: LogIndex, places: Numbers, wanted: Range) -> 
 
 
 def table_pieces(
-    opened: Opened, table: Table, wanted: Range, columns: pa.Schema, schema: pa.Schema, keeps_bad: bool = False
+    opened: Opened,
+    table: Table,
+    wanted: Range,
+    columns: pa.Schema,
+    schema: pa.Schema,
+    keeps_bad: bool = False,
+    prefix: Prefix = USUAL,
 ) -> list[TableRows]:
-    """Return what reads a table, a task each."""
+    """Return what reads a table, a task each; ``prefix`` is that of its reader, all else has the names of replays."""
     oids, used = oids_of(opened, [table]), used_by(opened, table)
     return [
-        TableRows(piece, table.qualified, oids, columns, schema, chosen(used, described), keeps_bad)
+        TableRows(piece, table.qualified, oids, columns, schema, chosen(used, described), keeps_bad, prefix)
         for piece, described in described_pieces(opened, wanted, oids)
     ]
 

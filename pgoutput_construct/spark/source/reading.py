@@ -75,7 +75,7 @@ class Part:
 def read_table_rows(task: TableRows) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a table; raises ChangeLogError, with segment, seq and field, for what is no row."""
     for part in parts_of_piece(task.piece, task.oids):
-        yield from rows_of_part(part, task.columns, task.schema, task.used, task.keeps_bad)
+        yield from map(task.prefix.batch, rows_of_part(part, task.columns, task.schema, task.used, task.keeps_bad))
 
 
 def rows_of_part(

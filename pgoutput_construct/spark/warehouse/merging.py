@@ -9,9 +9,10 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.spark.demands import Demand, prefixed
+from pgoutput_construct.spark.metadata import escaped
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.values import exact, is_exact
-from pgoutput_construct.spark.warehouse.naming import Naming, escaped
+from pgoutput_construct.spark.warehouse.naming import Naming
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.version import Shape
 
@@ -47,9 +48,9 @@ def merging(
         for statement in _alterations(table, read().schema, stored):
             spark.sql(statement)
         keys, current = (tuple(map(escaped, names)) for names in (shape.key_columns, shape.current))
-        there = naming.replayed(read(), is_history=False)
+        there = naming.from_dataset(read(), is_history=False)
         found = _resolved(rows, there, keys, current, demand) if changes.may_move_values else rows
-        naming.said(found).createOrReplaceTempView(_SOURCE)
+        naming.unescaped(found).createOrReplaceTempView(_SOURCE)
         yield _statement(table, keys, wanted, demand, naming)
     finally:
         rows.unpersist()

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.spark.warehouse.notes import Dataset
+from pgoutput_construct.spark.warehouse.notes import HISTORY_SUFFIX, Dataset
 from pgoutput_construct.spark.warehouse.retention import Coverage
 from pgoutput_construct.spark.warehouse.version import Version
 
@@ -122,8 +122,7 @@ def abandoned(tables: Collection[Table], datasets: Mapping[str, Dataset], keep_d
 
 def directory_of(table: Table, is_history: bool) -> str:
     """Return the name of the directory of a table's dataset, or of its history's."""
-    # No table's own directory has two dots.
-    return f"{table.directory}.history" if is_history else table.directory
+    return f"{table.directory}{HISTORY_SUFFIX if is_history else ''}"
 
 
 def _how(before: Dataset | None, version: Version) -> How | None:
