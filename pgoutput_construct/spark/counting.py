@@ -117,7 +117,7 @@ def counted_rows(changes: pa.Table, base: Base | None, reach: tuple[int, int] | 
     counts = base.copy.snapshot.invisible(xid)
     if reach is not None:
         counts = (lsn > reach[1]) | ((lsn >= reach[0]) & counts)
-    of_copy = is_copied & _is_of_copy(changes, base) if with_copy else np.zeros(len(changes), np.bool_)
+    of_copy = _is_of_copy(changes, base) if with_copy else np.zeros(len(changes), np.bool_)
     op = pc.if_else(pa.array(is_copied), OPERATIONS[Insert], changes["_op"])
     found = changes.set_column(changes.schema.get_field_index("_op"), "_op", op)
     return _with_lsn(found, np.where(is_copied, BEFORE_ALL, lsn)).filter(pa.array(of_copy | (~is_copied & counts)))
@@ -141,7 +141,7 @@ def placed_rows(rows: pa.Table, base: Base | None) -> pa.Table:
 def _is_of_copy(rows: pa.Table, base: Base) -> Flags:
     lsn, seq = (rows[name].to_numpy() for name in ("_commit_lsn", "_seq"))
     found: Flags = (lsn == int(base.copy.snapshot.lsn)) & (seq > base.after_seq) & (seq < base.copy.seq)
-    return found
+    return found & _flags(rows["_op"], SNAPSHOT) if "_op" in rows.column_names else found
 
 
 def _with_lsn(rows: pa.Table, lsn: Numbers) -> pa.Table:

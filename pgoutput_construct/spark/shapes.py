@@ -14,6 +14,7 @@ from pgoutput_construct.spark.missing import default_row
 from pgoutput_construct.spark.output import output_text
 from pgoutput_construct.spark.schemas import SHAPE, column
 from pgoutput_construct.spark.survey import BEFORE_ALL, at_place, place
+from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.spark.tables import Table
 
 __all__ = ["retyped", "shapes_of", "stored_rows", "with_defaults", "with_shapes"]
@@ -131,6 +132,8 @@ def _added(table: Table, before: DataFrame) -> dict[str, Missing]:
     return {name: given for name, given in found.items() if name not in before.columns}
 
 
+    if "_op" in rows.columns:
+        copied &= F.col("_op") == SNAPSHOT
 def _unplaced(rows: DataFrame, table: Table) -> DataFrame:
     """Put rows of the copy before all changes: the LSN of its snapshot says nothing of their order."""
     if table.base is None:

@@ -6,7 +6,7 @@ from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.shapes import retyped, with_defaults
 from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.spark.warehouse.history import HISTORY, history
+from pgoutput_construct.spark.warehouse.history import HISTORY, KNOWN_BY, history
 from pgoutput_construct.spark.warehouse.naming import escaped, renamed
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
@@ -51,7 +51,7 @@ def _put(
 
 def _together(there: DataFrame, rows: DataFrame) -> DataFrame:
     """Return a history with rows put into it; columns that went stay, and have the types of now."""
-    places = rows.select("_commit_lsn", "_seq")
+    places = rows.select(*KNOWN_BY)
     kinds = {field.name: field.dataType for field in rows.schema if field.name in there.columns}
     kept = retyped(there, {name: kind for name, kind in kinds.items() if name not in HISTORY})
-    return kept.join(places, ["_commit_lsn", "_seq"], "left_anti").unionByName(rows, allowMissingColumns=True)
+    return kept.join(places, [*KNOWN_BY], "left_anti").unionByName(rows, allowMissingColumns=True)
