@@ -28,8 +28,8 @@ def tables_command(
     """Decode the committed changes of a change log into one typed Parquet dataset per table, OUTPUT/schema.table.
 
     CHANGELOG is what pgoutput capture wrote: a directory, or an address such as s3://bucket/folder. Each row has the
-    table's columns and _op, _commit_lsn, _seq, _commit_time, _xid, _before, _unchanged, _untyped. Order rows by
-    (_commit_lsn, _seq).
+    table's columns and _op, _commit_lsn, _seq, _commit_time, _xid, _before, _unchanged, _untyped, _relation_oid.
+    Order rows by (_commit_lsn, _seq).
 
     \b
     Examples:

@@ -15,8 +15,9 @@ from pgoutput_construct.changelog.commits import commits_of, walked
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy
 from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import LostEnd, committed, lost_ends
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.survey import BEFORE_ALL
-from pgoutput_construct.spark.tables import Base
+from pgoutput_construct.spark.tables import Base, Table
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Insert
 
@@ -26,12 +27,14 @@ _XIDS: Final = 2**32
 _HALF: Final = _XIDS // 2
 
 
-def counting(changes: DataFrame, base: Base | None, reach: tuple[int, int] | None) -> DataFrame:
+def counting(changes: DataFrame, table: Table, reach: tuple[int, int] | None) -> DataFrame:
     """Return the rows of the latest copy, as inserts before everything, and the changes that count in addition to them.
 
-    Without a copy all changes count. ``reach`` is as ``near`` returns it.
+    They are of the table itself, not of others that had its name before. Without a copy all its changes count.
+    ``reach`` is as ``near`` returns it. Raises ChangeLogError where there are several tables and the changes do not say
+    which they are of.
     """
-    op = F.col("_op")
+    op, base, changes = F.col("_op"), table.base, _own(changes, table)
     if base is None:
         return changes.where(op != SNAPSHOT)
     snapshot, lsn, seq = base.copy.snapshot, F.col("_commit_lsn"), F.col("_seq")
@@ -44,6 +47,17 @@ def counting(changes: DataFrame, base: Base | None, reach: tuple[int, int] | Non
             "_commit_lsn": F.when(op == SNAPSHOT, F.lit(BEFORE_ALL).cast("bigint")).otherwise(lsn),
         }
     )
+
+
+def _own(changes: DataFrame, table: Table) -> DataFrame:
+    if "_relation_oid" in changes.columns:
+        return changes.where(F.col("_relation_oid") == table.relation_oid).drop("_relation_oid")
+    if len(table.relation_oids) > 1:
+        raise ChangeLogError(
+            f"{table.qualified}: {len(table.relation_oids)} tables had this name, and the changes lack the column "
+            "_relation_oid, which says whose they are: give them with it, as OpenLog.changes returns them"
+        )
+    return changes
 
 
 def near(index: LogIndex, copy: TableCopy) -> tuple[int, int] | None:

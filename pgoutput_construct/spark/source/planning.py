@@ -32,7 +32,6 @@ __all__ = [
     "Found",
     "chosen",
     "described_pieces",
-    "oids_of",
     "pieces",
     "segment_pieces",
     "table_pieces",
@@ -140,8 +139,8 @@ def _pieces(log: ChangeLog, index: LogIndex, places: Numbers, wanted: Range) -> 
 def table_pieces(
     opened: Opened, table: Table, wanted: Range, columns: pa.Schema, schema: pa.Schema, keeps_bad: bool = False
 ) -> list[TableRows]:
-    """Return what reads a table, a task each."""
-    oids, used = oids_of(opened, [table]), used_by(opened, table)
+    """Return what reads the tables that had a name, a task each."""
+    oids, used = table.relation_oids, used_by(opened, table)
     return [
         TableRows(piece, table.qualified, oids, columns, schema, chosen(used, described), keeps_bad)
         for piece, described in described_pieces(opened, wanted, oids)
@@ -159,12 +158,6 @@ def described_pieces(opened: Opened, wanted: Range, oids: Sequence[int]) -> Iter
 def chosen(used: Mapping[int, Used], described: Iterable[int]) -> dict[int, Used]:
     """Return the descriptions of a table that are among those of a piece."""
     return {seq: used[seq] for seq in described if seq in used}
-
-
-def oids_of(opened: Opened, tables: Iterable[Table]) -> tuple[int, ...]:
-    """Return the OIDs that tables have, and had."""
-    descriptions = opened.plan.history.descriptions
-    return tuple(sorted({descriptions[index].relation.relation_oid for table in tables for index in table.names}))
 
 
 def used_by(opened: Opened, table: Table) -> dict[int, Used]:

@@ -57,9 +57,8 @@ def history(
     )
     stays = None if begins else opened
     shapes, events = tuple(shapes_of(table, stays)), with_shapes(changes, table)
-    phases, is_new = phases_of(events, table, stays)
-    left = None
-    if stays is not None and not is_new:
+    phases, left = phases_of(events, table, stays), None
+    if stays is not None:
         left = stored_rows(stays, table, events, _FROM).withColumn(TURN, F.lit(STORED))
     found = list[DataFrame]()
     for number, (phase, mine) in enumerate(phases, 1):
