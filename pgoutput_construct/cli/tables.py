@@ -41,9 +41,10 @@ def tables_command(
     """Decode the committed changes of a change log into one typed Parquet dataset per table, OUTPUT/schema.table.
 
     CHANGELOG is what pgoutput capture wrote: a directory, or an address such as s3://bucket/folder. Each row has the
-    table's columns and _op, _commit_lsn, _seq, _commit_time, _xid, _before, _unchanged, _untyped; a table that has one
-    of these itself is refused unless --metadata-prefix gives them other names. Order rows by (_commit_lsn, _seq). Of a
-    table with columns whose names differ only in case, set spark.sql.caseSensitive to true to read it.
+    table's columns and _op, _commit_lsn, _seq, _commit_time, _xid, _before, _unchanged, _untyped, _relation_oid; a
+    table that has one of these itself is refused unless --metadata-prefix gives them other names. Order rows by
+    (_commit_lsn, _seq). Of a table with columns whose names differ only in case, set spark.sql.caseSensitive to true
+    to read it.
 
     \b
     Examples:

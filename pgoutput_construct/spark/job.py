@@ -91,7 +91,8 @@ class OpenLog:
     def changes(self, name: str, after: int | None = None) -> DataFrame:
         """Return the committed changes of the table ``name``: ``changes_schema``, rows in no particular order.
 
-        With ``after`` only those of transactions, and the copies, that ended after this seq of the log.
+        With ``after`` only those of transactions, and the copies, that ended after this seq of the log. They are of all
+        tables that had the name last (``Table.relation_oids``); ``_relation_oid`` says of which.
 
         Order is ``(_commit_lsn, _seq)``. Among them are the rows of all complete copies of the table, ``_op``
         ``snapshot``: their ``_commit_lsn`` is that of the snapshot, their ``_seq`` the position in the log, ``_xid``

@@ -72,6 +72,7 @@ def escaped_table(table: Table) -> Table:
         base=base and base._replace(columns=frozenset(map(escaped, base.columns))),
         names={index: _all(names) for index, names in table.names.items()},
         missing={index: _keys(values) for index, values in table.missing.items()},
+        defaults=_keys(table.defaults),
         numbers=_keys(table.numbers),
     )
 

@@ -124,12 +124,16 @@ def test_a_recreated_table(spark: Any, tmp_path: Path) -> None:
 
 
 def test_tables_that_took_turns_under_a_name(spark: Any, tmp_path: Path) -> None:
-    """What cannot be told apart is refused, with table, identities and remedy; its changes are not."""
-    other = [relation(["code"], oid=2), insert(b"2", b"x", b"X", oid=2)]
-    log = opened(spark, tmp_path, FIRST, other, [insert(b"5", b"e", b"E")])
-    with pytest.raises(pgo.ChangeLogError, match=r"public\.t: .*\(id\) .*\(code\) .*mixed.*pgoutput snapshot"):
-        log.state("public.t")
-    assert log.changes("public.t").count() == 5
+    """The changes are those of both, each with its table; the state is that of the one that has the name now."""
+    other = [relation(["code"], oid=2, columns="id code"), insert(b"2", b"x", oid=2)]
+    log = opened(spark, tmp_path, FIRST, other, [insert(b"5", b"e", b"E"), delete("K", b"2", None, None)])
+    changes = log.changes("public.t")
+    assert sorted(row._relation_oid for row in changes.collect()) == [1, 1, 1, 1, 1, 2]
+    expected = [("1", "a", "A"), ("3", "c", "C"), ("5", "e", "E")]
+    assert rows(log.state("public.t")) == rows(log.state("public.t", changes)) == expected
+    assert log.missing_rows("public.t").count() == 0
+    with pytest.raises(pgo.ChangeLogError, match=r"public\.t: 2 tables had this name, .*_relation_oid"):
+        log.state("public.t", changes.drop("_relation_oid"))
 
 
 def test_a_key_that_the_log_does_not_have(spark: Any, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from pgoutput_construct.spark.warehouse.sessions import Sessions
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
 from pgoutput_construct.spark.warehouse.small import advance_together
 from pgoutput_construct.spark.warehouse.staging import Changes, Staged, Wanted, staging
-from pgoutput_construct.spark.warehouse.steps import How, Plans, Step, abandoned, directory_of
+from pgoutput_construct.spark.warehouse.steps import How, Plans, Step, abandoned, aside, directory_of
 from pgoutput_construct.spark.warehouse.troubles import Troubles, WaitingError
 from pgoutput_construct.spark.warehouse.version import Version
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -193,13 +193,14 @@ class Tables:
             lacks = [lack for lack in lacks if lack.relation_oid in lacking]
         done = {step.table: str(step.how) for step in reversed(steps) if step.oid not in self._failed}
         lsn, moment = _last_commit(log)
+        there = {table.qualified for table in tables if not table.dropped}
         return Batch(
             number=self._progress.batch,
             seq=seq,
             commit_lsn=lsn,
             commit_time=moment,
             tables=done,
-            removed=tuple(each.version.table for each in gone),
+            removed=tuple(each.version.table for each in gone if each.version.table not in there),
             lacks=tuple(lacks),
             unpublished=tuple(each for each in log.unpublished_columns if each.relation_oid in oids),
             missing=self._missing,
@@ -297,7 +298,7 @@ class Tables:
         try:
             found = [step for is_history in kinds if (step := plans.step(table, is_history)) is not None]
             for step in found:
-                self._check_place(step)
+                self._check_place(table, step)
                 self._tell_of_names(step)
                 check_whole(log, self._progress, step)
         except Exception as error:
@@ -313,10 +314,12 @@ class Tables:
                 "%s has a column that is called as one that is added: these begin with %r there", what, naming.prefix
             )
 
-    def _check_place(self, step: Step) -> None:
+    def _check_place(self, table: Table, step: Step) -> None:
         """Raise WaitingError where a table in trouble that gave up its name has its last good version there."""
         other = None if step.replaced is None else step.replaced.version
         if other is None or other.oid == step.oid or self._progress.is_foreign(other):
+            return
+        if other.oid in table.relation_oids:  # it was dropped
             return
         is_failed = not isinstance(self._failed.get(other.oid, ("", None))[1], WaitingError | None)
         if is_failed or self._troubles.has_own(other.oid):
@@ -329,7 +332,8 @@ class Tables:
         if self._interrupted is not None:
             for step in steps:
                 self._recover(step, self._interrupted)
-        for group in self._reporter.groups(log, self._progress.batch, steps):
+        steps = self._with_copies(steps)
+        for group in self._reporter.groups(log, self._progress.batch, steps) if steps else ():
             with staging(log, self._warehouse, (Wanted(step.table, step.after) for step in group)) as staged:
                 left = self._left_of_small(log, group, staged)
                 self._reporter.did([step for step in group if step not in left])
@@ -342,6 +346,32 @@ class Tables:
                         self._done([done])
                     self._reporter.did([step])
         self._interrupted = None
+
+    def _with_copies(self, steps: Sequence[Step]) -> list[Step]:
+        """Copy the histories whose place another table's takes, before it does; return the steps, to read these copies.
+
+        They are datasets of their tables under another name, and removed as such when their tables are up to date.
+        """
+        taken, copies = {step.dataset.directory for step in steps}, dict[str, Dataset]()
+        moving = [step for step in steps if step.moves_history and step.before and step.before.directory in taken]
+        for step, done in self._sessions.run(moving, self._copied):
+            if isinstance(done, Exception):
+                self._fail(step.oid, step.table, done)
+            else:
+                self._done([done])
+                copies[step.dataset.directory] = done
+        return [
+            replace(step, before=copies.get(step.dataset.directory, step.before))
+            for step in steps
+            if step.oid not in self._failed
+        ]
+
+    def _copied(self, spark: SparkSession, step: Step) -> Dataset:
+        assert step.before is not None
+        copy = replace(step.before, directory=aside(step.before.directory))
+        written = self._sink.replace(spark, copy, self._sink.read(spark, step.before), None)
+        self._warehouse.note(written)
+        return written
 
     def _done(self, datasets: Collection[Dataset]) -> None:
         self._datasets |= {each.directory: each for each in datasets}

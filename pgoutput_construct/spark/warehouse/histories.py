@@ -7,7 +7,7 @@ from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.metadata import escaped
 from pgoutput_construct.spark.shapes import retyped, with_defaults
 from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.spark.warehouse.history import HISTORY, history
+from pgoutput_construct.spark.warehouse.history import HISTORY, KNOWN_BY, history
 from pgoutput_construct.spark.warehouse.naming import renamed
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
@@ -24,7 +24,7 @@ def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: Step, ch
     changes before it only those are recorded that a batch has seen before.
     """
     table, before, naming = log.table(step.table), step.before, sink.naming_of(step.dataset)
-    counted = counting(changes.rows, table.base, log.reach(table))
+    counted = counting(changes.rows, table, log.reach(table))
     names = {escaped(name): escaped(other) for name, other in step.renamed.items()}
     there = None if before is None else renamed(sink.replayed(spark, before), names)
     rows = history(there, counted, table, step.has_new_copy, changes.seen)
@@ -53,7 +53,7 @@ def _put(
 
 def _together(there: DataFrame, rows: DataFrame) -> DataFrame:
     """Return a history with rows put into it; columns that went stay, and have the types of now."""
-    places = rows.select("_commit_lsn", "_seq")
+    places = rows.select(*KNOWN_BY)
     kinds = {field.name: field.dataType for field in rows.schema if field.name in there.columns}
     kept = retyped(there, {name: kind for name, kind in kinds.items() if name not in HISTORY})
-    return kept.join(places, ["_commit_lsn", "_seq"], "left_anti").unionByName(rows, allowMissingColumns=True)
+    return kept.join(places, [*KNOWN_BY], "left_anti").unionByName(rows, allowMissingColumns=True)

@@ -68,11 +68,11 @@ class Coverage:
     def refused(self, log: OpenLog, datasets: Iterable[Dataset]) -> dict[int, tuple[str, ChangeLogError]]:
         """Return the tables, by OID, that lack changes which were pruned before they were applied: names, and why."""
         found = {}
-        by_oid = {table.relation_oid: table for table in log.opened.tables.values()}
+        by_oid = {oid: table for table in log.opened.tables.values() for oid in table.relation_oids}
         for dataset in datasets:
             version = dataset.version
             table = by_oid.get(version.oid)
-            if self.has_gap(version) and not (table and (table.dropped or log.is_kept(table))):
+            if self.has_gap(version) and not (table and (table.is_gone(version.oid) or log.is_kept(table))):
                 name = version.table if table is None else table.qualified
                 error = ChangeLogError(
                     f"{name}: the seqs {self.progress.to_seq(version) + 1} to {self.first_seq - 1} were pruned from "

@@ -101,13 +101,13 @@ def _has_one_identity(step: Step, table: Table) -> bool:
     """
     since = step.before.version.last if step.before is not None and step.how is How.CHANGED else None
     mine = [each for each in table.identities if since is None or each.last > since]
-    known = {(each.relation_oid, each.replica_identity, each.key_columns) for each in mine}
+    known = {(each.replica_identity, each.key_columns) for each in mine}
     named = table.columns.names if table.base is None else table.base.columns
     is_full = table.replica_identity == RelationReplicaIdentity.FULL
     own = {frozenset(named), *(columns for _, columns in table.shapes)}
     return (
         (bool(table.key_columns) or is_full)
-        and known <= {(table.relation_oid, table.replica_identity, table.key_columns)}
+        and known <= {(table.replica_identity, table.key_columns)}
         and {*table.key_columns} <= {*named}
         and (not is_full or own == {frozenset(table.current)})
     )
