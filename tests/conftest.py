@@ -26,7 +26,7 @@ for _name, _examples in PROFILES.items():
         suppress_health_check=[HealthCheck.too_slow],
     )
 # Spark's processes live for minutes, on few cores: compiling what they run often costs more than it gains there.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m")
 settings.load_profile(os.environ.get("PGOUTPUT_HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "quick"))
 
 

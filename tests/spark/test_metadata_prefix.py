@@ -81,10 +81,10 @@ def test_changes_and_states(session: Any, shop: Shop, tmp_path: Path) -> None:
             read("odd")
     log = open_log(session, shop.directory, metadata_prefix="pg_")
     changes = log.changes("odd")
-    assert changes.columns[-8:] == [f"pg_{name}" for name in (
-        "op", "commit_lsn", "seq", "commit_time", "xid", "before", "unchanged", "untyped",
+    assert changes.columns[-9:] == [f"pg_{name}" for name in (
+        "op", "commit_lsn", "seq", "commit_time", "xid", "before", "unchanged", "untyped", "relation_oid",
     )]  # fmt: skip
-    assert changes.schema["pg_before"].dataType.fieldNames() == changes.columns[:-8]
+    assert changes.schema["pg_before"].dataType.fieldNames() == changes.columns[:-9]
     moved = changes.where("pg_op = 'update' AND _seq = 101").collect()
     assert [(row["pg_before"]["_seq"], row["pg_unchanged"]) for row in moved] == [(1, ["_op"])]
     assert dict(moved[0]["pg_untyped"]) == {"_commit_lsn": "NaN", "_ended_by": "infinity"}
