@@ -219,7 +219,7 @@ class TransactionReader:
 
     def _segment(self, seq: int, start: PgoutputMessage) -> LoggedTransaction:
         xid = _said(seq, start, "xid")
-        if said(start, "first"):
+        if _said(seq, start, "first"):
             self._streams[xid] = LoggedTransaction(xid, streamed=True)
             return self._streams[xid]
         return self._known(seq, xid, self._streams.get(xid))

@@ -115,6 +115,69 @@ def test_broken_bound_names_line_and_remedy(case: str) -> None:
     assert_refused(*BROKEN[case], sound=SOUND)
 
 
+VERSIONED = (
+    SOUND.replace(
+        "parameters:\n",
+        """\
+versions:
+  - {version: 1, server: 10}
+  - {version: 2, server: 14}
+options:
+  - {name: proto_version, type: number, server: 10}
+  - {name: wide, type: switch, server: 14, since: 2, sets: wide}
+parameters:
+  proto_version: {type: int}
+  wide: {type: bool}
+""",
+    )
+    .replace(
+        "group: begin\n    blocks:\n      - {type: header, fields: [{field: Byte1('B'), name: tag}, {field",
+        """\
+group: begin
+    blocks:
+      - type: header
+        fields:
+          - {field: Byte1('B'), name: tag}
+          - {field""",
+    )
+    .replace("name: number}]}", "name: number}")
+)
+
+UNSAID = {
+    "a role until a version": (
+        "TransactionId), name: number",
+        "TransactionId), name: number, until: 1",
+        "says the xid of the transaction at protocol version 2.",
+    ),
+    "a role from a version on": (
+        "XLogRecPtr), name: place",
+        "XLogRecPtr), name: place, since: 2",
+        "says the lsn of the transaction at protocol version 1.",
+    ),
+    "a role with a parameter": (
+        "TimestampTz), name: moment",
+        "TimestampTz), name: moment, when: {not: wide}",
+        "says the time of the transaction at protocol version 2 with wide.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNSAID)
+def test_a_role_that_is_not_always_said_is_refused(case: str) -> None:
+    """It is needed in each version, and with all parameters, with which the message comes."""
+    assert_refused(*UNSAID[case], sound=VERSIONED)
+
+
+def test_a_role_can_have_a_field_for_each_version() -> None:
+    """Or for each parameter, as far as options and states set it; what a begin says its end need not."""
+    xid = "          - {field: Int32 (TransactionId), name: number}"
+    wide = "since: 2, when: wide"  # it can be on at version 2 alone
+    later = f"{xid[:-1]}, role: xid, when: {{not: wide}}}}\n{xid[:-7]}xid, role: xid, {wide}}}"
+    place = "          - {field: Int64 (XLogRecPtr), name: until_lsn, role: lsn, until: 1}"
+    load_text(VERSIONED.replace(xid, f"{later}\n{place}").replace("name: place", "name: place, since: 2"))
+    load_text(VERSIONED.replace("TimestampTz), name: moment", "TimestampTz), name: moment, when: {not: in_block}"))
+
+
 def test_a_state_that_is_left_from_two_is_refused() -> None:
     """Behind a state that others with other parameters lead to, none of them is known."""
     both = SOUND.replace("name: block, sets: in_block}", "name: block, sets: in_block}\n  - {name: deep}")
