@@ -194,6 +194,9 @@ class TransactionTracker:
                 admitted = self._begin(self._overlap is not None and said(message, "xid") in self._overlap.streams)
             case "end_segment":
                 admitted, self._skipping = not self._skipping, False
+            case "abort":  # nothing of it counts, and nothing is complete with it: a server need not say where it is
+                self.dropped += self._skipping
+                admitted, self._skipping = not self._skipping, False
             case "commit" | "commit_streamed" | "commit_prepared" | "rollback_prepared":
                 admitted = self._end(message)
             case "prepare" | "prepare_streamed":

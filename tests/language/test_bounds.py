@@ -115,6 +115,48 @@ def test_broken_bound_names_line_and_remedy(case: str) -> None:
     assert_refused(*BROKEN[case], sound=SOUND)
 
 
+UNDO = """\
+  - name: Undo
+    in: [open]
+    enters: idle
+    group: end
+    blocks:
+      - type: header
+        fields:
+          - {field: Byte1('Z'), name: tag}
+          - {field: Int64 (XLogRecPtr), name: place}
+          - {field: Int64 (TimestampTz), name: moment}
+"""
+STOP, ROW = "  - name: Stop\n", "  - name: Row\n"
+
+
+@pytest.mark.parametrize(("before", "second"), [(STOP, "Stop"), (ROW, "Undo")])
+def test_a_second_end_of_a_state_says_its_effect(before: str, second: str) -> None:
+    """What takes a transaction back has the fields of what commits it; the one that says it may come first."""
+    both = SOUND.replace(before, UNDO + before)
+    with pytest.raises(ValueError, match=f"{second} ends something in the state 'open', and so does"):
+        load_text(both)
+    undone = both.replace("name: Undo", "name: Undo\n    effect: abort")
+    with pytest.raises(ValueError, match="Stop ends something in the state 'open', and so does Undo"):
+        load_text(undone)
+    spec = load_text(undone.replace("name: Stop", "name: Stop\n    effect: commit"))
+    assert {each.name: effect_of(each, spec) for each in spec.messages if each.group == "end"} == {
+        "Undo": "abort",
+        "Stop": "commit",
+        "Block End": "end_inner",
+    }
+
+
+def test_an_abort_of_a_part_is_refused() -> None:
+    """It takes back all that its begin opened, which a part or a segment is not."""
+    undo = UNDO.replace("group: end", "group: end\n    effect: abort")
+    said = SOUND.replace("name: Stop", "name: Stop\n    effect: commit")
+    said = said.replace("name: Block End", "name: Block End\n    effect: end_inner")
+    load_text(said.replace(ROW, undo + ROW))
+    with pytest.raises(ValueError, match="Undo has the effect abort, and comes in the state 'block', which no begin"):
+        load_text(said.replace(ROW, undo.replace("in: [open]", "in: [open, block]") + ROW))
+
+
 VERSIONED = (
     SOUND.replace(
         "parameters:\n",

@@ -28,6 +28,7 @@ EFFECTS: Final[Mapping[str, Effect]] = {
     "begin_inner": Effect("begin", ()),
     "commit": Effect("end", ("lsn", "time")),
     "prepare": Effect("end", ("xid", "gid", "lsn", "time")),
+    "abort": Effect("end", ()),
     "end_segment": Effect("end", ()),
     "end_inner": Effect("end", ()),
     "commit_streamed": Effect("end", ("xid", "lsn", "time")),
@@ -119,6 +120,7 @@ def _effects(spec: Spec, error: Raise) -> None:
                 problem = f"{message.name} has the effect {message.effect}, but is no begin and no end"
                 raise error(message.line, problem, f"Write group: {EFFECTS[message.effect].group}.")
             continue
+        _check_alone(message, spec, error)
         effect = effect_of(message, spec)
         possible = [name for name, each in EFFECTS.items() if each.group == message.group]
         if effect not in possible:
@@ -128,8 +130,36 @@ def _effects(spec: Spec, error: Raise) -> None:
                     f"{message.name} has the effect {effect}, which is none of a message of the group {message.group}"
                 )
             raise error(message.line, problem, f"Write effect: one of {possible}.")
+        if effect == "abort":
+            _check_whole(message, spec, error)
         for role in EFFECTS[effect].needs:
             _check_said(message, effect, role, spec, error)
+
+
+def _check_alone(message: Message, spec: Spec, error: Raise) -> None:
+    """Of two ends of one state one may take back what the other commits: the second one says which it is."""
+    if message.group != "end" or message.effect:
+        return
+    before = spec.messages[: spec.messages.index(message)]
+    others = [each for each in spec.messages if each.group == "end" and (each.effect or each in before)]
+    for other in others:
+        if shared := [state for state in message.within if state in other.within]:
+            possible = [name for name, each in EFFECTS.items() if each.group == "end"]
+            problem = f"{message.name} ends something in the state {shared[0]!r}, and so does {other.name}"
+            raise error(message.line, problem, f"Write what each of them does, effect: one of {possible}.")
+
+
+def _check_whole(message: Message, spec: Spec, error: Raise) -> None:
+    """What is aborted is one piece, which has just been sent."""
+    for state in message.within:
+        begins = [begin for begin in _begins(spec) if begin.enters == state]
+        effects = {effect_of(begin, spec) for begin in begins}
+        if not effects or not effects <= {"begin", "begin_prepared"}:
+            problem = (
+                f"{message.name} has the effect abort, and comes in the state {state!r}, which no begin of a whole "
+            )
+            remedy = "Let it come where a begin or begin_prepared has led; what came in segments has abort_streamed."
+            raise error(message.line, f"{problem}transaction enters", remedy)
 
 
 def _check_said(message: Message, effect: str, role: str, spec: Spec, error: Raise) -> None:
