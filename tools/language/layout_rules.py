@@ -255,9 +255,14 @@ def _changes(spec: Spec, error: Raise) -> None:
             problem = f"readers of rows do not find the tables or the rows of the change {message.name}"
             remedy = (
                 "Name its fields relation_oid with old or new, which are rows and all rows that it has, "
-                "or a repeat relation_oids; or leave out group."
+                "or a repeat relation_oids; or leave out group, with another name of the table: nothing reads it then."
             )
             raise error(message.line, problem, remedy)
+    for message in spec.messages if changes else ():
+        tables = {"relation_oid", "relation_oids"} & {element.name for element in message.exposed}
+        if message.group != "change" and tables and _holds_rows(message, [], spec):
+            problem = f"{message.name} has rows of the table in {tables.pop()}, and no reader of rows finds them"
+            raise error(message.line, problem, "Write group: change.")
 
 
 def _is_row(element: Element, spec: Spec) -> bool:
