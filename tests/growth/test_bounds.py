@@ -39,6 +39,15 @@ def test_spark_has_all_rows(bounded: Project) -> None:
     assert json.loads(done.stdout.splitlines()[-1]) == [1, 2, 3, 4, 6]
 
 
+def test_what_is_no_longer_said(tmp_path: Path) -> None:
+    """A capture and its log need no position of a Begin, and no name has one type in all messages."""
+    project = grow(tmp_path, "unsaid")
+    done = project.run(SCRIPT.with_name("unsaid.py"))
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in project.pgoutput("tail", "log", "--json", "--from-lsn", "0/0").splitlines()]
+    assert [line["new"]["id"] for line in lines if "new" in line] == [*range(1, 11)], lines
+
+
 def test_kinds_that_hold_nothing(tmp_path: Path) -> None:
     """Streams are drawn with them; a publisher that cannot make a message of the new version refuses at the start."""
     done = grow(tmp_path, "kinds").run(SCRIPT.with_name("kinds.py"))
