@@ -62,12 +62,10 @@ def find_plain(block: Block) -> PlainTransactions:
     opens = np.flatnonzero((tags[:-1] == PLAIN_BEGIN.TAG[0]) & (tags[1:] == PLAIN_COMMIT.TAG[0]))
     begins, commits = np.searchsorted(begin_rows, bounds[opens]), np.searchsorted(commit_rows, bounds[opens + 1])
     # pgoutput_begin_txn() and pgoutput_commit_txn() send the same position.
-    lsns = header_role(PLAIN_COMMIT, "lsn", commit).to_numpy()[commits]
-    fits = (
-        (header_role(PLAIN_BEGIN, "lsn", begin).to_numpy()[begins] == lsns)
-        & _held(lsns)
-        & _held(header_role(PLAIN_COMMIT, "end_lsn", commit).to_numpy()[commits])
-    )
+    announced, is_announced = _positions(header_role(PLAIN_BEGIN, "lsn", begin))
+    lsns, is_held = _positions(header_role(PLAIN_COMMIT, "lsn", commit))
+    _, is_end_held = _positions(header_role(PLAIN_COMMIT, "end_lsn", commit))
+    fits = (announced[begins] == lsns[commits]) & is_announced[begins] & is_held[commits] & is_end_held[commits]
     opens, begins, commits = opens[fits], begins[fits], commits[fits]
     is_other = np.ones(len(bounds), np.bool_)
     is_other[opens] = is_other[opens + 1] = False
@@ -80,5 +78,7 @@ def find_plain(block: Block) -> PlainTransactions:
 _OF_COMMIT: Final = ("lsn", "end_lsn", "time")
 
 
-def _held(lsns: Numbers) -> Flags:
-    return lsns <= _INT64_MAX
+def _positions(said: pa.Array) -> tuple[Numbers, Flags]:
+    """Return positions, each with whether it was said and is one that the index can hold."""
+    lsns: Numbers = said.fill_null(0).to_numpy()
+    return lsns, said.is_valid().to_numpy(zero_copy_only=False) & (lsns <= _INT64_MAX)

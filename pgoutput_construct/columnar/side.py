@@ -1,7 +1,7 @@
 """One side of some rows, the new one or the old one: a walk over their values, and a column of each."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
 from typing import Any, Final
 
@@ -20,7 +20,6 @@ from pgoutput_construct.columnar.typed.walked import READ, Plan, lay_out, learn,
 from pgoutput_construct.columnar.values import CannotHold
 from pgoutput_construct.stream.values import FORMATS
 from pgoutput_construct.wire.messages import VALUES
-from pgoutput_construct.wire.types import FieldedBytes, FormattedBytes
 
 __all__ = ["Side"]
 
@@ -184,13 +183,13 @@ class Side:
     def _one_by_one(self, position: int, column: Column, name: str, chosen: NDArray[np.bool_]) -> pa.Array:
         """Load the chosen values through psycopg; the others are null, as are those that the type cannot hold."""
         known: Any = VALUES[name]
-        other = FormattedBytes if issubclass(known, FieldedBytes) else known
-        cls = FORMATS.get(known, other)  # what loads values looks at their bytes alone
+        # Without the fields that a class of bytes may have: what loads values looks at their bytes alone.
+        make: Any = FORMATS.get(known, partial(bytes.__new__, known))
         refused = self.refused.setdefault(column.name, {})
         loaded: list[Any] = [None] * len(chosen)
         for row in np.flatnonzero(chosen).tolist():
             start = self.starts[position, row]
-            value = cls(self.index.data[start : start + self.lengths[position, row]].tobytes())
+            value = make(self.index.data[start : start + self.lengths[position, row]].tobytes())
             try:
                 loaded[row] = column.reader.load(value)
             except CannotHold:

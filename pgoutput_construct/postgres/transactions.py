@@ -194,6 +194,9 @@ class TransactionTracker:
                 admitted = self._begin(self._overlap is not None and said(message, "xid") in self._overlap.streams)
             case "end_segment":
                 admitted, self._skipping = not self._skipping, False
+            case "abort":  # nothing of it counts, and nothing is complete with it: a server need not say where it is
+                self.dropped += self._skipping
+                admitted, self._skipping = not self._skipping, False
             case "commit" | "commit_streamed" | "commit_prepared" | "rollback_prepared":
                 admitted = self._end(message)
             case "prepare" | "prepare_streamed":
@@ -289,12 +292,12 @@ class TransactionTracker:
 
 
 def _numbers(index: BatchIndex, rows: Numbers, cls: type[PgoutputMessage], role: str) -> NDArray[Any]:
-    """Return what valid messages of one class say in a role."""
+    """Return what valid messages of one class say in a role, 0 where they say nothing."""
     names = BOUNDS[cls].roles[role]
     if len(names) == 1:
         return _fields(index, rows, cls)[names[0]]
     _, read, fields = kernels.READERS[cls.TAG[0]]
-    found: NDArray[Any] = header_role(cls, role, dict(index.read(rows, read, fields))).to_numpy()
+    found: NDArray[Any] = header_role(cls, role, dict(index.read(rows, read, fields))).fill_null(0).to_numpy()
     return found
 
 
@@ -302,7 +305,9 @@ def _controls(index: BatchIndex, stop: int) -> Numbers:
     """Return the payloads before ``stop`` that may begin or end a transaction or a stream, and what is no message."""
     rows = np.flatnonzero(~look_up(index.tags[:stop], _INSIDE_ONLY))
     found = rows[(index.tags[rows] == _MESSAGE) & index.valid[rows]]
-    inside = found[_fields(index, found, Message)["flags"] & MessageFlags.TRANSACTIONAL != 0]
+    flags = _fields(index, found, Message)["flags"]
+    # As wide as the widest field of that name in any message, which numpy joins with plain numbers alone.
+    inside = found[flags & int(MessageFlags.TRANSACTIONAL) != 0]
     return np.setdiff1d(rows, inside, assume_unique=True) if len(inside) else rows
 
 

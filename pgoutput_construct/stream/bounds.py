@@ -14,7 +14,7 @@ __all__ = ["CLOSES", "OPENERS", "PLAIN_BEGIN", "PLAIN_COMMIT", "effect_of", "hav
 
 _INITIAL: Final = next(iter(STATES))
 _PIECES: Final = ("begin", "begin_prepared", "begin_segment")
-_PIECE_ENDS: Final = ("commit", "prepare", "end_segment")
+_PIECE_ENDS: Final = ("commit", "prepare", "abort", "end_segment")
 
 
 def effect_of(message: PgoutputMessage) -> str | None:
@@ -56,6 +56,8 @@ CLOSES: Final[Mapping[type[PgoutputMessage], frozenset[type[PgoutputMessage]]]] 
 PLAIN_BEGIN: Final = next(cls for cls, bound in BOUNDS.items() if bound.effect == "begin" and "lsn" in bound.roles)
 """The message that begins a transaction which has committed, and says where: the first of the specification, Begin."""
 PLAIN_COMMIT: Final = next(
-    cls for cls, begins in CLOSES.items() if PLAIN_BEGIN in begins and "end_lsn" in BOUNDS[cls].roles
+    cls
+    for cls, bound in BOUNDS.items()
+    if bound.effect == "commit" and PLAIN_BEGIN in CLOSES[cls] and "end_lsn" in bound.roles
 )
 """The message that ends it: Commit."""

@@ -47,7 +47,7 @@ class EndedTransaction(NamedTuple):
     seq: int
     """Position of the message that says it."""
     outcome: str
-    """COMMITTED; ABORTED for one that was being streamed; ROLLED_BACK for one that was prepared."""
+    """COMMITTED; ABORTED for one that was rolled back; ROLLED_BACK for one that was prepared before."""
     transaction: LoggedTransaction
     """What ended."""
     commit_lsn: int | None

@@ -84,6 +84,7 @@ class TransactionReader:
             "begin_inner": self._inner,
             "commit": self._commit,
             "prepare": self._prepare,
+            "abort": self._abort,
             "end_segment": self._leave,
             "end_inner": self._inner,
             "commit_streamed": self._commit_streamed,
@@ -127,6 +128,12 @@ class TransactionReader:
             transaction = self._end(seq, message)
         transaction.gid = gid
         self._prepared[gid] = transaction
+
+    def _abort(self, seq: int, message: PgoutputMessage) -> None:
+        transaction = self._leave(seq, message)
+        _check_same(seq, message, {"xid": transaction.xid, "gid": transaction.gid}, transaction)
+        transaction.gid = None  # it was never prepared
+        self._take_back(seq, transaction, message)
 
     def _commit_streamed(self, seq: int, message: PgoutputMessage) -> None:
         self._publish(seq, self._streamed(seq, _said(seq, message, "xid")), message)
@@ -212,14 +219,12 @@ class TransactionReader:
         transaction = self._leave(seq, message)
         # pgoutput_begin_txn() and pgoutput_commit_txn() send the same position, so do the two of a prepare.
         known = {"xid": transaction.xid, "gid": transaction.gid, "lsn": transaction.final_lsn}
-        both = ((value, said(message, role)) for role, value in known.items())
-        if any(None not in pair and pair[0] != pair[1] for pair in both):
-            raise ProtocolError(f"seq {seq}: {message} is not the end of {transaction}")
+        _check_same(seq, message, known, transaction)
         return transaction
 
     def _segment(self, seq: int, start: PgoutputMessage) -> LoggedTransaction:
         xid = _said(seq, start, "xid")
-        if said(start, "first"):
+        if _said(seq, start, "first"):
             self._streams[xid] = LoggedTransaction(xid, streamed=True)
             return self._streams[xid]
         return self._known(seq, xid, self._streams.get(xid))
@@ -239,9 +244,12 @@ class TransactionReader:
             if xid in self._streams:
                 self._streams[xid].aborted.add(subxid)
         elif (transaction := self._streams.pop(xid, None)) is not None:
-            lsn, time = _number(said(abort, "lsn")), _number(said(abort, "time"))
-            end = _number(said(abort, "end_lsn"))
-            self.ended.append(EndedTransaction(seq, ABORTED, transaction, lsn, lsn if end is None else end, time))
+            self._take_back(seq, transaction, abort)
+
+    def _take_back(self, seq: int, transaction: LoggedTransaction, abort: PgoutputMessage) -> None:
+        lsn, time = _number(said(abort, "lsn")), _number(said(abort, "time"))
+        end = _number(said(abort, "end_lsn"))
+        self.ended.append(EndedTransaction(seq, ABORTED, transaction, lsn, lsn if end is None else end, time))
 
     def _commit_prepared(self, seq: int, commit: PgoutputMessage) -> None:
         # What was prepared before the slot knew of two phases is sent completely before this, too. PostgreSQL 15 to 17
@@ -276,6 +284,13 @@ def _record(seq: int, transaction: LoggedTransaction, end: PgoutputMessage) -> t
         raise ProtocolError(f"seq {seq}: no server has reached the position {Lsn(lsn)}")
     end_lsn = _number(said(end, "end_lsn"))
     return lsn, lsn if end_lsn is None else end_lsn, int(_said(seq, end, "time"))
+
+
+def _check_same(seq: int, end: PgoutputMessage, known: Mapping[str, object], transaction: LoggedTransaction) -> None:
+    """Raise ProtocolError where an end says in some role something else than its begin."""
+    both = ((value, said(end, role)) for role, value in known.items())
+    if any(None not in pair and pair[0] != pair[1] for pair in both):
+        raise ProtocolError(f"seq {seq}: {end} is not the end of {transaction}")
 
 
 def _said(seq: int, message: PgoutputMessage, role: str) -> Any:

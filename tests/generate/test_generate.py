@@ -1,14 +1,18 @@
 """The generated files are what the specification says, and the command notices when they are not."""
 
+import ast
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+import pgoutput_construct
 from pgoutput_construct import SpecError
 from tools.generate.__main__ import main
 from tools.generate.outputs import OUTPUTS, render
+from tools.language import load
+from tools.language.names import RESERVED_CLASSES
 
 ROOT = Path(__file__).parents[2]
 
@@ -117,6 +121,37 @@ def test_an_envelope_with_versions_is_refused(tmp_path: Path) -> None:
     path.write_text(text.replace("carries: pgoutput.yaml\n", ""), "utf-8")
     with pytest.raises(SpecError, match=r"replication\.yaml:1: the envelope has versions.* Write carries: pgoutput"):
         render(tmp_path / "spec")
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("Primary Keepalive", "replication.yaml"), ("StartupMessage", "protocol.yaml")]
+)
+def test_a_class_of_another_specification_is_refused(tmp_path: Path, name: str, other: str) -> None:
+    """One of them would stand for both in the package."""
+    shutil.copytree(ROOT / "spec", tmp_path / "spec")
+    path = tmp_path / "spec" / "pgoutput.yaml"
+    tag = "{field: Byte1('z'), name: tag}"
+    added = f"  - {{name: {name}, in: [idle], blocks: [{{type: header, fields: [{tag}]}}]}}\n"
+    path.write_text(path.read_text("utf-8").replace("  - name: Origin\n", f"{added}  - name: Origin\n", 1), "utf-8")
+    problem = f"a class would be called {name.replace(' ', '')} here and in pgoutput.yaml. Choose another name"
+    with pytest.raises(SpecError, match=rf"^{other}:\d+: {problem}"):
+        render(tmp_path / "spec")
+
+
+def test_names_of_the_package_are_reserved() -> None:
+    """No class of a specification hides what the package shows beside them, or has from wire/protocol.py."""
+    specs = [load(ROOT / "spec" / name) for name in ("pgoutput.yaml", "replication.yaml", "protocol.yaml")]
+    own = {name for spec in specs for name in spec.class_names()}
+    own |= {name for part in specs[0].rows if part.values for each in part.values.alternatives for name in each.defines}
+    public = {name for name in dir(pgoutput_construct) if name[0].isupper()} - own
+    imported = set[str]()
+    for path in (ROOT / "pgoutput_construct").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == "pgoutput_construct.wire.protocol":
+                imported |= {each.name for each in node.names}
+    assert {"Session", "DecodeError"} <= public
+    assert "Streaming" in imported
+    assert public | imported <= RESERVED_CLASSES
 
 
 def test_an_envelope_depends_on_what_it_carries(tmp_path: Path) -> None:

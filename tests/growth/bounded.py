@@ -53,8 +53,14 @@ STREAM = [
     pgo.Insert(702, 7, row(6)),
     pgo.StreamStop(),
     pgo.StreamCommit(702, pgo.Lsn(48), pgo.Lsn(64), TIME),
+    pgo.Begin(pgo.Lsn(80), TIME, 704),
+    pgo.Insert(None, 7, row(7)),
+    pgo.Rollback(pgo.Lsn(88), TIME),
+    pgo.LoadStart(705),
+    pgo.Insert(None, 7, row(8)),
+    pgo.Rollback(pgo.Lsn(96), TIME),
 ]
-IDS = [1, 2, 3, 4, 6]
+ENDED = [(700, 16, 32), (701, 40, 40), (702, 48, 64), (704, 88, 88), (705, 96, 96)]
 
 
 def payloads() -> list[bytes]:
@@ -84,7 +90,8 @@ def check_reader() -> None:
     for seq, message in enumerate(STREAM):
         reader.read(ControlMessage(seq, None, message))
     ended = [(each.transaction.xid, each.commit_lsn, each.end_lsn) for each in reader.ended]
-    assert ended == [(700, 16, 32), (701, 40, 40), (702, 48, 64)], ended
+    assert ended == ENDED, ended
+    assert [each.outcome for each in reader.ended] == ["committed"] * 3 + ["aborted"] * 2
     assert reader.ended[2].transaction.aborted == {703}
     for wrong in (
         (pgo.LoadStop(pgo.Lsn(40), TIME),),
@@ -105,11 +112,7 @@ def check_index() -> None:
     """The log's index has them, too, and the rows in them."""
     index = ChangeLog("log").index
     ended = index.transactions.to_pylist()
-    assert [(each["xid"], each["commit_lsn"], each["end_lsn"]) for each in ended] == [
-        (700, 16, 32),
-        (701, 40, 40),
-        (702, 48, 64),
-    ], ended
+    assert [(each["xid"], each["commit_lsn"], each["end_lsn"]) for each in ended] == ENDED, ended
     assert not index.open.to_pylist()
     assert [entry.states["in_stream"] for entry in ChangeLog("log")].count(True) == 7
 
@@ -137,8 +140,8 @@ def check_rows() -> None:
     """Rows come with their table, whatever is around them."""
     reader = RowReader()
     found = [change.new for message in STREAM for change in reader.read(message)]
-    assert [new and new["id"] for new in found] == [1, 2, 3, 4, 5, 6]
-    assert [new and (new["gauge"], new["dial"]) for new in found] == [(-n, n) for n in range(1, 7)]
+    assert [new and new["id"] for new in found] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert [new and (new["gauge"], new["dial"]) for new in found] == [(-n, n) for n in range(1, 9)]
     for size in (1, len(STREAM)):
         decoder, lines = BatchDecoder(**OPTIONS), []
         for start in range(0, len(STREAM), size):
@@ -146,7 +149,7 @@ def check_rows() -> None:
             assert not decoded.errors, decoded.errors
             lines += [line for table in decoded.tables for line in table.batch.to_pylist()]
         found = {line["id"]: (line["gauge"], line["gauges"], line["dial"]) for line in lines}
-        assert found == {number: typed(number) for number in range(1, 7)}, found
+        assert found == {number: typed(number) for number in range(1, 9)}, found
 
 
 def spark_ids() -> list[int]:

@@ -33,6 +33,11 @@ def plain(value: bytes) -> pgo.Plain:
     return pgo.Plain(value, origin_number=1)
 
 
+def opaque(value: bytes) -> pgo.Opaque:
+    """Return a value of the kind that is neither."""
+    return pgo.Opaque(value, place=2)
+
+
 def binaries(kind: Any, number: int) -> tuple[Any, ...]:
     """Return a row in binary format."""
     return tuple(kind(value) for value in (number.to_bytes(4, "big"), b"a", ARRAY, b"\0\0\0\2"))
@@ -43,7 +48,7 @@ ROWS: Final = [
     binaries(pgo.Binary, 2),
     texts(plain, 3),
     binaries(pgo.Native, 4),
-    (b"5", pgo.Opaque(b"\1\2"), pgo.Opaque(b""), pgo.Opaque(b"\3")),
+    (b"5", opaque(b"\1\2"), opaque(b""), opaque(b"\3")),
     (plain(b"6"), b"a", pgo.Native(ARRAY), pgo.Binary(b"\0\0\0\2")),
     (b"7", plain(b"a"), plain(b"none"), pgo.Native(b"\0")),
 ]
@@ -94,7 +99,7 @@ def check_rows() -> None:
     reader = RowReader()
     found = [change.new or {} for message in MESSAGES for change in reader.read(message)]
     assert [line(row) for row in found[:4]] == FOUND[:4], found
-    assert found[4]["note"] == pgo.Opaque(b"\1\2") and type(found[4]["note"]) is pgo.Opaque
+    assert found[4]["note"] == opaque(b"\1\2") and type(found[4]["note"]) is pgo.Opaque
 
 
 def write_log() -> None:

@@ -115,6 +115,111 @@ def test_broken_bound_names_line_and_remedy(case: str) -> None:
     assert_refused(*BROKEN[case], sound=SOUND)
 
 
+UNDO = """\
+  - name: Undo
+    in: [open]
+    enters: idle
+    group: end
+    blocks:
+      - type: header
+        fields:
+          - {field: Byte1('Z'), name: tag}
+          - {field: Int64 (XLogRecPtr), name: place}
+          - {field: Int64 (TimestampTz), name: moment}
+"""
+STOP, ROW = "  - name: Stop\n", "  - name: Row\n"
+
+
+@pytest.mark.parametrize(("before", "second"), [(STOP, "Stop"), (ROW, "Undo")])
+def test_a_second_end_of_a_state_says_its_effect(before: str, second: str) -> None:
+    """What takes a transaction back has the fields of what commits it; the one that says it may come first."""
+    both = SOUND.replace(before, UNDO + before)
+    with pytest.raises(ValueError, match=f"{second} ends something in the state 'open', and so does"):
+        load_text(both)
+    undone = both.replace("name: Undo", "name: Undo\n    effect: abort")
+    with pytest.raises(ValueError, match="Stop ends something in the state 'open', and so does Undo"):
+        load_text(undone)
+    spec = load_text(undone.replace("name: Stop", "name: Stop\n    effect: commit"))
+    assert {each.name: effect_of(each, spec) for each in spec.messages if each.group == "end"} == {
+        "Undo": "abort",
+        "Stop": "commit",
+        "Block End": "end_inner",
+    }
+
+
+def test_an_abort_of_a_part_is_refused() -> None:
+    """It takes back all that its begin opened, which a part or a segment is not."""
+    undo = UNDO.replace("group: end", "group: end\n    effect: abort")
+    said = SOUND.replace("name: Stop", "name: Stop\n    effect: commit")
+    said = said.replace("name: Block End", "name: Block End\n    effect: end_inner")
+    load_text(said.replace(ROW, undo + ROW))
+    with pytest.raises(ValueError, match="Undo has the effect abort, and comes in the state 'block', which no begin"):
+        load_text(said.replace(ROW, undo.replace("in: [open]", "in: [open, block]") + ROW))
+
+
+VERSIONED = (
+    SOUND.replace(
+        "parameters:\n",
+        """\
+versions:
+  - {version: 1, server: 10}
+  - {version: 2, server: 14}
+options:
+  - {name: proto_version, type: number, server: 10}
+  - {name: wide, type: switch, server: 14, since: 2, sets: wide}
+parameters:
+  proto_version: {type: int}
+  wide: {type: bool}
+""",
+    )
+    .replace(
+        "group: begin\n    blocks:\n      - {type: header, fields: [{field: Byte1('B'), name: tag}, {field",
+        """\
+group: begin
+    blocks:
+      - type: header
+        fields:
+          - {field: Byte1('B'), name: tag}
+          - {field""",
+    )
+    .replace("name: number}]}", "name: number}")
+)
+
+UNSAID = {
+    "a role until a version": (
+        "TransactionId), name: number",
+        "TransactionId), name: number, until: 1",
+        "says the xid of the transaction at protocol version 2.",
+    ),
+    "a role from a version on": (
+        "XLogRecPtr), name: place",
+        "XLogRecPtr), name: place, since: 2",
+        "says the lsn of the transaction at protocol version 1.",
+    ),
+    "a role with a parameter": (
+        "TimestampTz), name: moment",
+        "TimestampTz), name: moment, when: {not: wide}",
+        "says the time of the transaction at protocol version 2 with wide.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNSAID)
+def test_a_role_that_is_not_always_said_is_refused(case: str) -> None:
+    """It is needed in each version, and with all parameters, with which the message comes."""
+    assert_refused(*UNSAID[case], sound=VERSIONED)
+
+
+def test_a_role_can_have_a_field_for_each_version() -> None:
+    """Or for each parameter, as far as options and states set it; what a begin says its end need not."""
+    xid = "          - {field: Int32 (TransactionId), name: number}"
+    wide = "since: 2, when: wide"  # it can be on at version 2 alone
+    later = f"{xid[:-1]}, role: xid, when: {{not: wide}}}}\n{xid[:-7]}xid, role: xid, {wide}}}"
+    place = "          - {field: Int64 (XLogRecPtr), name: until_lsn, role: lsn, until: 1}"
+    load_text(VERSIONED.replace(xid, f"{later}\n{place}").replace("name: place", "name: place, since: 2"))
+    load_text(VERSIONED.replace("TimestampTz), name: moment", "TimestampTz), name: moment, when: {not: in_block}"))
+
+
 def test_a_state_that_is_left_from_two_is_refused() -> None:
     """Behind a state that others with other parameters lead to, none of them is known."""
     both = SOUND.replace("name: block, sets: in_block}", "name: block, sets: in_block}\n  - {name: deep}")

@@ -6,6 +6,11 @@ from pgoutput_construct import SpecError
 from tools.language import SPEC, load_text
 
 CHANGES = {
+    "a change without its group": (
+        "    in: [transaction, preparing, stream]\n    group: change\n",
+        "    in: [transaction, preparing, stream]\n",
+        r"Insert has rows of the table in relation_oid.*Write group: change\.",
+    ),
     "a row that is repeated": (
         "name: new_tag, description: Announces the new row.}\n"
         '          - {field: TupleData, name: new, description: "Values of the new row, in the order of the Relation\'s columns."}\n',

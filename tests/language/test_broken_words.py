@@ -32,6 +32,9 @@ BROKEN = {
     "a name with a line's end": ("name: label", 'name: "label\\n"', "is not written like that"),
     "a class that hides a name": ("class: FirstRow", "class: Struct", "would hide a name"),
     "a message that hides a name": ("name: Second", "name: Any", "would hide a name"),
+    "a message that hides a class": ("name: Second", "name: Session", "would hide a name"),
+    "a message that hides an error": ("name: Second", "name: Decode Error", "would hide a name"),
+    "a message that hides a type": ("name: Second", "name: Streaming", "would hide a name"),
     "a part that is a notation": (
         "parts:\n",
         "parts:\n  - name: Int8\n    blocks: [{type: header, fields: [{field: Int16, name: x}]}]\n",

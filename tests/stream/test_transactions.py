@@ -1,5 +1,7 @@
 """Which rows of a log belong to which committed transaction."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,6 +133,10 @@ def test_rollback_of_a_prepare_never_seen() -> None:
     assert len(visible(items)) == 1
 
 
+UNSAID: Any = None
+"""What says nothing; no version of today's specification leaves such a field out."""
+
+
 @pytest.mark.parametrize(
     "items",
     [
@@ -146,6 +152,7 @@ def test_rollback_of_a_prepare_never_seen() -> None:
         [begin(7, 10), two_phase(pgo.Prepare, 7, "g", 5)],
         [two_phase(pgo.BeginPrepare, 7, "g", 5), two_phase(pgo.Prepare, 8, "g", 5)],
         [begin(7, 2**63), commit(2**63)],
+        [*segment(7, 7, first=True), pgo.StreamStart(7, UNSAID)],
     ],
 )
 def test_what_cannot_be(items: list[Item]) -> None:

@@ -23,6 +23,7 @@ from tools.language import Spec, load
 from tools.language.builtin_types import load_types
 from tools.language.errors import SpecError
 from tools.language.released import check_released
+from tools.language.rules import check_together
 
 __all__ = ["OUTPUTS", "Output", "orphans", "render"]
 
@@ -86,6 +87,7 @@ def render(spec_folder: Path) -> Mapping[str, str]:
     """Return the text of every output by its path; raise SpecError for a broken specification."""
     loads = {output.spec: output.load for output in OUTPUTS}
     specs = {name: load(spec_folder / name) for name, load in loads.items()}
+    check_together(spec for spec in specs.values() if isinstance(spec, Spec))
     _check_frames(specs["replication.yaml"])
     check_released(specs["pgoutput.yaml"], spec_folder)
     return {output.path: output.emit(*(specs[name] for name in (output.spec, *output.beside))) for output in OUTPUTS}

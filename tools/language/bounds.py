@@ -1,8 +1,10 @@
 """What the begins and ends of transactions do, and which of their fields say of what transaction, where and when."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from tools.language import conditions
+from tools.language.conditions import VERSION
 from tools.language.fields import Field
 from tools.language.model import Message, Spec
 
@@ -26,6 +28,7 @@ EFFECTS: Final[Mapping[str, Effect]] = {
     "begin_inner": Effect("begin", ()),
     "commit": Effect("end", ("lsn", "time")),
     "prepare": Effect("end", ("xid", "gid", "lsn", "time")),
+    "abort": Effect("end", ()),
     "end_segment": Effect("end", ()),
     "end_inner": Effect("end", ()),
     "commit_streamed": Effect("end", ("xid", "lsn", "time")),
@@ -117,6 +120,7 @@ def _effects(spec: Spec, error: Raise) -> None:
                 problem = f"{message.name} has the effect {message.effect}, but is no begin and no end"
                 raise error(message.line, problem, f"Write group: {EFFECTS[message.effect].group}.")
             continue
+        _check_alone(message, spec, error)
         effect = effect_of(message, spec)
         possible = [name for name, each in EFFECTS.items() if each.group == message.group]
         if effect not in possible:
@@ -126,20 +130,76 @@ def _effects(spec: Spec, error: Raise) -> None:
                     f"{message.name} has the effect {effect}, which is none of a message of the group {message.group}"
                 )
             raise error(message.line, problem, f"Write effect: one of {possible}.")
-        missing = [role for role in EFFECTS[effect].needs if role not in roles_of(message)]
-        if "lsn" in missing and _begins_say_lsn(message, spec):
-            missing.remove("lsn")
-        if missing:
-            role = missing[0]
-            problem = f"no field of {message.name}, whose effect is {effect}, says the {role} of the transaction"
-            inner = " Or write effect: begin_inner or end_inner of messages inside a transaction."
-            remedy = f"Write role: {role} at a field {ROLES[role][1]}.{inner}"
-            raise error(message.line, problem, remedy)
+        if effect == "abort":
+            _check_whole(message, spec, error)
+        for role in EFFECTS[effect].needs:
+            _check_said(message, effect, role, spec, error)
 
 
-def _begins_say_lsn(end: Message, spec: Spec) -> bool:
-    begins = [begin for begin in _begins(spec) if begin.enters in end.within]
-    return bool(begins) and all("lsn" in roles_of(begin) for begin in begins)
+def _check_alone(message: Message, spec: Spec, error: Raise) -> None:
+    """Of two ends of one state one may take back what the other commits: the second one says which it is."""
+    if message.group != "end" or message.effect:
+        return
+    before = spec.messages[: spec.messages.index(message)]
+    others = [each for each in spec.messages if each.group == "end" and (each.effect or each in before)]
+    for other in others:
+        if shared := [state for state in message.within if state in other.within]:
+            possible = [name for name, each in EFFECTS.items() if each.group == "end"]
+            problem = f"{message.name} ends something in the state {shared[0]!r}, and so does {other.name}"
+            raise error(message.line, problem, f"Write what each of them does, effect: one of {possible}.")
+
+
+def _check_whole(message: Message, spec: Spec, error: Raise) -> None:
+    """What is aborted is one piece, which has just been sent."""
+    for state in message.within:
+        begins = [begin for begin in _begins(spec) if begin.enters == state]
+        effects = {effect_of(begin, spec) for begin in begins}
+        if not effects or not effects <= {"begin", "begin_prepared"}:
+            problem = (
+                f"{message.name} has the effect abort, and comes in the state {state!r}, which no begin of a whole "
+            )
+            remedy = "Let it come where a begin or begin_prepared has led; what came in segments has abort_streamed."
+            raise error(message.line, f"{problem}transaction enters", remedy)
+
+
+def _check_said(message: Message, effect: str, role: str, spec: Spec, error: Raise) -> None:
+    """A role that is needed has a field in each version, and with all parameters, with which the message comes."""
+    ways = [roles_of(message).get(role, [])]
+    if role == "lsn" and (begins := [begin for begin in _begins(spec) if begin.enters in message.within]):
+        # Where an end does not say it, the begins that it may end have to.
+        ways = [[*ways[0], *roles_of(begin).get(role, [])] for begin in begins]
+    problem = f"no field of {message.name}, whose effect is {effect}, says the {role} of the transaction"
+    remedy = f"Write role: {role} at a field {ROLES[role][1]}"
+    for fields in ways:
+        if not fields:
+            inner = "Or write effect: begin_inner or end_inner of messages inside a transaction."
+            raise error(message.line, problem, f"{remedy}. {inner}")
+        if case := _unsaid(message, fields, spec):
+            raise error(fields[-1].line, f"{problem} {case}", f"{remedy} that is there then.")
+
+
+def _unsaid(message: Message, fields: Sequence[Field], spec: Spec) -> str | None:
+    """Return with which version and parameters a message comes and none of some fields is there; None for nowhere."""
+    terms = [field.term for field in fields]
+    known = [version.version for version in spec.versions if version.version >= (message.needs or 0)]
+    for given, found in conditions.cases(terms, known):
+        if _comes(message, given, spec) and not any(conditions.holds(term, given, found) for term in terms):
+            names = [name for name, on in given.items() if on and name != VERSION]
+            return f"at protocol version {given.get(VERSION, 1)}{''.join(f' with {name}' for name in names)}"
+    return None
+
+
+def _comes(message: Message, given: Mapping[str, int], spec: Spec) -> bool:
+    """Return whether a message can come with these parameters: some state, and some options, set them so."""
+    by_states = {parameter.name for parameter in spec.state_parameters}
+    of_state = {name: bool(on) for name, on in given.items() if name in by_states}
+    for name, on in given.items():
+        rows = [row for option in spec.options for row in (option, *option.values) if name in row.sets]
+        oldest = min((row.since or 0 for row in rows), default=0)
+        if on and name != VERSION and oldest > given.get(VERSION, 1):
+            return False
+    comes = [place for place in spec.places if place.name in spec.steps(message)]
+    return any(all((name in place.sets) == on for name, on in of_state.items()) for place in comes)
 
 
 def _check_roles(message: Message, error: Raise) -> None:

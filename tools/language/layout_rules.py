@@ -255,9 +255,14 @@ def _changes(spec: Spec, error: Raise) -> None:
             problem = f"readers of rows do not find the tables or the rows of the change {message.name}"
             remedy = (
                 "Name its fields relation_oid with old or new, which are rows and all rows that it has, "
-                "or a repeat relation_oids; or leave out group."
+                "or a repeat relation_oids; or leave out group, with another name of the table: nothing reads it then."
             )
             raise error(message.line, problem, remedy)
+    for message in spec.messages if changes else ():
+        named = [element.name for element in message.exposed if element.name in ("relation_oid", "relation_oids")]
+        if message.group != "change" and named and _holds_rows(message, [], spec):
+            problem = f"{message.name} has rows of the table in {named[0]}, and no reader of rows finds them"
+            raise error(message.line, problem, "Write group: change.")
 
 
 def _is_row(element: Element, spec: Spec) -> bool:

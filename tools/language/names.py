@@ -63,5 +63,17 @@ _CONSTRUCTS = frozenset(
     }
     | {"Closed", "Length", "Record", "Since", "SizeOf", "Struct", "Switch", "Terminated", "ToEnd", "Valued"}
 )
-RESERVED_CLASSES = frozenset(dir(builtins)) | _TYPING | _WIRE | _CONSTRUCTS
-"""Names that the generated modules import; the constructs of the types are in spec/types.yaml."""
+_PACKAGE = frozenset(
+    {"ChangeLogError", "DecodeError", "EncodeError", "EngineError", "PgoutputError", "ProtocolError"}
+    | {"ReplicationError", "Session", "SpecError"}
+)
+_PROTOCOL = frozenset(
+    {"ASKED_BY", "BEGINS", "BOUNDS", "CHANGES", "DESCRIPTIONS", "ENDS", "LAID_OUT_BY_STATE", "OPTIONS", "PARAMETERS"}
+    | {"PROTOCOL_VERSIONS", "SINCE", "STATES", "TRANSITIONS"}
+    | {"GivenOptions", "MoreOptions", "ParseOptions", "ReplicationOptions", "Streaming"}
+    | {"DeleteOldKind", "MessageFlags", "RelationColumnFlags", "RelationReplicaIdentity", "StreamStartFirstSegment"}
+    | {"TruncateOptions", "UpdateOldKind"}
+)
+RESERVED_CLASSES = frozenset(dir(builtins)) | _TYPING | _WIRE | _CONSTRUCTS | _PACKAGE | _PROTOCOL
+"""Names that the generated modules import, that the package shows beside its messages, and that it has from
+wire/protocol.py; the constructs of the types are in spec/types.yaml."""

@@ -1,7 +1,7 @@
 """The rules about names and references that a JSON Schema cannot say."""
 
 import keyword
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tools.language.bounds import BOUND_RULES
 from tools.language.condition_rules import CONDITION_RULES, named_versions
@@ -16,7 +16,7 @@ from tools.language.nesting_rules import NESTING_RULES
 from tools.language.option_rules import OPTION_RULES
 from tools.language.source import Source
 
-__all__ = ["check"]
+__all__ = ["check", "check_together"]
 
 Raise = Callable[[int, str, str], Exception]
 
@@ -34,6 +34,16 @@ def check(spec: Spec, source: Source) -> None:
         problems = [problem for rule in rules if (problem := _problem(rule, spec, source))]
         if problems:
             raise SpecError("\n".join(problems))
+
+
+def check_together(specs: Iterable[Spec]) -> None:
+    """Raise SpecError where two specifications would give classes one name: the package shows them side by side."""
+    seen: dict[str, str] = {}
+    for spec in specs:
+        for line, name in _class_names(spec):
+            if seen.setdefault(name, spec.file) != spec.file:
+                problem = f"a class would be called {name} here and in {seen[name]}"
+                raise SpecError(f"{spec.file}:{line}: {problem}. Choose another name for one of them.")
 
 
 def _problem(rule: Callable[[Spec, Raise], None], spec: Spec, source: Source) -> str:
@@ -80,7 +90,8 @@ def _distinct_classes(spec: Spec, error: Raise) -> None:
     types = {name for kind in spec.types for name in (kind.notation, kind.construct)}
     for line, name in _class_names(spec):
         if name in RESERVED_CLASSES | types:
-            raise error(line, f"the class {name} would hide a name that generated code uses", "Choose another name.")
+            problem = f"the class {name} would hide a name that the package or generated code uses"
+            raise error(line, problem, "Choose another name.")
         if name in seen:
             raise error(line, f"two classes would be called {name}", "Choose another name for one of them.")
         seen.add(name)
