@@ -8,9 +8,21 @@ from tools.language import load_text
 
 BROKEN = {
     "a form of what holds no bytes": ("python: None}", "python: None, form: text}", "its values hold no bytes"),
-    "a form of what has no python value": ("name: key, then", "name: key, form: text, then", "its values hold no bytes"),
-    "bytes that are no text": ("python: bytes\n", "python: bytes\n            form: binary\n", "the python value bytes and the form"),
-    "a form that is none": ("python: bytes\n", "python: bytes\n            form: hex\n", "none of the words allowed here"),
+    "a form of what has no python value": (
+        "name: key, then",
+        "name: key, form: text, then",
+        "its values hold no bytes",
+    ),
+    "bytes that are no text": (
+        "python: bytes\n",
+        "python: bytes\n            form: binary\n",
+        "the python value bytes and the form",
+    ),
+    "a form that is none": (
+        "python: bytes\n",
+        "python: bytes\n            form: hex\n",
+        "none of the words allowed here",
+    ),
     "a branch of an option that sets nothing": (
         "name: key, then",
         "name: key, option: mode, then",
