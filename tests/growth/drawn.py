@@ -31,7 +31,7 @@ def check_switch() -> None:
 
 def check_streams() -> None:
     """Streams have the new messages, each where and when it comes."""
-    quick = settings(max_examples=3000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    quick = settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     for name in ("Sequence", "Statement"):
         cls = getattr(pgo, name)
 

@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, given, settings
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.columnar import BatchDecoder
+from pgoutput_construct.publisher.feed import About
+from pgoutput_construct.publisher.request import unmade
 from pgoutput_construct.stream.rows import RowReader
 
 LSN: Final = pgo.Lsn(16)
@@ -46,7 +48,13 @@ def check_places() -> None:
     assert pgo.parse(pgo.build(STREAM[0])) == STREAM[0] and STREAM[0].final_lsn == LSN
     assert pgo.build(GROWN.Begin(xid=700), proto_version=5) == b"B" + (700).to_bytes(4, "big")
     assert pgo.build(GROWN.Insert(relation_oid=7), proto_version=5) == b"I" + (7).to_bytes(4, "big")
-    __import__("pgoutput_construct.publisher.request")
+
+
+def check_publisher() -> None:
+    """It can be started, and says in words which field it has nothing for."""
+    about = About(200000, "1", "postgres", 1, (), {})
+    said = "what Begin.final_lsn is under proto_version=5, streaming='off' (spec/pgoutput.yaml)"
+    assert unmade(about) == said, unmade(about)
 
 
 def check_readers() -> None:
@@ -69,5 +77,6 @@ if __name__ == "__main__":
     warnings.simplefilter("error", DeprecationWarning)
     check_replaced()
     check_places()
+    check_publisher()
     check_readers()
     check_streams()
