@@ -9,12 +9,15 @@ import click
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.group import reason
 from pgoutput_construct.cli.logs import FORMATS, LOGGER, logging_to_stderr
+from pgoutput_construct.cli.metrics import metrics_option, serving_metrics
 from pgoutput_construct.cli.options import replication_options
-from pgoutput_construct.cli.params import FILE_MODE, LISTEN, LSN, OPERATIONS, SECONDS, TABLES, Listen
+from pgoutput_construct.cli.params import FILE_MODE, LSN, OPERATIONS, SECONDS, TABLES, Listen
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
     from pgoutput_construct.cli.meter import Meter
     from pgoutput_construct.postgres import CaptureProgress
 
@@ -100,11 +103,7 @@ __all__ = ["capture_command"]
     show_default=True,
     help="When the slot, or the server's history, is lost: copy all tables again and go on, or end and say so.",
 )
-@click.option(
-    "--metrics",
-    type=LISTEN,
-    help="Answer Prometheus there, under /metrics, whoever asks.  [default HOST: 127.0.0.1]",
-)
+@metrics_option
 @click.option(
     "--log-format",
     type=click.Choice([*FORMATS]),
@@ -162,7 +161,10 @@ def capture_command(
     chosen = {name: value for name, value in settings.items() if value is not None}
     with logging_to_stderr(log_format) as logged, _errors(log_format):
         _begin(dsn, slot, log)
-        with _metrics(metrics, slot, meter), showing(meter, logged, log_format == "text") as show:
+        with (
+            serving_metrics(metrics, lambda: _collector(slot, meter)),
+            showing(meter, logged, log_format == "text") as show,
+        ):
 
             def report(progress: CaptureProgress) -> None:
                 meter.report(progress)
@@ -185,16 +187,10 @@ def _errors(log_format: str) -> Iterator[None]:
         raise click.exceptions.Exit(1) from None
 
 
-@contextmanager
-def _metrics(listen: Listen | None, slot: str, meter: "Meter") -> Iterator[None]:
-    if listen is None:
-        yield
-        return
-    from pgoutput_construct.cli.metrics import serve_metrics
+def _collector(slot: str, meter: "Meter") -> "Collector":
+    from pgoutput_construct.cli.capture_metrics import CaptureCollector
 
-    with serve_metrics(listen, slot, meter) as port:
-        LOGGER.info("metrics at http://%s:%d/metrics", listen.host, port)
-        yield
+    return CaptureCollector(slot, meter)
 
 
 def _begin(dsn: str, slot: str, log: str) -> None:

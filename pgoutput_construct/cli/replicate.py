@@ -1,7 +1,8 @@
 """``pgoutput replicate``: the tables of a change log, kept up to date in Parquet, Delta Lake or Iceberg."""
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -9,7 +10,8 @@ import click
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.lacks import note_unpublished, warn_of_lacks
 from pgoutput_construct.cli.logs import LOGGER, logging_to_stderr
-from pgoutput_construct.cli.params import SECONDS, TABLE
+from pgoutput_construct.cli.metrics import metrics_option, serving_metrics
+from pgoutput_construct.cli.params import SECONDS, TABLE, Listen
 from pgoutput_construct.cli.progress import Estimate, progress_line
 from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
@@ -88,6 +90,7 @@ _NAMED: Final = 8
     help="Where the tables in DIR are of another log: make them from LOG, which is refused otherwise.",
 )
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
+@metrics_option
 def replicate_command(
     changelog: str,
     *,
@@ -107,6 +110,7 @@ def replicate_command(
     batch_bytes: int,
     adopt: bool,
     master: str,
+    metrics: Listen | None,
 ) -> None:
     """Bring the tables of the warehouse DIR up to where the change log LOG is, and keep them there.
 
@@ -126,13 +130,14 @@ def replicate_command(
     --on-missing report all continues, and DIR/missing/schema.table has these changes as Parquet.
 
     What is wrong with one table is that table's: it stays as it was, the reason is said, and the others are kept up to
-    date. --continuous tries it again, after pauses that grow. _warehouse.json in DIR names such tables, too. --resync
+    date. --continuous tries it again, after pauses that grow. _warehouse.json in DIR names such tables, too, and
+    --metrics has pgoutput_replicate_table_troubled of each, with the class of the error. --resync
     TABLE begins one from scratch; readers have the old one until then. Its history is continued with a copy that it
     does not have yet; where LOG has none, it is begun from scratch, too.
 
-    A table that has a column _seq itself, or another that is added, is replicated into a DIR of its own prefix:
-    --metadata-prefix, which is said when DIR is begun. To read a table with columns whose names differ only in case,
-    set spark.sql.caseSensitive to true.
+    Of a table that has a column _seq itself, or another that is added, the added ones begin with one underscore more;
+    --metadata-prefix, which is said when DIR is begun, is how they begin in all tables. To read a table with columns
+    whose names differ only in case, set spark.sql.caseSensitive to true.
 
     Ctrl-C or SIGTERM ends after the batch that is under way; a second one at once, which loses nothing either.
 
@@ -151,7 +156,7 @@ def replicate_command(
     """
     if mode is None:
         raise click.UsageError("say --once or --continuous")
-    require(*COMMANDS["replicate"].extras)
+    require(*COMMANDS["replicate"].extras, *(["metrics"] if metrics else []))
     from pgoutput_construct.changelog.wholeness import IncompleteTableWarning
     from pgoutput_construct.postgres.signals import collected_signals
     from pgoutput_construct.spark import spark_session
@@ -163,6 +168,7 @@ def replicate_command(
     report = _Report()
     with (
         logging_to_stderr("text"),
+        _metrics(metrics) as collect,
         spark_session(master, into=[into], warehouse=warehouse) as spark,
         collected_signals(True) as wishes,
         progress_line() as show,
@@ -171,6 +177,7 @@ def replicate_command(
 
         def on_batch(batch: "Batch") -> None:
             show("")
+            collect(batch)
             report(batch)
 
         batch = replicate(
@@ -196,6 +203,19 @@ def replicate_command(
             stop=lambda: bool(wishes),
         )
         LOGGER.info("%s", _conclusion(batch, wishes))
+
+
+@contextmanager
+def _metrics(listen: Listen | None) -> "Iterator[Callable[[Batch], object]]":
+    """Answer Prometheus, and yield what takes in batches."""
+    if listen is None:
+        yield lambda batch: None
+        return
+    from pgoutput_construct.cli.replicate_metrics import ReplicateCollector
+
+    collector = ReplicateCollector()
+    with serving_metrics(listen, lambda: collector):
+        yield collector.report
 
 
 class _Report:

@@ -20,16 +20,31 @@ OUTPUT = click.Path(file_okay=False, path_type=Path)
 @click.option("--output", "-o", required=True, type=OUTPUT, help="Folder for the datasets.")
 @click.option("--table", "tables", multiple=True, type=TABLE, help="Decode only this table; can be repeated.")
 @click.option("--types", default="", metavar="TYPE=...", help="Types by choice: numeric=decimal(38,10),uuid=binary.")
+@click.option(
+    "--metadata-prefix",
+    default="_",
+    show_default=True,
+    metavar="PREFIX",
+    help="How the names of the columns begin that are added to each table, such as pg_.",
+)
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
 @click.option("--overwrite", is_flag=True, help="Replace existing datasets.")
 def tables_command(
-    changelog: str, output: Path, tables: tuple[str, ...], types: str, master: str, overwrite: bool
+    changelog: str,
+    output: Path,
+    tables: tuple[str, ...],
+    types: str,
+    metadata_prefix: str,
+    master: str,
+    overwrite: bool,
 ) -> None:
     """Decode the committed changes of a change log into one typed Parquet dataset per table, OUTPUT/schema.table.
 
     CHANGELOG is what pgoutput capture wrote: a directory, or an address such as s3://bucket/folder. Each row has the
-    table's columns and _op, _commit_lsn, _seq, _commit_time, _xid, _before, _unchanged, _untyped. Order rows by
-    (_commit_lsn, _seq).
+    table's columns and _op, _commit_lsn, _seq, _commit_time, _xid, _before, _unchanged, _untyped, _relation_oid; a
+    table that has one of these itself is refused unless --metadata-prefix gives them other names. Order rows by
+    (_commit_lsn, _seq). Of a table with columns whose names differ only in case, set spark.sql.caseSensitive to true
+    to read it.
 
     \b
     Examples:
@@ -39,14 +54,16 @@ def tables_command(
     require(*COMMANDS["tables"].extras)
     from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.spark import open_log, spark_session, write_tables
+    from pgoutput_construct.spark.metadata import check_prefix
     from pgoutput_construct.spark.opened import opened
 
     # What cannot be is found before a session is started.
+    check_prefix(metadata_prefix)
     known = opened(ChangeLog(changelog), types=types)
     for name in tables:
         known.table(name)
-    with spark_session(master) as spark:
-        log = open_log(spark, changelog, types=types)
+    with spark_session(master, {"spark.sql.caseSensitive": "true"}) as spark:  # names may differ in case only
+        log = open_log(spark, changelog, types=types, metadata_prefix=metadata_prefix)
         names = tables or log.tables
         for number, name in enumerate(names, 1):
             say(f"[{number}/{len(names)}] {name}", err=True)

@@ -48,7 +48,8 @@ def verify_command(
 
     Nothing is locked, and all may go on: writers, the capture of LOG (which must run), and replicate. Each table is
     compared under a snapshot of the server, by checksums of ranges of its key; only ranges that differ are read row by
-    row. What was interrupted resumes where it was: that is noted in the warehouse, or in the file given as --resume.
+    row. A table that cannot be compared is named with the reason, the others are compared, and the exit status is 1.
+    What was interrupted resumes where it was: that is noted in the warehouse, or in the file given as --resume.
 
     \b
     Examples:
@@ -80,6 +81,7 @@ def verify_command(
     note_unpublished([each for each in unpublished_columns(changelog.index) if each.name in names])
     verdicts: list[TableVerdict] = []
     with spark_session(master, into=[into], warehouse=warehouse) as spark, progress_line() as show:
+        spark.conf.set("spark.sql.caseSensitive", "true")  # names of columns may differ in case only
         estimate = Estimate()
 
         def compared(table: str, rows: int, total: int) -> None:

@@ -135,7 +135,8 @@ class Known:
         short_lived = described.keys() - self.gone - {*locked}
         for oid in (self.tables.keys() | short_lived) - reading.tables.keys():
             before = self.tables.pop(oid, None)
-            schema, name = (before["schema"], before["name"]) if before else described[oid][:2]
+            # It may have been renamed since the last reading, and written under that name.
+            schema, name = (before["schema"], before["name"]) if before and oid not in described else described[oid][:2]
             facts = {"oid": oid, "schema": schema, "name": name, "gone": True}
             self.gone.add(oid)
             yield TABLE_FACTS, facts, table_words(before, facts)

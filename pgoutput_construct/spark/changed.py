@@ -19,7 +19,7 @@ import pyarrow.types as pt
 from pgoutput_construct.changelog.block import Flags, Numbers
 from pgoutput_construct.spark.intervals import OPEN, Alike, Events, Intervals, find_intervals, truncate_of
 from pgoutput_construct.spark.schemas import CARRIED, CHANGED, EPOCH, SHAPE, SIDE, TURN
-from pgoutput_construct.spark.survey import CAME, GONE
+from pgoutput_construct.spark.survey import CAME, GONE, PLACE
 from pgoutput_construct.spark.tables import Place
 from pgoutput_construct.spark.texts import Texts, untyped_of
 
@@ -28,7 +28,6 @@ __all__ = ["BOTH", "COMES", "GOES", "Replay", "Replayed", "codes_of"]
 BOTH, GOES, COMES = 0, 1, 2
 """Of a change its old row and its new one, or one of them: they may be in different partitions."""
 
-_PLACE: Final = ("_commit_lsn", "_seq")
 _BEFORE: Final = "_before"
 
 
@@ -93,7 +92,7 @@ class Replay:
         - ``_is``: whether the row is there; ``_commit_lsn``, ``_seq``: where its last change stands;
         - ``_open``: the columns that no change has sent, of the assumed row with the key in ``_before``;
         - ``_lost``: whether some of them are of no row: none can have been there;
-        - ``_missing``: how many changes found no other row than the assumed one; ``_at_lsn``, ``_at_seq``: the last.
+        - ``_missing``: how many changes found no other row than the assumed one.
         """
         changes = changes.combine_chunks()
         events, old, new = self._events(changes)
@@ -110,9 +109,6 @@ class Replay:
         row, is_open = np.full(assumed, -1), intervals.ended[assumed:][comes] == OPEN
         row[new_at[is_open]] = comes[is_open]
         lacks = intervals.found[assumed:][goes] < assumed
-        at = np.full(assumed, -1)
-        np.maximum.at(at, old_at[lacks], goes[lacks])
-        at = np.where(at < 0, last, at)
         is_row, was, lost, left = row >= 0, np.arange(assumed), np.zeros(assumed, np.bool_), dict[str, Flags]()
         found, texts = dict[str, pa.Array](), dict[str, pa.Array]()
         for name in self.columns:
@@ -138,8 +134,7 @@ class Replay:
         found["_open"] = _lists_of(left, assumed).fill_null(pa.scalar([], pa.list_(pa.string())))
         found |= {"_is": pa.array(is_row), "_lost": pa.array(lost)}
         found["_missing"] = pa.array(np.bincount(old_at[lacks], minlength=assumed).astype(np.int32))
-        for name, own in zip(("_at_lsn", "_at_seq"), _PLACE, strict=True):
-            found[own], found[name] = (_array(changes[own]).take(pa.array(each)) for each in (last, at))
+        found |= {name: _array(changes[name]).take(pa.array(last)) for name in PLACE}
         return pa.table(found)
 
     def _events(self, changes: pa.Table) -> tuple[Events, _Side, _Side]:
@@ -208,7 +203,7 @@ class Replay:
 
     def _epochs(self, changes: pa.Table, is_stored: Flags) -> Numbers:
         epochs = np.zeros(len(changes), np.int64)
-        lsn, seq = (_numbers(changes, name) for name in _PLACE)
+        lsn, seq = (_numbers(changes, name) for name in PLACE)
         for at_lsn, at_seq in self.truncates:
             epochs += (lsn > at_lsn) | ((lsn == at_lsn) & (seq > at_seq))
         epochs = np.where(is_stored, 0, epochs)

@@ -15,8 +15,9 @@ from pgoutput_construct.changelog.commits import commits_of, walked
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy
 from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import LostEnd, committed, lost_ends
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.survey import BEFORE_ALL
-from pgoutput_construct.spark.tables import Base
+from pgoutput_construct.spark.tables import Base, Table
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Insert
 
@@ -26,12 +27,14 @@ _XIDS: Final = 2**32
 _HALF: Final = _XIDS // 2
 
 
-def counting(changes: DataFrame, base: Base | None, reach: tuple[int, int] | None) -> DataFrame:
+def counting(changes: DataFrame, table: Table, reach: tuple[int, int] | None) -> DataFrame:
     """Return the rows of the latest copy, as inserts before everything, and the changes that count in addition to them.
 
-    Without a copy all changes count. ``reach`` is as ``near`` returns it.
+    They are of the table itself, not of others that had its name before. Without a copy all its changes count.
+    ``reach`` is as ``near`` returns it. Raises ChangeLogError where there are several tables and the changes do not say
+    which they are of.
     """
-    op = F.col("_op")
+    op, base, changes = F.col("_op"), table.base, _own(changes, table)
     if base is None:
         return changes.where(op != SNAPSHOT)
     snapshot, lsn, seq = base.copy.snapshot, F.col("_commit_lsn"), F.col("_seq")
@@ -44,6 +47,17 @@ def counting(changes: DataFrame, base: Base | None, reach: tuple[int, int] | Non
             "_commit_lsn": F.when(op == SNAPSHOT, F.lit(BEFORE_ALL).cast("bigint")).otherwise(lsn),
         }
     )
+
+
+def _own(changes: DataFrame, table: Table) -> DataFrame:
+    if "_relation_oid" in changes.columns:
+        return changes.where(F.col("_relation_oid") == table.relation_oid).drop("_relation_oid")
+    if len(table.relation_oids) > 1:
+        raise ChangeLogError(
+            f"{table.qualified}: {len(table.relation_oids)} tables had this name, and the changes lack the column "
+            "_relation_oid, which says whose they are: give them with it, as OpenLog.changes returns them"
+        )
+    return changes
 
 
 def near(index: LogIndex, copy: TableCopy) -> tuple[int, int] | None:
@@ -117,7 +131,7 @@ def counted_rows(changes: pa.Table, base: Base | None, reach: tuple[int, int] | 
     counts = base.copy.snapshot.invisible(xid)
     if reach is not None:
         counts = (lsn > reach[1]) | ((lsn >= reach[0]) & counts)
-    of_copy = is_copied & _is_of_copy(changes, base) if with_copy else np.zeros(len(changes), np.bool_)
+    of_copy = _is_of_copy(changes, base) if with_copy else np.zeros(len(changes), np.bool_)
     op = pc.if_else(pa.array(is_copied), OPERATIONS[Insert], changes["_op"])
     found = changes.set_column(changes.schema.get_field_index("_op"), "_op", op)
     return _with_lsn(found, np.where(is_copied, BEFORE_ALL, lsn)).filter(pa.array(of_copy | (~is_copied & counts)))
@@ -141,7 +155,7 @@ def placed_rows(rows: pa.Table, base: Base | None) -> pa.Table:
 def _is_of_copy(rows: pa.Table, base: Base) -> Flags:
     lsn, seq = (rows[name].to_numpy() for name in ("_commit_lsn", "_seq"))
     found: Flags = (lsn == int(base.copy.snapshot.lsn)) & (seq > base.after_seq) & (seq < base.copy.seq)
-    return found
+    return found & _flags(rows["_op"], SNAPSHOT) if "_op" in rows.column_names else found
 
 
 def _with_lsn(rows: pa.Table, lsn: Numbers) -> pa.Table:

@@ -17,6 +17,7 @@ _VALUE: Final = (
     "' (as of unchanged TOASTed ones), and the log does not have the row before it",
 )
 _ROW: Final = (": the row ", " is changed and is not there")
+_EARLIER: Final = (": the row ", " is changed there, or before, and is not there")
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,15 @@ class Demand:
         return self._refuse(place, _VALUE[0], key, _VALUE[1], name, _VALUE[2])
 
     def refuse_row(self, place: Column, key: Column) -> Column:
-        """Return what fails since the change at a place, or one before it, of the row ``key``, finds none."""
-        return self._refuse(place, _ROW[0], key, f"{_ROW[1]}{self.remedy}")
+        """Return what fails since the last change of the row ``key``, at a place, or one before it, finds none."""
+        return self._refuse(place, _EARLIER[0], key, f"{_EARLIER[1]}{self.remedy}")
 
     def value_error(self, commit_lsn: int, seq: int, key: str, name: str) -> ChangeLogError:
         """Return the error that ``refuse_value`` fails with."""
         return self._error(commit_lsn, seq, _VALUE[0], key, _VALUE[1], name, _VALUE[2])
 
     def row_error(self, commit_lsn: int, seq: int, key: str) -> ChangeLogError:
-        """Return the error that ``refuse_row`` fails with."""
+        """Return the error of a change at a place, of the row ``key``, that finds none."""
         return self._error(commit_lsn, seq, _ROW[0], key, f"{_ROW[1]}{self.remedy}")
 
     @property

@@ -5,15 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from pgoutput_construct.changelog.copies import TableCopy, snapshot_command
+from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.facts import TableReading
 from pgoutput_construct.columnar import AS_USUAL, Choices
-from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.columns import Columns, Numbering, find_columns, read_one, used_ones
 from pgoutput_construct.spark.tables import Base, Identity, Place, Refused, Shape, Table, Usage
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description, RelationHistory
-from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
 __all__ = ["BY_NAME", "find_tables"]
@@ -50,8 +49,9 @@ def find_tables(
 
     Tables without any committed change or copy are not among them: PostgreSQL also describes what is not published
     by itself, the partitions of a table that is published as a whole. A table is an OID under the name it had last,
-    so its changes before a renaming are its own. A table that was dropped and re-created has two OIDs under one name:
-    its changes are those of both, its state is that of the last. ``numbering`` tells columns apart; ``readings`` are
+    so its changes before a renaming are its own. Where that is dropped, and another one has the name then, the changes
+    under the name are those of both, the state is that of the one that has it now. ``numbering`` tells columns apart;
+    ``readings`` are
     the last ones of the catalog, by OID; ``choices`` the types that the reader wants columns to have. Tables that
     cannot be read come into ``refused`` where that is given, by their names.
     """
@@ -110,14 +110,15 @@ def _table(
     reading: TableReading | None,
 ) -> Table:
     """Return a table, given its descriptions, the latest first."""
-    indexes, (numbering, choices) = frozenset(order), known
-    mine = [usage for usage in usages if usage.description in indexes]
+    numbering, choices = known
+    oids = {index: history.descriptions[index].relation.relation_oid for index in order}
+    mine = [usage for usage in usages if usage.description in oids]
+    own = [usage for usage in mine if oids[usage.description] == oids[order[0]]]
     of_copies = {usage.description for usage in mine if usage.copied}
     used = used_ones([(index, history.descriptions[index], index in of_copies) for index in order], numbering)
     if reading is not None and _tells_columns(reading):
         used.insert(0, read_one(reading, used))
     columns = find_columns(used, numbering, choices)
-    _check_apart(history, mine, copied, order[0], full_name(reading or history.descriptions[order[0]].relation))
     latest = history.descriptions[order[0]]
     relation = latest.relation
     return Table(
@@ -127,38 +128,24 @@ def _table(
         current=columns.current,
         key_columns=_key_columns(latest, columns.names[order[0]], numbering),
         replica_identity=relation.replica_identity,
-        identities=_identities(history, mine, columns, numbering),
-        shapes=_shapes(mine, columns),
+        identities=_identities(history, own, columns, numbering),
+        shapes=_shapes(own, columns),
         relation_oid=relation.relation_oid,
-        base=_base(copied.get(relation.relation_oid, ()), _of_oid(history, relation.relation_oid, mine), columns),
+        relation_oids=tuple(sorted({*oids.values()})),
+        base=_base(copied.get(relation.relation_oid, ()), own, columns),
         names=columns.names,
         missing=columns.missing,
+        defaults={
+            name: given
+            for index, values in columns.missing.items()
+            if oids[index] == relation.relation_oid
+            for name, given in values.items()
+        },
         segments=tuple(sorted({usage.segment for usage in mine})),
         rows=sum(usage.rows for usage in mine),
         dropped=reading is not None and reading.gone,
         numbers=columns.numbers,
     )
-
-
-def _check_apart(
-    history: RelationHistory, usages: Iterable[Usage], copied: Mapping[int, Sequence[TableCopy]], index: int, name: str
-) -> None:
-    """Raise ChangeLogError where another table had the name, and has changes among those of the one that has it now.
-
-    As where a table was filled, and then took the place of the one that was dropped.
-    """
-    oid = history.descriptions[index].relation.relation_oid
-    written = [usage for usage in usages if not usage.copied]
-    own = [usage for usage in written if history.descriptions[usage.description].relation.relation_oid == oid]
-    firsts = [usage.first for usage in own]
-    if copies := copied.get(oid):
-        firsts = [(int(copies[-1].snapshot.lsn), 0)]
-    others = [usage.last for usage in written if usage not in own]
-    if others and firsts and max(others) >= min(firsts):
-        raise ChangeLogError(
-            f"{name}: the table with OID {oid} took the name of another one, whose changes are among its own, up to "
-            f"commit {Lsn(max(others)[0])}; to have the state, copy the table: {snapshot_command(name)}"
-        )
 
 
 def _tells_columns(reading: TableReading) -> bool:
@@ -189,7 +176,7 @@ def _identities(
         relation = history.descriptions[index].relation
         keys = _key_columns(history.descriptions[index], columns.names[index], numbering)
         first, last = min(usage.first for usage in used), max(usage.last for usage in used)
-        found.append(Identity(relation.relation_oid, relation.replica_identity, keys, first, last))
+        found.append(Identity(relation.replica_identity, keys, first, last))
     return tuple(sorted(found, key=lambda identity: identity.first))
 
 
@@ -198,10 +185,6 @@ def _shapes(usages: Iterable[Usage], columns: Columns) -> tuple[Shape, ...]:
     named = {index: frozenset(columns.names[index]) for index in {index for _, index in found}}
     shapes = [(first, named[index]) for first, index in found]
     return tuple(shape for number, shape in enumerate(shapes) if not number or shapes[number - 1][1] != shape[1])
-
-
-def _of_oid(history: RelationHistory, oid: int, usages: Iterable[Usage]) -> list[Usage]:
-    return [usage for usage in usages if history.descriptions[usage.description].relation.relation_oid == oid]
 
 
 def _base(copies: Sequence[TableCopy], usages: Iterable[Usage], columns: Columns) -> Base | None:

@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,7 @@ from pgoutput_construct.changelog.wholeness import (
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.metadata import PREFIX, USUAL, Prefix, check_prefix
 from pgoutput_construct.spark.names import plain_path
 from pgoutput_construct.spark.opened import Opened, opened
 from pgoutput_construct.spark.phases import OnMissing, advance, check_on_missing, missing_rows
@@ -56,11 +58,13 @@ class Written:
 class OpenLog:
     """A change log as tables; made by ``open_log``."""
 
-    def __init__(self, spark: SparkSession, opened: Opened) -> None:
+    def __init__(self, spark: SparkSession, opened: Opened, prefix: Prefix = USUAL) -> None:
         self.spark = spark
         self.log = opened.log
         self.opened = opened
         """What is known of the log, as of the seq for which it was opened."""
+        self.prefix = prefix
+        """How the columns begin that are added to those of a table."""
 
     @cached_property
     def lacks(self) -> tuple[Lack, ...]:
@@ -87,7 +91,8 @@ class OpenLog:
     def changes(self, name: str, after: int | None = None) -> DataFrame:
         """Return the committed changes of the table ``name``: ``changes_schema``, rows in no particular order.
 
-        With ``after`` only those of transactions, and the copies, that ended after this seq of the log.
+        With ``after`` only those of transactions, and the copies, that ended after this seq of the log. They are of all
+        tables that had the name last (``Table.relation_oids``); ``_relation_oid`` says of which.
 
         Order is ``(_commit_lsn, _seq)``. Among them are the rows of all complete copies of the table, ``_op``
         ``snapshot``: their ``_commit_lsn`` is that of the snapshot, their ``_seq`` the position in the log, ``_xid``
@@ -95,14 +100,16 @@ class OpenLog:
         the action fail with an error that names segment, seq and field (see ``plain_errors``).
         """
         table = self.table(name)
-        table.check_names(self.spark.conf.get("spark.sql.caseSensitive") == "true")
+        self.check_names(table)
         register(self.spark)
-        schema = from_arrow_schema(changes_schema(table.columns), prefer_timestamp_ntz=True)
+        columns = self.prefix.schema(changes_schema(self.prefix.columns(table.columns)))
+        schema = from_arrow_schema(columns, prefer_timestamp_ntz=True)
         options = {
             "path": self.log.store.address,
             "table": json.dumps([name]),  # in ASCII: a name need not be UTF-8
             "asOfSeq": str(self.opened.as_of),
             "types": self.opened.types,
+            "metadataPrefix": self.prefix.prefix,
         }
         if after is not None:
             options["fromSeq"] = str(after + 1)
@@ -124,14 +131,15 @@ class OpenLog:
         among ``lacks``. A table that was dropped has no rows.
         """
         check_on_missing(on_missing)
-        table, changes = self._of_state(name, changes)
+        table, changes = self.replayable(name, changes)
         if table.dropped:
-            return current_state(changes, (), table.replica_identity, table.current)
+            gone = current_state(changes, (), table.replica_identity, table.current)
+            return self.prefix.stored(gone, "_untyped")
         for lack in self.lacks:
             if lack.relation_oid == table.relation_oid:
                 warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
         rows = advance(None, changes, table, self.reach(table), on_missing, is_whole=self.is_whole(table))
-        return rows.drop("_commit_lsn", "_seq")
+        return self.prefix.stored(rows.drop("_commit_lsn", "_seq"), "_untyped")
 
     def missing_rows(self, name: str, changes: DataFrame | None = None, before: DataFrame | None = None) -> DataFrame:
         """Return the changes of rows that must be there and are not, as ``state`` with the same arguments meets them.
@@ -142,16 +150,32 @@ class OpenLog:
         they are to be expected: the rows are older than the log. ``before`` are the rows before the changes, as
         ``advance`` returns them, None for none. Raises ChangeLogError as ``state`` does.
         """
-        table, changes = self._of_state(name, changes)
-        return missing_rows(before, changes, table, self.reach(table))
+        table, changes = self.replayable(name, changes)
+        there = None if before is None else self.prefix.replayed(before)
+        return self.prefix.stored(missing_rows(there, changes, table, self.reach(table)), "_row", "_unchanged")
 
-    def _of_state(self, name: str, changes: DataFrame | None) -> tuple[Table, DataFrame]:
-        """Return a table, and the changes that its state is built from: of one that was dropped, none."""
+    def replayable(self, name: str, changes: DataFrame | None = None) -> tuple[Table, DataFrame]:
+        """Return a table, and the changes that its state is built from: of one that was dropped, none.
+
+        Both have the names that columns have while changes are replayed (``metadata.py``).
+        """
         table = self.table(name)
         if changes is None:
             changes = self.changes(name)
             self.check_kept(table)
-        return table, changes.where("false") if table.dropped else changes
+        changes = self.prefix.replayed(changes)
+        return self.prefix.table(table), changes.where("false") if table.dropped else changes
+
+    def prefixed(self, prefix: Prefix) -> "OpenLog":
+        """Return the same log for a reader who has chosen another prefix."""
+        found = copy(self)
+        found.prefix = prefix
+        return found
+
+    def check_names(self, table: Table) -> None:
+        """Raise ChangeLogError where a column of a table has the name of an added one, or of another of its own."""
+        is_sensitive = self.spark.conf.get("spark.sql.caseSensitive") == "true"
+        self.prefix.check(table.qualified, table.columns.names, is_sensitive)
 
     def is_whole(self, table: Table) -> bool:
         """Return whether the log has all rows of a table: a change of one that it does not have cannot be right.
@@ -195,6 +219,7 @@ def open_log(
     as_of: int | None = None,
     types: str = "",
     known: ChangeLog | None = None,
+    metadata_prefix: str = PREFIX,
 ) -> OpenLog:
     """Open a change log: read its transactions and relations, and find its tables, from its index alone.
 
@@ -206,12 +231,15 @@ def open_log(
         types: Types that columns have by choice, such as ``numeric=decimal(38,10),uuid=binary``: see
             ``columnar.chosen_types``.
         known: The ``log`` of an earlier one: what that has of the same log is not read again.
+        metadata_prefix: How the names of the columns begin that are added to a table's own, such as ``pg_`` for
+            ``pg_op``: of ``changes``, also where they are given to ``state``, and of all that is made of them.
 
     Raises:
+        PgoutputError: ``metadata_prefix`` is none.
         ChangeLogError: The log is damaged, has bytes that are no message (with the field), or messages that do not fit
             together; it says segment and seq. Or it does not have the seq.
     """
-    return OpenLog(spark, opened(ChangeLog(directory, known), as_of, types))
+    return OpenLog(spark, opened(ChangeLog(directory, known), as_of, types), Prefix(check_prefix(metadata_prefix)))
 
 
 def write_tables(
@@ -233,15 +261,16 @@ def read_table(spark: SparkSession, path: str | Path) -> DataFrame:
 
 def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
     table, path = log.table(name), directory.resolve() / log.table(name).directory
-    table.check_names(log.spark.conf.get("spark.sql.caseSensitive") == "true")
+    log.check_names(table)
     with plain_errors():
         if mode == "overwrite":
             with replacing(path) as written:
-                counts = write_changes(log.spark, log.opened, table, written)
+                counts = write_changes(log.spark, log.opened, table, written, log.prefix)
         elif not path.exists():
-            counts = write_changes(log.spark, log.opened, table, path)
+            counts = write_changes(log.spark, log.opened, table, path, log.prefix)
         else:
             log.changes(name).write.mode(mode).parquet(str(path))
-            rows = read_table(log.spark, path).groupBy("_op").count().collect()
-            counts = {row["_op"]: row["count"] for row in rows}
+            op = log.prefix.ours("_op")
+            rows = read_table(log.spark, path).groupBy(op).count().collect()
+            counts = {row[op]: row["count"] for row in rows}
     return Written(str(path), dict.fromkeys(OPS, 0) | counts)

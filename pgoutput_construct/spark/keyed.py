@@ -31,7 +31,7 @@ def netted(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
     if not (found.chained and layout.unsent):
         return net_of(touched, layout)
     replay = Replay(layout.names, layout.keys, tuple(name for name in layout.names if name in found.unsent))
-    net, single = followed(changes, touched, layout, replay)
+    net, single = followed(changes, touched, layout, replay, found)
     return net_of(single, layout).unionByName(net)
 
 
@@ -104,7 +104,7 @@ def _same(layout: Layout, prefix: str) -> Column:
 def _rows(net: DataFrame, layout: Layout, demand: Demand) -> DataFrame:
     key, is_row = _shown_key(layout), F.col("_row").isNotNull()
     if demand.rows:
-        is_row = F.when(F.col("_missing") > 0, demand.refuse_row(F.col("_at"), key)).otherwise(is_row)
+        is_row = F.when(F.col("_missing") > 0, demand.refuse_row(F.col("_place"), key)).otherwise(is_row)
     if demand.values and layout.unsent:
         refused = demand.refuse_value(F.col("_place"), key, F.col("_open")[0])
         is_row = F.when(F.col("_row").isNotNull() & (F.size("_open") > 0), refused).otherwise(is_row)

@@ -64,8 +64,12 @@ class Layout:
         """Return the key of a row, given its values and texts, by column."""
         parts = [exact(value(name), self.kinds[name]) for name in self.keys]
         if self.has_texts:
-            parts.append(F.when(F.col("_untyped").isNotNull(), texts([text(name) for name in self.keys])))
+            parts.append(self._texts(text, self.keys))
         return [part.alias(name) for part, name in zip(parts, self.key, strict=True)]
+
+    @staticmethod
+    def _texts(text: Callable[[str], Column], names: Sequence[str]) -> Column:
+        return F.when(F.col("_untyped").isNotNull(), texts([text(name) for name in names]))
 
     def key_struct(self) -> Column:
         """Return the key of a frame as a struct."""
@@ -77,9 +81,11 @@ class Layout:
         return {name: restored(F.col(prefix + place), self.kinds[name]) for name, place in found}
 
     def row_of(self) -> Column:
-        """Return the values of the columns ``sent``, and ``_untyped`` where it has anything."""
+        """Return the values of the columns ``sent``, and their texts where ``_untyped`` has anything."""
         values = [NEW.value(name).alias(self.place(name)) for name in self.sent]
-        return F.struct(*values, *([F.col("_untyped")] if self.has_texts else []), F.lit(True).alias("_is"))
+        # Not as a map: Spark says of no two maps which is the greater one.
+        said = [self._texts(NEW.text, self.sent).alias("_texts")] if self.has_texts else []
+        return F.struct(*values, *said, F.lit(True).alias("_is"))
 
     def pair_of(self, name: str) -> list[Column]:
         """Return a value and its text, for what is carried from one row to another."""
@@ -102,4 +108,4 @@ class Layout:
     def _kept_text(self, name: str) -> Column:
         if name in self.keys:
             return F.col("kt")[self.keys.index(name)]
-        return F.col(f"{self.place(name)}.t") if name in self.unsent else F.col("_row._untyped")[F.lit(name)]
+        return F.col(f"{self.place(name)}.t") if name in self.unsent else F.col("_row._texts")[self.sent.index(name)]

@@ -8,17 +8,19 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.partitions import component_of
 from pgoutput_construct.spark.schemas import COMPONENT
-from pgoutput_construct.spark.survey import CAME, GONE, Survey, is_unsent, moves, place
+from pgoutput_construct.spark.survey import CAME, GONE, PLACE, Survey, is_unsent, moves, place
 from pgoutput_construct.spark.values import BEFORE, NEW
 
 __all__ = ["net_of", "touching"]
 
 
 def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
-    """Return changes by the key that they touch: key, ``_gone``, ``_row`` and pairs, ``_unchanged``, place.
+    """Return changes by the key that they touch: key, ``_now``, ``_gone`` and pairs.
 
-    A change of the key is there twice: the row with the old one is gone. ``_step`` is 1 where a row comes under its
-    key, -1 where it goes. Where changes are chained it has ``__component``, as events have it.
+    Each of these begins with the place of the change, so that the greatest of them is the last: ``_now`` has ``_row``,
+    null where it is gone, ``_gone`` is null unless it is, and a pair unless the change sent it. A change of the key is
+    there twice: the row with the old one is gone. ``_step`` is 1 where a row comes under its key, -1 where it goes.
+    Where changes are chained it has ``__component``, as events have it.
     """
     moved, left = F.lit(False), F.lit(False)
     changes = _narrowed(changes, layout)
@@ -29,13 +31,10 @@ def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
     gone = (F.col("_op") == GONE) | left
     return changes.select(
         *_key(layout, gone),
-        F.when(~gone, layout.row_of()).alias("_row"),
-        *(F.when(~gone, F.struct(*layout.pair_of(name))).alias(layout.place(name)) for name in layout.unsent),
-        gone.alias("_gone"),
+        F.struct(*PLACE, F.when(~gone, layout.row_of()).alias("_row")).alias("_now"),
+        *(F.when(~gone & ~is_unsent(name), _sent(layout, name)).alias(layout.place(name)) for name in layout.unsent),
+        F.when(gone, place()).alias("_gone"),
         F.when(gone, -1).when((F.col("_op") == CAME) | moved, 1).otherwise(0).alias("_step"),
-        "_unchanged",
-        "_commit_lsn",
-        "_seq",
         *([component_of(_sides(layout, gone)[0], layout.key_kinds).alias(COMPONENT)] if found.chained else []),
     )
 
@@ -69,26 +68,24 @@ def net_of(touched: DataFrame, layout: Layout) -> DataFrame:
 
     ``_open`` are the columns that no change has sent, of the row under the key ``_was``. It is that in the table
     before the changes, unless ``_lost``: then no row can have been there. ``_missing`` is how many changes found no row
-    under their key: the first may have found one that was there before. ``_at`` is where the last of them stands, or a
-    later change.
+    under their key: the first may have found one that was there before.
     """
-    pairs = {name: layout.place(name) for name in layout.unsent}
+    pairs = [layout.place(name) for name in layout.unsent]
     last = touched.groupBy(*layout.key).agg(
-        F.max_by(F.struct("_row", place().alias("_place")), place()).alias("_last"),
-        *(F.max_by(F.struct(pair, place().alias("place")), _sent(name)).alias(pair) for name, pair in pairs.items()),
-        *([F.max(F.when(F.col("_gone"), place())).alias("_died")] if pairs else []),
+        F.max("_now").alias("_last"),
+        *(F.max(pair).alias(pair) for pair in pairs),
+        *([F.max("_gone").alias("_died")] if pairs else []),
         F.sum("_step").alias("_steps"),
-        F.min(F.struct("_commit_lsn", "_seq", "_step")).alias("_first"),
     )
     return last.select(
         *layout.key,
-        "_last.*",
-        *(F.col(f"{pair}.{pair}").alias(pair) for pair in pairs.values()),
+        "_last._row",
+        F.struct(*(f"_last.{part}" for part in PLACE)).alias("_place"),
+        *(F.when(F.col(pair).isNotNull(), F.struct(f"{pair}.v", f"{pair}.t")).alias(pair) for pair in pairs),
         _open(layout).alias("_open"),
         layout.key_struct().alias("_was"),
         (F.col("_died").isNotNull() if pairs else F.lit(False)).alias("_lost"),
         _missing().alias("_missing"),
-        _at().alias("_at"),
     )
 
 
@@ -97,21 +94,15 @@ def _missing() -> Column:
     return F.when(F.col("_last._row").isNotNull(), 1).otherwise(0) - F.col("_steps")
 
 
-def _at() -> Column:
-    is_first = (F.col("_first._step") < 1) & (_missing() == 1)
-    first = F.struct("_first._commit_lsn", "_first._seq")
-    return F.when(is_first, first).otherwise(F.col("_last._place"))
-
-
-def _sent(name: str) -> Column:
-    """Return the place of a change that sent a column, null for others."""
-    return F.when(~F.col("_gone") & ~is_unsent(name), place())
+def _sent(layout: Layout, name: str) -> Column:
+    return F.struct(*PLACE, *layout.pair_of(name))
 
 
 def _open(layout: Layout) -> Column:
     found = []
     for name in layout.unsent:
-        sent = F.col(f"{layout.place(name)}.place")
-        is_open = sent.isNull() | F.coalesce(sent < F.col("_died"), F.lit(False))
+        pair = layout.place(name)
+        sent = F.struct(*(f"{pair}.{part}" for part in PLACE))
+        is_open = F.col(pair).isNull() | F.coalesce(sent < F.col("_died"), F.lit(False))
         found.append(F.when(is_open & F.col("_last._row").isNotNull(), F.lit(name)))
     return F.filter(F.array(*found), lambda name: name.isNotNull()).cast("array<string>")

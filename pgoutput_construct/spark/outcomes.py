@@ -13,13 +13,12 @@ from pgoutput_construct.spark.changed import Replay, Replayed
 from pgoutput_construct.spark.demands import Demand
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.partitions import events_of, labels_of, netted, replayed
-from pgoutput_construct.spark.schemas import COMPONENT, column
-from pgoutput_construct.spark.survey import Survey
+from pgoutput_construct.spark.schemas import COMPONENT, EPOCH, column
+from pgoutput_construct.spark.survey import PLACE, Survey
 from pgoutput_construct.spark.values import BEFORE, NEW
 
 __all__ = ["followed", "remaining", "unfound"]
 
-_PLACE = ("_commit_lsn", "_seq")
 _UNTYPED = T.StructField("_untyped", T.MapType(T.StringType(), T.StringType()))
 _TEXTS = T.ArrayType(T.StringType())
 
@@ -38,13 +37,15 @@ def remaining(
     With ``apart`` rows before that nothing touches are left where they are. What is demanded and is not so makes an
     action fail.
     """
-    events, left = events_of(before, changes, replay, found.moved, found.chained, apart)
-    chosen = [*names, "_untyped", *_PLACE]
+    events, left = events_of(before, changes, replay, found, apart)
+    # What full rows are replayed by is in their columns.
+    events = events.drop("_commit_time", EPOCH, *(["_unchanged"] if replay.keys is None else []))
+    chosen = [*names, "_untyped", *PLACE]
 
     def emit(done: Replayed, is_end: bool) -> pa.Table:
         _check(done, demand, is_end)
         found = done.rows(done.open if is_end else done.open[:0], names)
-        places = {name: done.taken(name, done.open if is_end else done.open[:0]) for name in _PLACE}
+        places = {name: done.taken(name, done.open if is_end else done.open[:0]) for name in PLACE}
         return pa.table({name: (found | places)[name] for name in chosen})
 
     rows = replayed(events, replay, emit, T.StructType([events.schema[name] for name in chosen]))
@@ -52,7 +53,7 @@ def remaining(
         return rows
     mine = F.map_filter("_untyped", lambda name, _: name.isin(list(names)))
     untyped = F.when(F.size(mine) > 0, mine).alias("_untyped")
-    return rows.unionAll(left.select(*map(column, names), untyped, *_PLACE))
+    return rows.unionAll(left.select(*map(column, names), untyped, *PLACE))
 
 
 def _check(done: Replayed, demand: Demand, is_end: bool) -> None:
@@ -68,7 +69,7 @@ def _check(done: Replayed, demand: Demand, is_end: bool) -> None:
 
 
 def _place(done: Replayed, event: Numbers) -> tuple[int, int]:
-    lsn, seq = (done.taken(name, event)[0].as_py() for name in _PLACE)
+    lsn, seq = (done.taken(name, event)[0].as_py() for name in PLACE)
     return lsn, seq
 
 
@@ -84,8 +85,8 @@ def unfound(before: DataFrame | None, changes: DataFrame, replay: Replay, found:
 
     ``_row`` is the key, or the row, that was to be found: texts by column.
     """
-    events, _ = events_of(before, changes, replay, found.moved, found.chained, apart=True)
-    kept, names = (*_PLACE, "_op", "_unchanged"), [*replay.identity, "_untyped"]
+    events, _ = events_of(before, changes, replay, found, apart=True)
+    kept, names = (*PLACE, "_op", "_unchanged"), [*replay.identity, "_untyped"]
 
     def emit(done: Replayed, is_end: bool) -> pa.Table:
         old = done.old_rows(done.missing)
@@ -102,16 +103,18 @@ def unfound(before: DataFrame | None, changes: DataFrame, replay: Replay, found:
     row = F.create_map(*parts).cast("map<string,string>").alias("_row")
     open_ones = F.array(*map(F.lit, replay.open_ones)).cast(_TEXTS)
     unchanged = F.coalesce(F.array_intersect("_unchanged", open_ones), F.array().cast(_TEXTS))
-    return rows.select(*_PLACE, "_op", row, unchanged.alias("_unchanged"))
+    return rows.select(*PLACE, "_op", row, unchanged.alias("_unchanged"))
 
 
-def followed(changes: DataFrame, touched: DataFrame, layout: Layout, replay: Replay) -> tuple[DataFrame, DataFrame]:
+def followed(
+    changes: DataFrame, touched: DataFrame, layout: Layout, replay: Replay, found: Survey
+) -> tuple[DataFrame, DataFrame]:
     """Return net changes (``net_of``) of keys that are chained, and of ``touched`` those of other keys.
 
     A chain is a change of the key that leaves out a value: it is that of the row under the key before.
     """
     labels = labels_of(changes, replay)
-    events, _ = events_of(None, changes, replay, moved=True, chained=True, apart=False, labels=labels)
+    events, _ = events_of(None, changes, replay, found, apart=False, labels=labels)
     chained = events.join(labels.select(F.col("__label").alias(COMPONENT)).distinct(), COMPONENT, "left_semi")
     others = touched.join(labels, F.col(COMPONENT) == F.col("__named"), "left_anti")
     return _net(netted(chained, replay, _net_schema(events, replay)), layout), others
@@ -120,7 +123,7 @@ def followed(changes: DataFrame, touched: DataFrame, layout: Layout, replay: Rep
 def _net_schema(events: DataFrame, replay: Replay) -> T.StructType:
     kinds = {field.name: field.dataType for field in events.schema}
     before = T.StructType([T.StructField(name, kinds[name]) for name in replay.identity])
-    numbers = [T.StructField(name, T.LongType()) for name in (*_PLACE, "_at_lsn", "_at_seq")]
+    numbers = [T.StructField(name, T.LongType()) for name in PLACE]
     return T.StructType(
         [
             *(T.StructField(name, kinds[name]) for name in replay.columns),
@@ -137,7 +140,7 @@ def _net_schema(events: DataFrame, replay: Replay) -> T.StructType:
 
 def _net(rows: DataFrame, layout: Layout) -> DataFrame:
     """Return net changes as ``net_of`` does."""
-    is_there, at = F.col("_is"), [F.col("_at_lsn").alias("_commit_lsn"), F.col("_at_seq").alias("_seq")]
+    is_there = F.col("_is")
     pairs = {
         name: F.when(is_there & ~F.array_contains("_open", name), F.struct(*layout.pair_of(name)))
         for name in layout.unsent
@@ -145,11 +148,10 @@ def _net(rows: DataFrame, layout: Layout) -> DataFrame:
     return rows.select(
         *layout.key_of(NEW.value, NEW.text),
         F.when(is_there, layout.row_of()).alias("_row"),
-        F.struct(*_PLACE).alias("_place"),
+        F.struct(*PLACE).alias("_place"),
         *(pair.alias(layout.place(name)) for name, pair in pairs.items()),
         "_open",
         F.struct(*layout.key_of(BEFORE.value, BEFORE.text)).alias("_was"),
         "_lost",
         "_missing",
-        F.struct(*at).alias("_at"),
     )

@@ -12,8 +12,9 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.spark.changed import BOTH, COMES, GOES, Replay, Replayed
 from pgoutput_construct.spark.components import connect
+from pgoutput_construct.spark.leaves import as_leaf
 from pgoutput_construct.spark.schemas import CHANGED, COMPONENT, EPOCH, SHAPE, SIDE, STORED, TURN, column
-from pgoutput_construct.spark.survey import CAME, GONE, is_unsent, moves
+from pgoutput_construct.spark.survey import CAME, GONE, Survey, is_unsent, moves
 from pgoutput_construct.spark.values import BEFORE, NEW, exact
 
 __all__ = ["Emit", "component_of", "events_of", "in_parts", "labels_of", "netted", "replayed"]
@@ -28,28 +29,33 @@ _ORDER: Final = (COMPONENT, TURN, "_commit_lsn", "_seq", SIDE)
 _OF_CHANGES: Final = ("_op", "_commit_lsn", "_seq", "_commit_time", "_unchanged")
 _OLD: Final = "_before."
 """How the names of old values begin in ``_untyped``."""
+_LEAST: Final = 1 << 15
+"""Changes that are replayed at once, where there are as many: each time costs some milliseconds."""
 _MOST: Final = 1 << 18
 """Changes of one component that are held at once, unless its rows are more."""
+_ENDS: Final = 1 << 23
+"""How often a change may be the first row of a list (see Alike): where there are many lists, changes are fewer."""
+_FEWEST: Final = 1 << 12
+"""But not fewer than these."""
 
 
 def events_of(
     before: DataFrame | None,
     changes: DataFrame,
     replay: Replay,
-    moved: bool,
-    chained: bool,
+    found: Survey,
     apart: bool,
     labels: DataFrame | None = None,
 ) -> tuple[DataFrame, DataFrame | None]:
     """Return rows before and changes by the component that they belong to, and the rows before that nothing touches.
 
-    ``moved`` and ``chained`` are as in a Survey. Rows before are told apart from others only where that is asked for,
+    ``found`` is what the changes have in them. Rows before are told apart from others only where that is asked for,
     ``apart``, and no truncate ends them all. They may have columns of changes, such as ``_op``, and ``__turn``.
     ``labels`` are those of ``labels_of``, where somebody has them already.
     """
-    events = _routed(changes, replay, moved, chained)
+    events = _routed(changes, replay, found)
     stored = None if before is None else _stored(before, events, replay)
-    if chained and replay.open_ones:
+    if found.chained and replay.open_ones:
         labels = labels_of(changes, replay) if labels is None else labels
         events = _labelled(events, labels)
         stored = None if stored is None else _labelled(stored, labels)
@@ -57,7 +63,7 @@ def events_of(
         return events, None
     if not apart or replay.truncates or replay.keys == ():
         return events.unionByName(stored), None
-    touched = events.select(COMPONENT).distinct()
+    touched = as_leaf(events.select(COMPONENT).distinct())  # both joins read it
     return events.unionByName(stored.join(touched, COMPONENT, "left_semi")), stored.join(
         touched, COMPONENT, "left_anti"
     )
@@ -70,7 +76,7 @@ def replayed(events: DataFrame, replay: Replay, emit: Emit, schema: T.StructType
         done = replay.run(part, is_end)
         return emit(done, is_end), part.slice(0, 0) if is_end else done.carried()
 
-    return _in_tasks(events, each, _MOST, schema)
+    return _in_tasks(events, each, max(_FEWEST, min(_MOST, _ENDS // len(replay.alike.of_list))), schema)
 
 
 def netted(events: DataFrame, replay: Replay, schema: T.StructType) -> DataFrame:
@@ -108,12 +114,13 @@ def in_parts(batches: Iterable[pa.RecordBatch], each: _Each, most: int) -> Itera
             continue
         held.append(pa.Table.from_batches([batch]))
         first, last = held[0][COMPONENT][0].as_py(), batch[COMPONENT][-1].as_py()
-        if first != last:
+        size = sum(map(len, held))
+        if first != last and size >= min(_LEAST, most):
             table = pa.concat_tables(held)
             begin = int(np.searchsorted(table[COMPONENT].to_numpy(), last))
             yield each(table.slice(0, begin), True)[0]
             held = [table.slice(begin)]
-        elif sum(map(len, held)) > most + 2 * len(held[0]):
+        elif first == last and size > most + 2 * len(held[0]):
             found, carried = each(pa.concat_tables(held), False)
             yield found
             held = [carried] if len(carried) else []
@@ -121,7 +128,7 @@ def in_parts(batches: Iterable[pa.RecordBatch], each: _Each, most: int) -> Itera
         yield each(pa.concat_tables(held), True)[0]
 
 
-def _routed(changes: DataFrame, replay: Replay, moved: bool, chained: bool) -> DataFrame:
+def _routed(changes: DataFrame, replay: Replay, found: Survey) -> DataFrame:
     """Return changes by component, those whose two rows are in different ones once for each."""
     kinds = {name: changes.schema[name].dataType for name in _hashed(replay)}
     old, new = component_of(BEFORE.value, kinds), component_of(_new(replay), kinds)
@@ -129,9 +136,9 @@ def _routed(changes: DataFrame, replay: Replay, moved: bool, chained: bool) -> D
     twice = F.array(F.lit(GOES), F.lit(COMES))
     if replay.keys is None:
         sides = F.when(~op.isin(CAME, GONE), twice).otherwise(sides)
-    elif moved:
+    elif found.moved:
         is_apart = moves(changes, replay.keys)
-        if chained:
+        if found.chained:
             is_apart &= ~_leaves_open(replay)
         sides = F.when(is_apart, twice).otherwise(sides)
     if replay.keys == ():
@@ -141,7 +148,7 @@ def _routed(changes: DataFrame, replay: Replay, moved: bool, chained: bool) -> D
     if replay.keys is None and replay.columns:
         events = events.where(~is_old | F.col("_before").isNotNull())
     return events.select(
-        *(_rows_of(events, replay, is_old)),
+        *(_rows_of(events, replay, is_old, found.untyped)),
         *_OF_CHANGES,
         F.col(SHAPE) if SHAPE in changes.columns else F.lit(0).alias(SHAPE),
         SIDE,
@@ -151,7 +158,7 @@ def _routed(changes: DataFrame, replay: Replay, moved: bool, chained: bool) -> D
     )
 
 
-def _rows_of(events: DataFrame, replay: Replay, is_old: Column) -> list[Column]:
+def _rows_of(events: DataFrame, replay: Replay, is_old: Column, untyped: bool) -> list[Column]:
     """Return the rows of events: new ones, and what is needed of ``_before``; of full rows each event has one.
 
     What no event has is not there: it would cost as much as what is on the way into Python.
@@ -165,6 +172,8 @@ def _rows_of(events: DataFrame, replay: Replay, is_old: Column) -> list[Column]:
         values = [F.when(~is_old, column(name)).alias(name) for name in replay.columns]
         return [*values, "_untyped", F.when(needed, before).alias("_before")]
     values = [F.when(is_old, BEFORE.value(name)).otherwise(new(name)).alias(name) for name in replay.columns]
+    if not untyped:  # Spark generates no code for the functions of maps, nor for what stands next to them
+        return [*values, F.lit(None).cast("map<string,string>").alias("_untyped")]
     olds = F.map_filter("_untyped", lambda name, _: name.startswith(_OLD))
     texts = F.transform_keys(olds, lambda name, _: F.substr(name, F.lit(len(_OLD) + 1)))
     kept = F.map_concat(

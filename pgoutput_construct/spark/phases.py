@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.changelog.copies import snapshot_command
-from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.demands import AS_IT_COMES, Demand, refuse
 from pgoutput_construct.spark.failures import plain_errors
@@ -43,7 +43,7 @@ _WORDS: Final[Mapping[str, str]] = {
     RelationReplicaIdentity.FULL: "full row",
     RelationReplicaIdentity.NOTHING: "nothing",
 }
-_NO_CHANGE: Final = Identity(0, RelationReplicaIdentity.NOTHING, (), (0, 0), (0, 0))
+_NO_CHANGE: Final = Identity(RelationReplicaIdentity.NOTHING, (), (0, 0), (0, 0))
 """What tells rows apart where no change of them counts."""
 _REMEDY: Final = "the changes can still be read; to have the state, copy the table: {}"
 
@@ -64,7 +64,7 @@ def advance(
     ``before`` are the rows before, as this function returns them, None for no row; ``changes`` are then those that
     came since. Rows that they do not touch are not shuffled where the changes are few. A column that was added has
     its default in the rows before. Anything else needs a start from scratch, without ``before``: a new
-    copy, other types, renamed columns.
+    copy, other types, renamed columns, another table under the name (``Table.relation_oid``).
 
     Without ``before`` the rows are those of the latest copy, and what the changes that count made of them. Changes
     are applied in phases, each by the identity the table had then. ``reach`` is as ``near`` returns it. An action
@@ -74,7 +74,7 @@ def advance(
     fails for every update and delete of a row that is not there. With ``on_missing`` ``report`` these do not fail: a
     value that no row has is null, and they are among ``missing_rows``. ``seen`` is what is known of the changes
     already. ``is_small`` says that the rows before are so few that shuffling them all costs less than looking for those
-    that are touched. Raises ChangeLogError as ``find_phases`` does.
+    that are touched. Raises ChangeLogError as ``counting`` does.
     """
     demand = demand_of(table, on_missing, is_whole)
     rows, _ = _walk(before, changes, table, reach, seen, demand, is_small=is_small)
@@ -116,12 +116,12 @@ def _walk(
     is_small: bool = False,
 ) -> tuple[DataFrame, list[Step]]:
     """Return the rows after changes, and the steps that lead to them, one a phase."""
-    counted = counting(changes, table.base, reach)
+    counted = counting(changes, table, reach)
     if before is not None:
         counted = counted.where(F.col("_commit_lsn") != BEFORE_ALL)
     shapes, events = shapes_of(table, before), with_shapes(counted, table)
-    phases, is_new = phases_of(events, table, before)
-    left, steps = None if before is None or is_new else stored_rows(before, table, events), list[Step]()
+    phases = phases_of(events, table, before)
+    left, steps = None if before is None else stored_rows(before, table, events), list[Step]()
     for number, (phase, mine) in enumerate(phases, 1):
         rows = None if left is None else with_keys(left, table, phase)
         is_last = number == len(phases)
@@ -134,31 +134,20 @@ def _walk(
     return placed(left, table), steps
 
 
-def phases_of(
-    events: DataFrame, table: Table, before: DataFrame | None
-) -> tuple[list[tuple[Identity, DataFrame]], bool]:
-    """Return the phases of a table, each with its changes of ``events``, and whether it is another table since."""
-    identities = _in_force(events, table, before)
-    is_new = table.base is None and bool(identities) and identities[0].relation_oid != table.relation_oid
-    phases = find_phases(table, identities) or (_NO_CHANGE,)
-    ends = [*(phase.first for phase in phases[1:]), None]
-    firsts = [phase.first if number or is_new else None for number, phase in enumerate(phases)]
-    parts = (_between(events, first, end) for first, end in zip(firsts, ends, strict=True))
-    return list(zip(phases, parts, strict=True)), is_new
+def phases_of(events: DataFrame, table: Table, before: DataFrame | None) -> list[tuple[Identity, DataFrame]]:
+    """Return the phases of a table, each with its changes of ``events``."""
+    phases = find_phases(_in_force(events, table, before)) or (_NO_CHANGE,)
+    bounds = [None, *(phase.first for phase in phases[1:]), None]
+    return [(phase, _between(events, *ends)) for phase, ends in zip(phases, pairwise(bounds), strict=True)]
 
 
-def find_phases(table: Table, identities: Sequence[Identity]) -> tuple[Identity, ...]:
+def find_phases(identities: Sequence[Identity]) -> tuple[Identity, ...]:
     """Return the phases of a table, in order: changes that one identity tells apart; one when it never changed.
 
-    ``identities`` are those of the changes that count. Each phase goes up to the first change of the next one. A
-    re-created table begins with its first own change. Raises ChangeLogError for identities that are in use at the
-    same time, as when two tables had one name.
+    ``identities`` are those of the changes that count. Each phase goes up to the first change of the next one: they do
+    not overlap, since ALTER TABLE waits for all who write the table, and these wait for it.
     """
-    runs = [list(run) for _, run in groupby(identities, _by_what)]
-    for before, after in pairwise(runs):
-        if max(identity.last for identity in before) >= after[0].first:
-            raise _mixed(table, before[-1], after[0])
-    return tuple(_together(run) for run in runs if run[0].relation_oid == table.relation_oid)
+    return tuple(_together(list(run)) for _, run in groupby(identities, lambda each: frozenset(each.key_columns)))
 
 
 def _in_force(events: DataFrame, table: Table, before: DataFrame | None) -> tuple[Identity, ...]:
@@ -166,7 +155,7 @@ def _in_force(events: DataFrame, table: Table, before: DataFrame | None) -> tupl
     if before is None and table.base is None:
         return table.identities
     known = table.columns.names if table.base is None else table.base.columns
-    kinds = {(each.relation_oid, each.replica_identity, each.key_columns) for each in table.identities}
+    kinds = {(each.replica_identity, each.key_columns) for each in table.identities}
     if len(kinds) == 1 and set(table.identities[0].key_columns) <= set(known):
         return table.identities
     begin = F.min(place()).alias("begin")
@@ -190,10 +179,6 @@ def _together(run: Sequence[Identity]) -> Identity:
     found = run[-1]._replace(first=run[0].first)
     is_full = any(identity.replica_identity == RelationReplicaIdentity.FULL for identity in run)
     return found._replace(replica_identity=RelationReplicaIdentity.FULL) if is_full else found
-
-
-def _by_what(identity: Identity) -> tuple[int, frozenset[str]]:
-    return identity.relation_oid, frozenset(identity.key_columns)
 
 
 def _between(changes: DataFrame, first: Place | None, end: Place | None) -> DataFrame:
@@ -220,13 +205,6 @@ def with_keys(rows: DataFrame, table: Table, phase: Identity) -> DataFrame:
     return rows
 
 
-def _mixed(table: Table, one: Identity, other: Identity) -> ChangeLogError:
-    return ChangeLogError(
-        f"{table.qualified}: its changes by {_described(one)} and by {_described(other)} are mixed, as when two "
-        f"tables had this name: its state cannot be rebuilt; {_REMEDY.format(snapshot_command(table.qualified))}"
-    )
-
-
 def _refuse(table: Table, phase: Identity, name: str) -> Column:
     # A key is never NULL in PostgreSQL.
     keys = ", ".join(phase.key_columns)
@@ -236,9 +214,3 @@ def _refuse(table: Table, phase: Identity, name: str) -> Column:
         f"ALTER TABLE; {_REMEDY.format(snapshot_command(table.qualified))}"
     )
     return refuse(text)
-
-
-def _described(identity: Identity) -> str:
-    words = _WORDS.get(identity.replica_identity, identity.replica_identity)
-    keys = f" ({', '.join(identity.key_columns)})" if identity.key_columns else ""
-    return f"{words}{keys} of the table with OID {identity.relation_oid}"

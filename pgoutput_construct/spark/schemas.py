@@ -23,7 +23,9 @@ __all__ = [
     "column",
 ]
 
-CHANGE: Final = ("_op", "_commit_lsn", "_seq", "_commit_time", "_xid", "_before", "_unchanged", "_untyped")
+CHANGE: Final = (
+    *("_op", "_commit_lsn", "_seq", "_commit_time", "_xid", "_before", "_unchanged", "_untyped", "_relation_oid"),
+)
 """The columns that a change has besides the table's own."""
 SHAPE: Final = "__shape"
 """The column that says which columns a change was described with."""
@@ -45,9 +47,10 @@ def changes_schema(columns: pa.Schema) -> pa.Schema:
     """Return the schema of a table's changes: its columns, then those of ``CHANGE``.
 
     ``_op`` is one of OPS, such as insert; ``_commit_lsn``, ``_seq`` and ``_xid`` are bigint; ``_commit_time``
-    is null outside the years 1 to 9999; ``_untyped`` is what the columns' types cannot hold (columnar/types.py).
+    is null outside the years 1 to 9999; ``_untyped`` is what the columns' types cannot hold (columnar/types.py);
+    ``_relation_oid`` (bigint) is the table of the change, among those that had its name.
     """
     rows = {field.name: field for field in rows_schema(columns)}
-    places = {name: pa.field(name, pa.int64()) for name in ("_commit_lsn", "_seq", "_xid")}
+    places = {name: pa.field(name, pa.int64()) for name in ("_commit_lsn", "_seq", "_xid", "_relation_oid")}
     places["_commit_time"] = pa.field("_commit_time", pa.timestamp("us", tz="UTC"))
     return pa.schema([*columns, *((rows | places)[name] for name in CHANGE if name in rows | places)])

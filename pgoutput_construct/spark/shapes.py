@@ -9,12 +9,12 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.missing import default_row
 from pgoutput_construct.spark.output import output_text
 from pgoutput_construct.spark.schemas import SHAPE, column
 from pgoutput_construct.spark.survey import BEFORE_ALL, at_place, place
 from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.stream.rows import SNAPSHOT
 
 __all__ = ["retyped", "shapes_of", "stored_rows", "with_defaults", "with_shapes"]
 
@@ -61,7 +61,8 @@ def stored_rows(before: DataFrame, table: Table, changes: DataFrame, others: Seq
 
 def with_defaults(before: DataFrame, table: Table) -> DataFrame:
     """Add to rows the columns that came since with a default: PostgreSQL gives it to all rows that are older."""
-    defaults = default_row(table.columns, _added(table, before))
+    added = {name: given for name, given in table.defaults.items() if name not in before.columns}
+    defaults = default_row(table.columns, added)
     if defaults is None:
         return before
     schema = from_arrow_schema(defaults.schema, prefer_timestamp_ntz=True)  # Spark takes all times for instants
@@ -125,16 +126,12 @@ def _converted_array(value: Column, was: T.DataType, kind: T.DataType) -> Column
     return F.when(~lost, F.transform(value, lambda item: _converted(item, was, kind)))
 
 
-def _added(table: Table, before: DataFrame) -> dict[str, Missing]:
-    """Return what rows have in columns that came since."""
-    found = {name: given for of_one in table.missing.values() for name, given in of_one.items()}
-    return {name: given for name, given in found.items() if name not in before.columns}
-
-
 def _unplaced(rows: DataFrame, table: Table) -> DataFrame:
     """Put rows of the copy before all changes: the LSN of its snapshot says nothing of their order."""
     if table.base is None:
         return rows
     copy, lsn, seq = table.base.copy, F.col("_commit_lsn"), F.col("_seq")
     copied = (lsn == int(copy.snapshot.lsn)) & (seq > table.base.after_seq) & (seq < copy.seq)
+    if "_op" in rows.columns:
+        copied &= F.col("_op") == SNAPSHOT
     return rows.withColumn("_commit_lsn", F.when(copied, F.lit(BEFORE_ALL).cast("bigint")).otherwise(lsn))

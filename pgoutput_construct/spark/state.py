@@ -34,7 +34,7 @@ def current_state(
     full row as identity rows are counted: equal rows may be there several times. Without any there are inserts alone.
     Every change counts, and the changes must hold the table from its first row: a delete of a row that never came does
     nothing, an update of one makes an action fail when it leaves a value open. ``OpenLog.state`` knows more: copies of
-    the table, changes of its columns and of its replica identity.
+    the table, changes of its columns and of its replica identity, other tables that had its name (``_relation_oid``).
     """
     own = [name for name in changes.columns if name not in CHANGE]
     events = changes.withColumn(SHAPE, F.lit(0))

@@ -1,12 +1,15 @@
 """What changes have in them, found in one narrow pass: it decides which way a table's state is rebuilt."""
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.schemas import CHANGE, SHAPE
 from pgoutput_construct.spark.tables import Place
 from pgoutput_construct.spark.values import BEFORE, NEW, exact
 from pgoutput_construct.stream.rows import OPERATIONS
@@ -17,6 +20,7 @@ __all__ = [
     "CAME",
     "EMPTIED",
     "GONE",
+    "PLACE",
     "Seen",
     "Survey",
     "after",
@@ -29,6 +33,10 @@ __all__ = [
 
 CAME, GONE, EMPTIED = (OPERATIONS[cls] for cls in (Insert, Delete, Truncate))
 
+PLACE: Final = ("_commit_lsn", "_seq")
+"""The columns that say where a change stands."""
+_BITS: Final = 62
+"""Columns that one number says something of."""
 BEFORE_ALL: Final = -1
 """The ``_commit_lsn`` of rows of a copy: they stand before all changes that count."""
 
@@ -82,20 +90,29 @@ def survey(
 
 def _read(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]) -> Survey:
     others = F.array(*(F.lit(name) for name in columns if name not in key_columns)).cast("array<string>")
-    left_out = F.size("_unchanged") > 0
+    left_out, own = F.size("_unchanged") > 0, [name for name in changes.columns if name not in (*CHANGE, SHAPE)]
+    parts = [own[begin : begin + _BITS] for begin in range(0, len(own), _BITS)]
     moved = moves(changes, key_columns) if key_columns else F.lit(False)
     with plain_errors():
         (row,) = changes.agg(
             F.count("*").alias("changes"),
             F.max(F.when(F.col("_op") == EMPTIED, place())).alias("truncated"),
-            F.collect_set(F.when(left_out, F.col("_unchanged"))).alias("unsent"),
+            *(F.bit_or(F.when(left_out, _bits(part))).alias(f"unsent{place}") for place, part in enumerate(parts)),
             F.max(moved).alias("moved"),
             F.max(moved & left_out & F.arrays_overlap("_unchanged", others)).alias("chained"),
             F.max(F.size("_untyped") > 0).alias("untyped"),
         ).collect()
     truncated = None if row["truncated"] is None else (row["truncated"][0], row["truncated"][1])
-    found = frozenset(name for names in row["unsent"] for name in names)
+    said = [row[f"unsent{place}"] or 0 for place in range(len(parts))]
+    found = frozenset(own[place] for place in range(len(own)) if said[place // _BITS] >> place % _BITS & 1)
     return Survey(row["changes"], truncated, found, *(bool(row[name]) for name in ("moved", "chained", "untyped")))
+
+
+def _bits(names: Sequence[str]) -> Column:
+    """Return which columns a change left out, one bit each: unlike sets of names, Spark generates code for these."""
+    is_out = (F.array_contains("_unchanged", name) for name in names)
+    bits = (F.when(each, F.lit(1 << place).cast("bigint")).otherwise(0) for place, each in enumerate(is_out))
+    return reduce(add, bits)
 
 
 def after(changes: DataFrame, truncated: Place | None) -> DataFrame:
@@ -105,7 +122,7 @@ def after(changes: DataFrame, truncated: Place | None) -> DataFrame:
 
 def place() -> Column:
     """Return where a change stands, for comparisons."""
-    return F.struct("_commit_lsn", "_seq")
+    return F.struct(*PLACE)
 
 
 def at_place(found: Place) -> Column:

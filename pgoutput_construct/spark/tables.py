@@ -7,10 +7,9 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.names import directory_name
-from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.stream.identifiers import full_name
 
 __all__ = ["Base", "Identity", "Place", "Refused", "Shape", "Table", "Usage"]
@@ -62,8 +61,6 @@ class Refused(NamedTuple):
 class Identity(NamedTuple):
     """By what a table tells its rows apart while one Relation describes it, and where that Relation does."""
 
-    relation_oid: int
-    """The table."""
     replica_identity: str
     """As relreplident in pg_class."""
     key_columns: tuple[str, ...]
@@ -91,17 +88,21 @@ class Table:
     replica_identity: str
     """As relreplident in pg_class, one of RelationReplicaIdentity."""
     identities: tuple[Identity, ...]
-    """Those of all Relations of its changes, in the order of their first changes."""
+    """Those of all Relations of its own changes, in the order of their first changes."""
     shapes: tuple[Shape, ...]
-    """The columns of its changes, in the order of their first ones."""
+    """The columns of its own changes, in the order of their first ones."""
     relation_oid: int
-    """The table that has this name now."""
+    """The table that has this name now; its state is made of its own changes alone."""
+    relation_oids: tuple[int, ...]
+    """The tables that had this name last, this one among them: the changes under the name are those of all."""
     base: Base | None
     """The copy that its state begins with, None where the log has none of this OID."""
     names: Mapping[int, tuple[str, ...]]
-    """The history's descriptions of this table, by index: what their columns are called in ``columns``."""
+    """The history's descriptions of these tables, by index: what their columns are called in ``columns``."""
     missing: Mapping[int, Mapping[str, Missing]]
     """What the rows of a description have in columns that came later."""
+    defaults: Mapping[str, Missing]
+    """What rows of its own have in columns that came later."""
     segments: tuple[int, ...]
     """Indexes of the segments that hold its rows."""
     rows: int
@@ -131,14 +132,6 @@ class Table:
         """Whether names of its columns differ only in case."""
         return len({name.lower() for name in self.columns.names}) < len(self.columns.names)
 
-    def check_names(self, case_sensitive: bool) -> None:
-        """Raise ChangeLogError when a column's name cannot stand next to the others in a DataFrame."""
-        remedy = "rename it, or publish the table with a column list that leaves it out"
-        for name in self.columns.names:
-            if name in CHANGE or name.startswith("_before."):
-                raise ChangeLogError(f"{self.qualified}: the column {name!r} is named as one of the change; {remedy}")
-        folded = [name.lower() for name in (*self.columns.names, *CHANGE)]
-        if not case_sensitive and len(set(folded)) < len(folded):
-            raise ChangeLogError(
-                f"{self.qualified}: columns whose names differ only in case; set spark.sql.caseSensitive to true"
-            )
+    def is_gone(self, relation_oid: int) -> bool:
+        """Return whether a table that had the name is no more."""
+        return self.dropped or relation_oid != self.relation_oid

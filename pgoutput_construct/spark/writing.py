@@ -21,6 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pgoutput_construct.changelog.planning import lost_ends
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.dealing import deal
+from pgoutput_construct.spark.metadata import USUAL, Prefix
 from pgoutput_construct.spark.opened import Opened
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.pieces import Range, TableRows
@@ -49,20 +50,23 @@ PARQUET: Final[Mapping[str, Any]] = {
 """How typed rows are written."""
 
 
-def write_changes(spark: SparkSession, opened: Opened, table: Table, path: Path) -> dict[str, int]:
+def write_changes(
+    spark: SparkSession, opened: Opened, table: Table, path: Path, prefix: Prefix = USUAL
+) -> dict[str, int]:
     """Write all changes of a table into a directory that is not there yet; return how many there are of each ``_op``.
 
-    What is there then is as Spark's own writer makes it: a file a task, and ``_SUCCESS`` when all are complete. Tasks
-    must find the directory under the same path. Raises ChangeLogError where one does not, and as the read does; then
-    there is no directory.
+    What is there then is as Spark's own writer makes it: a file a task, and ``_SUCCESS`` when all are complete. Added
+    columns begin with ``prefix``. Tasks must find the directory under the same path. Raises ChangeLogError where one
+    does not, and as the read does; then there is no directory.
     """
-    schema = changes_schema(table.columns)
+    own = prefix.table(table)
+    schema = changes_schema(own.columns)
     wanted = Range(-1, opened.as_of, lost=tuple(lost_ends(opened.index)))
-    tasks = table_pieces(opened, table, wanted, table.columns, schema)
+    tasks = table_pieces(opened, own, wanted, own.columns, schema, prefix=prefix)
     path.mkdir(parents=True)
     try:
         with tempfile.TemporaryDirectory(prefix="_temporary-", dir=path) as directory:  # Spark sees no such names
-            writer = _Writer(directory, schema, codec_of(spark))
+            writer = _Writer(directory, prefix.schema(schema), codec_of(spark), prefix.ours("_op"))
             return _moved(_written(spark, writer, tasks), Path(directory), path)
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
@@ -105,6 +109,8 @@ class _Writer:
     place: str
     schema: pa.Schema
     codec: str
+    op: str
+    """What the column with the kind of a change is called."""
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> str:
         """Write a file; return its name."""
@@ -123,7 +129,7 @@ class _Writer:
     def done(self, task: TableRows) -> Iterator[dict[str, Any]]:
         """Write the file of a task; yields how many rows of each ``_op`` it has."""
         counts = Counter[str]()
-        file = self.write(_counted(read_table_rows(task), counts))
+        file = self.write(_counted(read_table_rows(task), counts, self.op))
         for op, count in counts.items() or [("", 0)]:
             yield {"file": file, "op": op, "rows": count}
 
@@ -144,8 +150,8 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
         yield group
 
 
-def _counted(batches: Iterable[pa.RecordBatch], counts: Counter[str]) -> Iterator[pa.RecordBatch]:
+def _counted(batches: Iterable[pa.RecordBatch], counts: Counter[str], op: str) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for found in pc.value_counts(batch["_op"]).to_pylist():
+        for found in pc.value_counts(batch[op]).to_pylist():
             counts[found["values"]] += found["counts"]
         yield batch

@@ -1,5 +1,6 @@
 """The short form of ``python -m tools.faults histories``: a small history whose tables come out as they are."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,18 @@ def test_a_small_history(server18: EmbeddedServer, spark: Any, tmp_path: Path) -
     assert outcome.tables >= 2 and outcome.comparisons >= 8 and outcome.executed > 10 * outcome.refused
 
 
+def test_a_small_history_with_kills(server18: EmbeddedServer, spark: Any, tmp_path: Path) -> None:
+    """Tables have columns with our names, batches are small, and captures and replications are killed on the way."""
+    from tools.faults.history_runs import Settings, perform
+
+    drawn = generated("fixed 18 55", 18, 3, only=["short", "collisions"], notes=2, batches=1)
+    history = replace(drawn, replication={"metadata_prefix": "pg_", "batch_transactions": 5})
+    assert any("_seq int" in statement for step in history.steps for statement in step.statements)
+    outcome = perform(history, server18, spark, tmp_path, Settings(states=1, kills=1))
+    assert {each.stage for each in outcome.differences} <= {"net changes"} and outcome.failures == []
+    assert outcome.kills >= 1 and outcome.tables >= 2 and outcome.comparisons >= 8
+
+
 def test_any_name_draws_a_history() -> None:
     """Each has the tables that were asked for, whatever is dropped on the way."""
     for number in range(100):
@@ -30,7 +43,7 @@ def test_any_name_draws_a_history() -> None:
 
 def test_a_difference_is_found(server18: EmbeddedServer, spark: Any, tmp_path: Path) -> None:
     """Rows of a file that somebody has changed are not those of the server; a statement that fails ends its step."""
-    from tools.faults import history_runs
+    from tools.faults import history_runs, written_tables
 
     steps = (
         Step(
@@ -41,14 +54,14 @@ def test_a_difference_is_found(server18: EmbeddedServer, spark: Any, tmp_path: P
         Step("dml", ("INSERT INTO t0 VALUES (3, 'infinity')",), "t0"),
     )
     history = History("tampered", 18, "FOR ALL TABLES", steps, {})
-    read = history_runs._read_parquet
+    read = written_tables._read_parquet
 
     def tampered(path: Path, schema: Any) -> Any:
         return read(path, schema).slice(1)
 
     settings = history_runs.Settings(with_history=False, states=0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(history_runs, "_read_parquet", tampered)
+        patch.setattr(written_tables, "_read_parquet", tampered)
         outcome = history_runs.perform(history, server18, spark, tmp_path, settings)
     found = {(each.stage, each.table, each.text.split(":")[0]) for each in outcome.failures}
     assert found == {(stage, "public.t0", "1 rows missing") for stage in ("state", "state at once")}

@@ -8,8 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pgoutput_construct.changelog.copies import Snapshot
+from pgoutput_construct.wire import Lsn
 from tools.faults.generated_histories import CONTROLS, History, Step, generated
-from tools.faults.noted_tables import NotedTable, list_elements, mismatch, sent_value
+from tools.faults.noted_tables import Moment, NotedTable, list_elements, mismatch, sent_value
 from tools.faults.shrinking import as_test, minimized, shrunk
 
 
@@ -168,7 +170,9 @@ KINDS: list[tuple[pa.DataType, Any, str, str]] = [
     (pa.float64(), float("nan"), "NaN", "Infinity"),
     (pa.float64(), 1e20, "1e+20", "1.0000000000000002e+20"),
     (pa.float32(), 0.10000000149011612, "0.1", "0.2"),
-    (pa.decimal128(12, 3), Decimal("1.500"), "1.500", "1.5"),
+    (pa.decimal128(12, 3), Decimal("1.500"), "1.500", "1.501"),
+    (pa.decimal128(12, 3), Decimal("-999.000"), "-999", "999"),
+    (pa.timestamp("us"), datetime(2024, 2, 29), "2024-02-29", "2024-02-28"),
     (pa.binary(), b"\x00\xff", "\\x00ff", "\\x00fe"),
     (pa.timestamp("us"), SECONDS.replace(tzinfo=None), "0044-03-15 12:00:00.5", "0044-03-15 12:00:00.5 BC"),
     (pa.timestamp("us", "UTC"), SECONDS, "0044-03-15 12:00:00.5+00", "0044-03-15 12:00:00+00"),
@@ -195,6 +199,23 @@ def test_values_that_a_type_cannot_hold() -> None:
     noted = NotedTable(1, "public.t", {"id": 1, "v": 2}, {"id": "", "v": ""}, (("infinity", "x"),))
     assert mismatch(noted, _table([0], ["x"], [[("id", "infinity")]]), skipped=OWN) == ""
     assert mismatch(noted, _table([0], ["x"], [[("id", "-infinity")]]), skipped=OWN) != ""
+
+
+def test_a_moment_and_a_copy() -> None:
+    """A moment has all that a copy's snapshot contains unless a transaction had not ended that had by then."""
+    moment = Moment(Lsn(100), SECONDS, {}, xmax=20, xip=frozenset({15}))
+    assert moment.has_all_of(Snapshot(10, 20, (15, 17), Lsn(90))) and moment.has_all_of(Snapshot(10, 14, (), Lsn(100)))
+    assert not moment.has_all_of(Snapshot(10, 20, (17,), Lsn(90)))
+    assert not moment.has_all_of(Snapshot(10, 21, (15,), Lsn(90)))
+    assert not moment.has_all_of(Snapshot(10, 20, (15,), Lsn(101)))
+
+
+def test_our_columns_under_another_prefix() -> None:
+    """What they are called is said; the table may have columns of these names."""
+    kind = pa.map_(pa.string(), pa.string())
+    noted = NotedTable(1, "public.t", {"_untyped": 1}, {"_untyped": ""}, (("x",), ("infinity",)))
+    found = pa.table({"_untyped": ["x", None], "pg_untyped": pa.array([None, [("_untyped", "infinity")]], kind)})
+    assert mismatch(noted, found, skipped=["pg_untyped"], untyped="pg_untyped") == ""
 
 
 def test_arrays_of_more_dimensions() -> None:

@@ -63,7 +63,7 @@ CASES: dict[str, tuple[list[Edit], str, str, str, str, str]] = {
         "49 00000007 4e 0001 75",
         "TupleColumn",
     ),
-    "beside an OID": (
+    "next to an OID": (
         [
             ("One emptied table.\n", "One emptied table.\n        class: EmptiedTable\n"),
             (TABLE, TABLE.replace("\n\n", "\n" + LSN + "\n")),

@@ -145,3 +145,33 @@ def test_two_types_of_one_name_are_told_apart(tmp_path: Path) -> None:
     module = ModuleType("odd")
     exec(*compiled(tmp_path / "odd.ksy", "python").values(), vars(module))
     assert module.Odd.Text is not module.Odd.Text2
+
+
+LARGE = """\
+protocol: large
+title: Large
+source: nowhere
+messages:
+  - name: First
+    blocks:
+      - type: header
+        fields:
+          - {field: Byte1('F'), name: tag}
+          - {field: Int64, name: code, values: {2: two, 18446744073709551614: nearly all}}
+"""
+
+
+@pytest.mark.parametrize(("code", "known"), [(2, True), ((1 << 64) - 2, True), ((1 << 64) - 1, False), (3, False)])
+def test_values_beyond_the_numbers_of_javascript(code: int, known: bool, tmp_path: Path) -> None:
+    """The compiler, which is JavaScript, takes such a value for no other one."""
+    if problem := missing_compiler():
+        pytest.skip(problem)
+    (tmp_path / "large.ksy").write_text(emit_kaitai(load_text(LARGE)), "utf-8")
+    module = ModuleType("large")
+    exec(*compiled(tmp_path / "large.ksy", "python").values(), vars(module))
+    data = kaitaistruct.KaitaiStream(BytesIO(b"F" + code.to_bytes(8, "big")))
+    if known:
+        assert module.Large(data).body.code == code
+    else:
+        with pytest.raises(kaitaistruct.KaitaiStructError):
+            module.Large(data)

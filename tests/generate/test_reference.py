@@ -105,7 +105,7 @@ def test_a_structure_that_is_its_principal_or_an_object_says_so() -> None:
 
 @each_page
 def test_links_lead_somewhere(page: str) -> None:
-    """Every link is to a heading of the page, to a file beside it, or to PostgreSQL's documents."""
+    """Every link is to a heading of the page, to a file next to it, or to PostgreSQL's documents."""
     text, _ = _page(page)
     headings = [slug(title) for title in re.findall(r"^#+ (.+)$", text, re.MULTILINE)]
     assert len(headings) == len(set(headings))
@@ -172,7 +172,7 @@ def test_a_connection_is_drawn_by_who_sends() -> None:
 
 
 def test_messages_of_a_connection_are_told_apart() -> None:
-    """What tells messages of one tag apart stands beside it, and a length that is always the same says so."""
+    """What tells messages of one tag apart stands next to it, and a length that is always the same says so."""
     text, _ = _page("reference-connection.md")
     assert "| `R` | `Int32(10)` | [AuthenticationSASL](#authenticationsasl) | server |" in text
     assert "|  | `Int32(80877103)` | [SSLRequest](#sslrequest) | client |" in text

@@ -2,21 +2,29 @@
 
 import shutil
 import subprocess
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from types import ModuleType
 
 import kaitaistruct
+import pyarrow as pa
 import pytest
 import yaml
+from pyarrow import parquet
 
 from pgoutput_construct import SpecError
 from tests.spec_fuzz.package import generated
+from tests.wireshark.pcap import write_pcap
+from tests.wireshark.sent import start, stream
+from tests.wireshark.shown import NEEDS_TSHARK, shown
+from tools.generate.dissector import emit_dissector
 from tools.generate.kaitai import emit_kaitai
 from tools.generate.reserved import RESERVED
 from tools.generate.vectors import emit_vectors
 from tools.kaitai import compiled, missing_compiler
-from tools.language import Spec, load_text
+from tools.language import SPEC, Spec, load, load_text
+from tools.language.model import State
 
 WORDS = sorted({word for words in RESERVED.values() for word in words.split()})
 MORE = ["new_field", "class_field", "version", "since", "body", "text", "raw", "object", "string", "kaitai_struct"]
@@ -142,6 +150,35 @@ def test_python_follows(spec: Spec) -> None:
         data = package.reference.build(made, parameters)
         assert package.reference.parse(data, parameters) == made
         assert len(data) == len(names) + 1
+
+
+def test_columns_follow(spec: Spec) -> None:
+    """Arrow's and Spark's columns have the names as they are, and Parquet files bring them back."""
+    with generated(spec) as package:
+        schema = package.kernels.MESSAGE_SCHEMA
+    words = {*RESERVED["sql"].split()} & {element.name for element in spec.messages[0].exposed}
+    assert {"select", "order", "table", "user"} <= words <= {*schema.names}
+    table = pa.table({field.name: pa.array([None], field.type) for field in schema})
+    written = pa.BufferOutputStream()
+    parquet.write_table(table, written)
+    assert parquet.read_table(pa.BufferReader(written.getvalue())).schema.names == schema.names
+
+
+@NEEDS_TSHARK
+def test_lua_follows(spec: Spec, tmp_path: Path) -> None:
+    """Wireshark loads the dissector, and shows a message whose fields are such words."""
+    words = [word for word in RESERVED["lua"].split() if word not in ("and", "not", "or")]
+    spec = replace(spec, states=tuple(State(name) for name in words), options=())
+    path = tmp_path / "words.lua"
+    path.write_text(
+        emit_dissector(spec, *(load(SPEC / name) for name in ("replication.yaml", "protocol.yaml"))), "utf-8"
+    )
+    data = b"1" + bytes(len(spec.messages[0].elements) - 1)
+    segments = stream(start("(proto_version '1')"), [data])
+    shown_here = shown(write_pcap(tmp_path / "words.pcap", segments), dissector=path)
+    (message,) = [each for each in shown_here if each.name == "First"]
+    names = [field.path.rpartition(".")[2] for field in message.fields]
+    assert (names, message.experts) == ([element.name for element in spec.messages[0].elements], ())
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ CHECKS = (
 
 @pytest.fixture(scope="module")
 def grown(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Return a copy of the project with all changes, beside what the project of today made of its recordings."""
+    """Return a copy of the project with all changes, along with what the project of today made of its recordings."""
     project = grow(tmp_path_factory.mktemp("grown"), *ALL)
     digests = {path.stem: digest_of(path) for path in sorted(STORE.glob("*.txt"))}
     (project.folder / "digests.json").write_text(json.dumps(digests), "utf-8")

@@ -20,12 +20,12 @@ CHANGES = {
         "          - {field: Byte1('R'), name: number, then: [{field: Int64, name: row_number}]}\n",
         "of the change Delete",
     ),
-    "a row beside old and new": (
+    "a row next to old and new": (
         "{field: Byte1('N'), name: new_tag, description: Announces the new row.}",
         "{field: TupleData, name: other}\n          - {field: Byte1('N'), name: new_tag}",
         "of the change Insert",
     ),
-    "a row beside a list of tables": (
+    "a row next to a list of tables": (
         "- {field: Int32, name: relation_count, description: Number of tables that follow.}",
         "- {field: TupleData, name: old}\n          - {field: Int32, name: relation_count}",
         "of the change Truncate",

@@ -43,7 +43,7 @@ BROKEN = {
         "{field: Int16, name: value_count}\n          - {field: Int8, name: more, since: 2}",
         "no protocol version",
     ),
-    "a length behind another field": (
+    "a length after another field": (
         f"{ROW}{LENGTH}",
         f"{ROW}{{field: Int8, name: flags}}\n          - {LENGTH}",
         "Row does not say how long it is",
@@ -70,7 +70,7 @@ BROKEN = {
     "two messages that begin alike": ("Int32(80877102)", "Int32(196608)", "Cancel and Hello begin alike"),
     "a constant that begins another": ("Int16(3)", "Int8(4)", "Cancel and Hello begin alike"),
     "a message that no constant tells apart": ("{field: Int32(80877102), name: code}", "{field: Int32, name: code}", "begin alike"),
-    "a tag beside none": (
+    "a tag next to none": (
         "{field: Int32, name: length, measures: rest}\n          - {field: Int32(80877102), name: code}",
         "{field: Byte1('C'), name: tag}",
         "Cancel and Hello begin alike and come in the state 'start' of a client",

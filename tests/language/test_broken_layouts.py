@@ -112,7 +112,7 @@ BROKEN = {
         "field: Int8(256), name: flags",
         "does not fit",
     ),
-    "a conditional tag behind an optional choice": (
+    "a conditional tag after an optional choice": (
         "Byte1('N'), name: new_tag",
         "Byte1('N'), name: new_tag, when: in_stream",
         "which has a condition",
@@ -187,7 +187,7 @@ def test_a_field_of_a_part_is_there_where_one_of_its_messages_is() -> None:
 
 
 def test_repeat_to_the_end_is_the_last() -> None:
-    """What goes to the end of the message has nothing behind it."""
+    """What goes to the end of the message has nothing after it."""
     more = "              - {field: Row, name: row}\n"
     sound = SOUND.replace(more, f"{more}      - {{type: body, fields: [{{field: Int8, name: more}}]}}\n")
     assert_refused("count: row_count", "to: end", "rows goes to the end, and something follows it", sound)

@@ -78,7 +78,7 @@ def test_structure_known_by_its_principal() -> None:
 
 
 def test_names_of_an_object_include_kinds(spec: Spec) -> None:
-    """A choice that does not show in its value keeps its tag beside it."""
+    """A choice that does not show in its value keeps its tag alongside."""
     update = next(message for message in spec.messages if message.name == "Update")
     assert update.field_names == ("xid", "relation_oid", "old_kind", "old", "new")
     assert all(not element.conditional for element in update.elements if isinstance(element, Choice | Repeat))

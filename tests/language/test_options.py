@@ -69,7 +69,7 @@ BROKEN = {
     ),
     "a parameter that nothing sets": ("  deep:", "  lost: {type: bool}\n  deep:", "nothing sets the parameter 'lost'"),
     "a parameter set from two sides": ("sets: in_stream", "sets: [in_stream, wide]", "states and options set"),
-    "a number beside the version": ("wide: {type: bool}", "wide: {type: int}", "is an int"),
+    "a number next to the version": ("wide: {type: bool}", "wide: {type: int}", "is an int"),
     "a first state that sets": ("- {name: idle}", "- {name: idle, sets: in_stream}", "the first state, idle, sets"),
     "a value that sets what is no parameter": ("sets: [wide, deep]", "sets: [wide, tall]", "no bool parameter"),
     "a switch that sets what is no parameter": ("sets: deep}", "sets: tall}", "no bool parameter"),
@@ -115,7 +115,7 @@ def test_a_switch_can_bring_a_message() -> None:
 
 
 def _words_beside_options() -> Iterator[str]:
-    """Yield the names of arguments, attributes and switches that stand beside options."""
+    """Yield the names of arguments, attributes and switches that stand next to options."""
     takers = (
         pgo.parse,
         pgo.build,

@@ -39,7 +39,7 @@ def keys(schema: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", sorted(set(SCHEMAS.values())))
 def test_every_key_is_described(name: str) -> None:
-    """What an editor shows beside a key."""
+    """What an editor shows for a key."""
     schema = json.loads((SPEC / f"{name}.schema.json").read_text("utf-8"))
     conditions = ("/if/", "/oneOf/1/")  # which form it is, not what the key means
     found = [(path, about) for path, about in keys(schema) if not any(each in path for each in conditions)]

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.protocol_docs.pages import PAGES, page, report, run
+from tests.language.test_nesting import SOUND as NESTED
+from tests.protocol_docs.pages import PAGES, document, page, report, run
+from tools.language import load_text
 from tools.protocol_docs.document import DocumentError
+from tools.protocol_docs.options import flow
 
 AGREEING = {
     "messages-18.html": 18,
@@ -241,6 +244,16 @@ def test_change_of_options_is_caught(change: str) -> None:
     old, new, expected = OPTIONS[change]
     problems = report(page("options-17.sgml").replace(old, new, 1), 17).problems
     assert any(expected in line for line in problems), problems
+
+
+def test_a_message_that_returns_closes_what_another_opens() -> None:
+    """A state that returns to the one before is opened and closed, too, whatever is around it."""
+    spec = load_text(NESTED)
+    text = page("options-17.sgml")
+    for words, count in (("Block and Unblock", 0), ("Note and Unnote", 0), ("Block and Unnote", 1)):
+        changed = document(text.replace("Begin and Commit", words, 1), 17)
+        pairs = [each for each in flow(changed, spec) if each.message in words]
+        assert len(pairs) == count, (words, pairs)
 
 
 def test_deviations_are_reported_as_known() -> None:

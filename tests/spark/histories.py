@@ -111,6 +111,7 @@ class History:
         row = _typed({name: None if name in unsent else value for name, value in (new or {}).items()}, untyped, "")
         row |= {"_op": op, "_commit_lsn": 1 + len(self.changes) // 3, "_seq": len(self.changes) % 3, "_xid": 1}
         row |= {"_before": None if old is None else _typed(old, untyped, "_before."), "_unchanged": list(unsent)}
+        row |= {"_relation_oid": 1}
         self.changes.append({**row, "_untyped": untyped or None})
 
 
@@ -187,7 +188,7 @@ def _said(row: Mapping[str, Any]) -> tuple[str, ...]:
 def table_of(full: bool) -> Table:
     """Return what is known of the table."""
     names, keys = tuple(COLUMNS.names), () if full else KEYS
-    identity = Identity(1, "f" if full else "d", keys, (0, 0), (2**60, 0))
+    identity = Identity("f" if full else "d", keys, (0, 0), (2**60, 0))
     return Table(
         namespace="public",
         name="t",
@@ -198,9 +199,11 @@ def table_of(full: bool) -> Table:
         identities=(identity,),
         shapes=(((0, 0), frozenset(names)),),
         relation_oid=1,
+        relation_oids=(1,),
         base=None,
         names={},
         missing={},
+        defaults={},
         segments=(),
         rows=0,
     )

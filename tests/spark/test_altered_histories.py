@@ -100,19 +100,28 @@ def _altered() -> Iterator[str]:
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_rows_that_ended_before(spark: Any, shop: Shop, tmp_path: Path, ansi: str) -> None:
     """They have the same values in a history that was written in other types, and in the changes that the log has."""
-    session = spark.newSession()
-    session.conf.set("spark.sql.ansi.enabled", ansi)
-    session.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    settings = {"spark.sql.ansi.enabled": ansi, "spark.sql.session.timeZone": "Europe/Berlin"}
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        _check_histories(spark, shop, tmp_path / "wh")
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def _check_histories(spark: Any, shop: Shop, warehouse: Path) -> None:
     shop.execute(*_inserted())
     shop.capture(snapshot=True)
     for statements in (["DELETE FROM t"], _altered()):
         shop.execute(*statements)
         shop.capture(snapshot=True)
-        replicate(session, shop.directory, tmp_path / "wh", history=True, tables=["t"])
-    log = open_log(session, shop.directory)
+        replicate(spark, shop.directory, warehouse, history=True, tables=["t"])
+    log = open_log(spark, shop.directory)
     columns = log.table("public.was").current_columns
     expected = {row["id"]: row for row in fetch_table(shop.dsn, "public", "was", columns).to_pylist()}
-    history = read_history(session, tmp_path / "wh", "public.t").where("_ended_by = 'delete'")
+    history = read_history(spark, warehouse, "public.t").where("_ended_by = 'delete'")
     copied = log.changes("public.t").where("_op = 'snapshot'").orderBy("_seq").limit(len(expected))
     for rows in (history, copied):
         kinds = [rows.schema[f"c{number}"].dataType.simpleString() for number in range(len(ALL))]

@@ -15,6 +15,7 @@ from pgoutput_construct.spark.opened import opened
 from pgoutput_construct.spark.warehouse.notes import Warehouse
 from tests.spark.cluster import BIN, ENVIRONMENT, cluster
 from tests.spark.logs import write_orders
+from tests.spark.test_phases import BY_CODE, BY_ID, BY_ROW, FIRST, written
 
 pytestmark = pytest.mark.spark
 
@@ -26,6 +27,23 @@ case $PWD in {work}/*) PYTHONPATH=$(echo "$PYTHONPATH" | sed 's|{root}||'); set 
 exec "{python}" "$@"
 """
 """A Python that has no packages where executors work."""
+LOSS: Final = """
+import os, signal, sys
+from pathlib import Path
+from pgoutput_construct.spark import open_log, spark_session
+
+spark = spark_session(sys.argv[1], {"spark.sql.shuffle.partitions": "2"})
+state = open_log(spark, sys.argv[2]).state("public.t")
+executor = {b"org.apache.spark.executor.CoarseGrainedExecutorBackend", spark.sparkContext.applicationId.encode()}
+killed = 0
+for command in Path("/proc").glob("[0-9]*/cmdline"):
+    if executor <= {*command.read_bytes().split(b"\\0")}:
+        os.kill(int(command.parent.name), signal.SIGKILL)
+        killed += 1
+print(killed > 0, sorted(tuple(row)[:-1] for row in state.collect()))
+spark.stop()
+"""
+"""Makes a state in several steps, kills all executors that have something of them, and reads it."""
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +99,20 @@ def test_recipes(folder: Path, master: str) -> None:
     done = run(tables, folder, master)
     assert done.returncode == 0, done.stderr[-4000:]
     assert re.search(r"public.orders: .*50 inserts, 14 updates, 9 deletes", done.stdout)
+
+
+def test_executors_that_are_lost(folder: Path, master: str) -> None:
+    """What an executor had of a state that is made in steps is made again."""
+    written(folder / "phases", FIRST, BY_CODE, BY_ROW, BY_ID)
+    done = subprocess.run(
+        [sys.executable, "-c", LOSS, master, str(folder / "phases")],
+        env=ENVIRONMENT,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.stdout == "True [('5', 'z', 'A')]\n", done.stderr[-4000:]
 
 
 def test_a_worker_that_lacks_the_package(folder: Path, master: str) -> None:

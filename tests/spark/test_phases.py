@@ -40,12 +40,17 @@ def delete(kind: str, *old: bytes | None) -> bytes:
 
 def opened(spark: Any, directory: Path, *transactions: list[bytes]) -> OpenLog:
     """Write transactions as a log, and open it."""
+    written(directory, *transactions)
+    return open_log(spark, directory)
+
+
+def written(directory: Path, *transactions: list[bytes]) -> None:
+    """Write transactions as a log."""
     payloads = []
     for number, changes in enumerate(transactions, 1):
         lsn, end, time = pgo.Lsn(10 * number), pgo.Lsn(10 * number + 1), pgo.Timestamp(number)
         payloads += [pgo.build(pgo.Begin(lsn, time, number)), *changes, pgo.build(pgo.Commit(lsn, end, time))]
     write_log(directory, payloads, log_options(), rows=5)
-    return open_log(spark, directory)
 
 
 def rows(state: Any) -> list[tuple[Any, ...]]:
@@ -119,12 +124,16 @@ def test_a_recreated_table(spark: Any, tmp_path: Path) -> None:
 
 
 def test_tables_that_took_turns_under_a_name(spark: Any, tmp_path: Path) -> None:
-    """What cannot be told apart is refused, with table, identities and remedy; its changes are not."""
-    other = [relation(["code"], oid=2), insert(b"2", b"x", b"X", oid=2)]
-    log = opened(spark, tmp_path, FIRST, other, [insert(b"5", b"e", b"E")])
-    with pytest.raises(pgo.ChangeLogError, match=r"public\.t: .*\(id\) .*\(code\) .*mixed.*pgoutput snapshot"):
-        log.state("public.t")
-    assert log.changes("public.t").count() == 5
+    """The changes are those of both, each with its table; the state is that of the one that has the name now."""
+    other = [relation(["code"], oid=2, columns="id code"), insert(b"2", b"x", oid=2)]
+    log = opened(spark, tmp_path, FIRST, other, [insert(b"5", b"e", b"E"), delete("K", b"2", None, None)])
+    changes = log.changes("public.t")
+    assert sorted(row._relation_oid for row in changes.collect()) == [1, 1, 1, 1, 1, 2]
+    expected = [("1", "a", "A"), ("3", "c", "C"), ("5", "e", "E")]
+    assert rows(log.state("public.t")) == rows(log.state("public.t", changes)) == expected
+    assert log.missing_rows("public.t").count() == 0
+    with pytest.raises(pgo.ChangeLogError, match=r"public\.t: 2 tables had this name, .*_relation_oid"):
+        log.state("public.t", changes.drop("_relation_oid"))
 
 
 def test_a_key_that_the_log_does_not_have(spark: Any, tmp_path: Path) -> None:

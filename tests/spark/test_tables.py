@@ -5,6 +5,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.spark.finding import find_tables
+from pgoutput_construct.spark.metadata import USUAL, Prefix
 from pgoutput_construct.spark.tables import Usage
 from tests.stream.test_relations import history
 
@@ -40,10 +41,13 @@ def test_replica_identities() -> None:
 
 @pytest.mark.parametrize(("name", "sensitive"), [("_op", True), ("_before.x", True), ("ID", False), ("_OP", False)])
 def test_names_that_collide(name: str, sensitive: bool) -> None:
-    """A clear error that names table and remedy."""
+    """A clear error that names table and remedy; with another prefix, which can always be found, there is none."""
     timeline = history((0, None, relation(1, "t", ("id", 23), (name, 23))))
-    table = find_tables(timeline, [Usage(0, 0, 1, (1, 0), (1, 0))])["public.t"]
-    with pytest.raises(pgo.ChangeLogError, match=r"public\.t: .*(column list|caseSensitive)"):
-        table.check_names(sensitive)
+    names = find_tables(timeline, [Usage(0, 0, 1, (1, 0), (1, 0))])["public.t"].columns.names
+    with pytest.raises(pgo.ChangeLogError, match=r"public\.t: .*(--metadata-prefix|caseSensitive)"):
+        USUAL.check("public.t", names, sensitive)
     if not sensitive:
-        table.check_names(True)
+        USUAL.check("public.t", names, True)
+    Prefix.free_of(names).check("public.t", names, True)
+    with pytest.raises(pgo.ChangeLogError, match=r"'pg_seq' is named as one that is added.*than 'pg_'"):
+        Prefix("pg_").check("public.t", [*names, "pg_seq"], True)

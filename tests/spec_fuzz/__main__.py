@@ -23,7 +23,7 @@ from tools.kaitai import missing_compiler
 from tools.language import load_text
 
 FRAMED = 10
-"""One specification in so many is that of a connection."""
+"""One specification in this number is that of a connection."""
 PHASES = (Phase.generate,)
 
 

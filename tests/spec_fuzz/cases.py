@@ -9,7 +9,7 @@ __all__ = ["CASES", "REFUSED", "Case"]
 
 
 class Case(NamedTuple):
-    """One small specification: what stands behind its title."""
+    """One small specification: what follows its title."""
 
     reason: str
     """What was wrong with it."""
@@ -20,7 +20,7 @@ class Case(NamedTuple):
 
 
 def _first(elements: str, rest: str = "") -> str:
-    """Return a specification of one message; ``elements`` are fields behind its tag, or blocks where they say type."""
+    """Return a specification of one message; ``elements`` are fields after its tag, or blocks where they say type."""
     fields = [line.strip() for line in elements.strip().splitlines()]
     blocks = ["{type: header, fields: [{field: Byte1('F'), name: tag}]}"]
     blocks += [line if line.startswith("{type") else f"{{type: body, fields: [{line}]}}" for line in fields]
@@ -75,7 +75,7 @@ _TWO_FIELDS = """parts:
 
 CASES = {
     "values of several fields, and of a fixed length": Case(
-        "values were bytes behind their length alone",
+        "values were bytes after their length alone",
         _first("{field: Row, name: new}", _TWO_FIELDS),
     ),
     "what only a bit tells": Case(
@@ -107,14 +107,14 @@ CASES = {
         "Kind asked for the protocol version where there is none",
         _first(_CHOICE.format(name="one", tag="Byte1('a')")),
     ),
-    "a number behind a choice": Case(
+    "a number after a choice": Case(
         "the column of the headers stayed zero",
         _first(
             _CHOICE.format(name="one", tag="Byte1('a')") + "\n{field: Int8, name: more}",
             "parameters: {proto_version: {type: int}}",
         ),
     ),
-    "a number behind a repeat": Case(
+    "a number after a repeat": Case(
         "the column of the headers stayed zero",
         _first(
             "{field: Int8, name: number_count}\n"
@@ -123,7 +123,7 @@ CASES = {
             "{field: Int8, name: more}"
         ),
     ),
-    "a number behind a part": Case(
+    "a number after a part": Case(
         "the column of the headers was read where the part begins",
         _first(
             "{field: Pair, name: pair}\n{field: Int8, name: more}",
@@ -131,7 +131,7 @@ CASES = {
         ),
     ),
     "bytes to the end": Case(
-        "the kernels looked for a NUL behind them, also beyond the payload",
+        "the kernels looked for a NUL after them, also beyond the payload",
         _first("{field: Byten, name: rest}"),
     ),
     "fields named as arguments of kernels": Case(
@@ -185,7 +185,7 @@ CASES = {
             ),
         ),
     ),
-    "a row's value with a constant behind": Case(
+    "a row's value with a constant after": Case(
         "the next value was looked for before the constant",
         _first(
             "{field: Row, name: new}",
@@ -200,7 +200,7 @@ CASES = {
         "the strategies' function has an argument of that name",
         _first("{field: Int8, name: cls}"),
     ),
-    "a field called self beside one with a former name": Case(
+    "a field called self next to one with a former name": Case(
         "what takes former names has an argument of that name",
         _first("{field: Int8, name: self}\n{field: Int8, name: count, formerly: number}"),
     ),
@@ -230,7 +230,7 @@ CASES = {
             " alternatives: [{field: Byte1('n'), name: nothing, python: None}]}]}]",
         ),
     ),
-    "a value behind a tag": Case(
+    "a value after a tag": Case(
         "the trace knew only one of the two tags at the place of the branch",
         _first(
             "{type: choice_1, name: one, alternatives: [{field: Byte1('a'), name: a, then: Value}]}",

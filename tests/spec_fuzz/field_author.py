@@ -14,7 +14,7 @@ __all__ = ["SIZES", "Data", "FieldAuthor", "Group"]
 T = TypeVar("T")
 Data = dict[str, Any]
 Group = list[Data]
-"""Elements that must stay together: an optional choice and the tag behind it."""
+"""Elements that must stay together: an optional choice and the tag after it."""
 
 _TYPES = yaml.safe_load((Path(__file__).parents[2] / "spec" / "types.yaml").read_text("utf-8"))["types"]
 _NUMBERS = [row for row in _TYPES if "bytes" in row]
@@ -38,7 +38,7 @@ class FieldAuthor:
         return self.draw(st.sampled_from(values))
 
     def chance(self, percent: int) -> bool:
-        """Return true in so many cases of a hundred; false when it shrinks."""
+        """Return true in that percentage of cases; false when it shrinks."""
         return self.draw(st.integers(0, 99)) >= 100 - percent
 
     def up_to(self, least: int, most: int) -> int:
@@ -59,7 +59,7 @@ class FieldAuthor:
         return self.class_name(CLASSES[:-1]) if what == "Class" else what
 
     def sized(self, notation: str | None) -> list[Data]:
-        """Return a length and the bytes that it measures, now and then with something else beside them."""
+        """Return a length and the bytes that it measures, now and then along with something else."""
         names = set[str]()
         size = {"field": notation or self.one(SIZES)["notation"], "name": self.name(names)}
         content = {"field": "Byten", "name": self.name(names), "length": size["name"]}
@@ -139,7 +139,7 @@ class FieldAuthor:
         return self.one(self.flags) if self.flags else {"not": self.when(0, flags)}
 
     def since(self, percent: int) -> Data:
-        """Return the first version, the last one, or both in so many cases of a hundred."""
+        """Return the first version, the last one, or both in that percentage of cases."""
         if not self.versions or not self.chance(percent):
             return {}
         first = self.up_to(0, len(self.versions) - 1)
@@ -149,7 +149,7 @@ class FieldAuthor:
         return since | ({"until": self.versions[last]} if kind > 5 else {})
 
     def first(self, percent: int) -> Data:
-        """Return the first version in so many cases of a hundred."""
+        """Return the first version in that percentage of cases."""
         return {"since": self.one(self.versions)} if self.versions and self.chance(percent) else {}
 
     def limited(self, meanings: Data) -> Data:
@@ -188,7 +188,7 @@ class FieldAuthor:
     def name(self, names: set[str], kind: bool = False, plain: bool = False) -> str:
         """Return a name that a structure does not have yet; a tagged choice takes two."""
         free = [name for name in NAMES if name not in names and not (kind and f"{name}_kind" in names)]
-        # A choice of values called x_kind beside a field x: the trace takes its tag for that of x.
+        # A choice of values called x_kind next to a field x: the trace takes its tag for that of x.
         name = self.one([name for name in free if not (plain and name.endswith("_kind"))])
         names |= {name, f"{name}_kind"} if kind else {name}
         return name

@@ -41,14 +41,14 @@ class _FramedAuthor(Author):
                 yield self.framed(untagged, None, code)
         tags = st.lists(st.sampled_from("BCDEFGRSTbcde"), min_size=1, max_size=3, unique=True)
         for number, tag in enumerate(self.draw(tags) if others else []):
-            if (untagged or number) and self.chance(10):  # a tag alone, beside a message that has a length
+            if (untagged or number) and self.chance(10):  # a tag alone, along with a message that has a length
                 yield self.placed(others) | {"blocks": self.gathered([_tag(tag)])}
                 continue
             for code in self.codes(self.one([1, 1, 2, 3])):
                 yield self.framed(others, tag, code)
 
     def codes(self, count: int) -> list[Data]:
-        """Return constants that tell so many messages apart; nothing where there is one, now and then."""
+        """Return constants that tell a number of messages apart; nothing where there is one, now and then."""
         if count == 1 and self.chance(70):
             return [{}]
         row = self.one(SIZES)
@@ -56,7 +56,7 @@ class _FramedAuthor(Author):
         return [{"field": f"{row['notation']}({value})", "name": "code"} for value in values]
 
     def framed(self, states: list[str], tag: str | None, code: Data) -> Data:
-        """Return a message that begins with its tag, if any, its length and the constant behind that, if any."""
+        """Return a message that begins with its tag, if any, its length and the constant after that, if any."""
         first = [*([_tag(tag)] if tag else []), self.size | {"name": "length"}, *([code] if code else [])]
         return self.placed(states) | {"blocks": self.blocks(0, 0, first)}
 

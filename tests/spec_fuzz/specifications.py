@@ -176,7 +176,7 @@ class Author(FieldAuthor):
         return blocks
 
     def add(self, groups: list[Group], names: set[str], depth: int) -> None:
-        """Add an element to a structure, with what it needs in front of it or behind it."""
+        """Add an element to a structure, with what it needs before it or after it."""
         makers = [self.number, self.number, self.text, self.constant, self.bytes_, self.reference]
         makers += [self.flagged] if self.chance(30) else []
         makers += [self.repeat, self.choice, self.choice] if depth < DEEPEST else []
@@ -275,8 +275,8 @@ class Author(FieldAuthor):
             groups.append([choice])
             return
         free = [tag for tag in TAGS if tag not in tags]
-        behind = {"field": f"Byte1('{self.one(free)}')", "name": self.name(names)}
-        groups.append([choice | {"optional": True}, behind])
+        following = {"field": f"Byte1('{self.one(free)}')", "name": self.name(names)}
+        groups.append([choice | {"optional": True}, following])
 
     def alternative(self, tag: str, known: set[str], depth: int) -> Data:
         alternative: Data = {"field": f"Byte1('{tag}')", "name": self.name(known)} | self.rule(20) | self.described()
@@ -320,7 +320,7 @@ class Author(FieldAuthor):
         return {"type": "choice_1", "name": self.name(names, plain=True), "alternatives": alternatives}
 
     def rule(self, percent: int) -> Data:
-        """Return the condition of an alternative in so many cases of a hundred."""
+        """Return the condition of an alternative in that percentage of cases."""
         option = {"option": self.one(self.switches())} if self.switches() and self.chance(percent // 4) else {}
         return (self.condition() if self.chance(percent) else {}) | option
 

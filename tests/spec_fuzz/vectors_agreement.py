@@ -1,4 +1,4 @@
-"""What the golden vectors of a specification say, beside what the engines and Kaitai Struct's readers do."""
+"""What the golden vectors of a specification say, held against what the engines and Kaitai Struct's readers do."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from tools.generate.vectors_settings import Setting
 __all__ = ["check_vectors"]
 
 MOST = 120
-"""How many vectors are looked at for a specification: every so many, of all of them."""
+"""How many vectors are looked at for a specification: evenly chosen from all of them."""
 
 Reads = Callable[[Mapping[str, Any], bytes], bool]
 """Whether a reader of another kind accepts bytes under parameters."""

@@ -19,6 +19,8 @@ _SECONDS: Final = 120.0
 """For how long a process runs at most."""
 _SEGMENTS: Final = {"rows": 40, "seconds": 0.05}
 """When a capture that is killed cuts segments: early, so that there is something to be killed amid."""
+_SPARED: Final = 0.4
+"""How many of the processes that could be killed are not even started: others than the first ones are killed, too."""
 _FILES: Final = 30
 """A process is killed when it has written as many files as are drawn, fewer than this."""
 
@@ -40,7 +42,7 @@ class Killer:
 
     def capture(self, given: Mapping[str, Any], until_lsn: str) -> bool:
         """Capture up to a position, and kill that on the way; return whether it was."""
-        if not self.kills:
+        if not self.kills or self.chance.random() < _SPARED:
             return False
         self.kills -= 1
         told = {**given, "directory": str(given["directory"]), "limits": _SEGMENTS, "until_lsn": until_lsn}
@@ -49,7 +51,7 @@ class Killer:
 
     def replicate(self, log: Path, warehouse: Path, given: Mapping[str, Any]) -> bool:
         """Replicate a log, and kill that on the way; return whether it was."""
-        if not self.replications:
+        if not self.replications or self.chance.random() < _SPARED:
             return False
         self.replications -= 1
         told = [text for name, value in given.items() for text in _option(name, value)]

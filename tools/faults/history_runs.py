@@ -4,7 +4,7 @@ import random
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.copies import latest_copies
@@ -25,13 +24,13 @@ from pgoutput_construct.changelog.wholeness import Lack, lacks_of
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, current_lsn, snapshot
-from pgoutput_construct.spark import open_log, plain_errors, read_current, replicate
-from pgoutput_construct.spark.warehouse import Batch, read_history
-from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
+from pgoutput_construct.spark import open_log, plain_errors, replicate
+from pgoutput_construct.spark.warehouse import Batch
 from tools.faults.generated_histories import CAPTURE, PUBLICATION, REPLICATE, History, Step
 from tools.faults.history_kills import Killer
 from tools.faults.netted_tables import has_one_key, net_mismatch
 from tools.faults.noted_tables import Moment, NotedTable, mismatch, note_tables
+from tools.faults.written_tables import datasets_of, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Difference", "Outcome", "Settings", "perform"]
 
 _SESSIONS: Final = 3
-_SECONDS: Final = 60.0
+_SECONDS: Final = 180.0
 """For how long a capture may take when no transaction is open, for which it might wait, and"""
 _PATIENCE: Final = 3.0
 """when one is."""
@@ -52,6 +51,9 @@ _REFUSED: Final = (
     "took the name of another one",
 )
 """What is said of tables that are refused as they are documented to be."""
+
+_WITHOUT_TEXT: Final = ("money", "public.mood[]")
+"""The types whose values a log in binary format has no text of, as it is documented."""
 
 _HELD: Final = b"""
     SELECT pid FROM pg_locks WHERE locktype = 'relation' AND mode = 'AccessExclusiveLock'
@@ -392,7 +394,7 @@ class _Run:
 
     def compare(self, moment: Moment, warehouse: Path, stage: str) -> None:
         """Compare all tables of a warehouse with those of a moment."""
-        lacks, stored = self.lacks(), _datasets(warehouse, is_history=False)
+        lacks, stored = self.lacks(), datasets_of(warehouse, is_history=False)
         self.outcome.tables = len(moment.tables)
         self.outcome.rows = sum(len(noted.rows) for noted in moment.tables.values())
         for oid, noted in moment.tables.items():
@@ -404,26 +406,35 @@ class _Run:
                 continue
             if (name := stored[oid].version.table) != noted.name:
                 self.differ(stage, noted.name, f"it is called {name} there", lacks.get(oid))
-            rows = self.rows(warehouse, stored[oid])
-            if text := mismatch(noted, rows, skipped=self.ours(*_OWN), untyped=self.ours("untyped")[0]):
-                self.differ(stage, noted.name, text, lacks.get(oid))
+            text, is_known = self.mismatch(noted, rows_of(self.spark, warehouse, stored[oid]), skipped=self.ours(*_OWN))
+            if text:
+                self.differ(stage, noted.name, text, lacks.get(oid), is_known)
         published = {noted.name for noted in moment.tables.values()}
         for dataset in stored.values():
             name = dataset.version.table
             if dataset.version.oid not in moment.tables and name in published:
                 self.differ(stage, name, f"the warehouse has it of OID {dataset.version.oid}, which is another table")
 
+    def mismatch(
+        self,
+        noted: NotedTable,
+        found: pa.Table,
+        names: Mapping[str, str] | None = None,
+        skipped: Sequence[str] = (),
+    ) -> tuple[str, bool]:
+        """Return in which way rows differ, and whether only in values that a binary capture has no text of."""
+        untyped = self.ours("untyped")[0]
+        text = mismatch(noted, found, names, skipped=skipped, untyped=untyped)
+        if not text or text.startswith("columns") or not self.history.options.get("binary"):
+            return text, False
+        named = {name: name for name in noted.columns} if names is None else names
+        known = {own: name for own, name in named.items() if noted.types[own] not in _WITHOUT_TEXT}
+        return text, len(known) < len(named) and not mismatch(noted, found, known, untyped=untyped)
+
     def ours(self, *names: str) -> list[str]:
         """Return what our columns are called in a warehouse."""
         prefix = self.history.replication.get("metadata_prefix", "_")
         return [f"{prefix}{name}" for name in names]
-
-    def rows(self, warehouse: Path, dataset: Dataset) -> pa.Table:
-        """Read a dataset; Parquet without Spark, which takes long for each."""
-        if self.settings.into == "parquet":
-            return _read_parquet(warehouse / dataset.details["path"], dataset.details["schema"])
-        read = read_history if dataset.is_history else read_current
-        return read(self.spark, warehouse, dataset.version.table).toArrow()
 
     def compare_histories(self, final: Moment, warehouse: Path, stage: str) -> None:
         """Compare what the histories say of now, and of each moment that was noted, with the source."""
@@ -431,19 +442,19 @@ class _Run:
             return
         lacks, copies = self.lacks(), latest_copies(ChangeLog(self.log).index)
         ended_by, untyped = self.ours("ended_by", "untyped")
-        for oid, dataset in _datasets(warehouse, is_history=True).items():
+        for oid, dataset in datasets_of(warehouse, is_history=True).items():
             noted = final.tables.get(oid)
             if noted is None or noted.name in self.excluded:
                 continue
             self.outcome.comparisons += 1
             try:
-                rows = self.rows(warehouse, dataset)
+                rows = rows_of(self.spark, warehouse, dataset)
                 now = rows.filter(pc.is_null(rows[ended_by])).select([*noted.columns, untyped])
-                text = mismatch(noted, now, skipped=[untyped], untyped=untyped)
+                text, is_known = self.mismatch(noted, now, skipped=[untyped])
             except KeyError as error:
-                text = f"its columns are {rows.column_names}: {error}"
+                text, is_known = f"its columns are {rows.column_names}: {error}", False
             if text:
-                self.differ(stage, noted.name, text, lacks.get(oid))
+                self.differ(stage, noted.name, text, lacks.get(oid), is_known)
                 continue
             copy = copies.get(oid)
             for moment in self.moments:
@@ -462,7 +473,7 @@ class _Run:
         if not names:
             return
         self.outcome.comparisons += 1
-        op, commit_lsn, valid_to, ended_by, untyped = self.ours("op", "commit_lsn", "valid_to", "ended_by", "untyped")
+        op, commit_lsn, valid_to, ended_by = self.ours("op", "commit_lsn", "valid_to", "ended_by")
         time = pa.scalar(moment.time.astimezone(UTC), pa.timestamp("us", "UTC"))
         ends = history[valid_to].cast(pa.timestamp("us", "UTC"))
         # What a later copy has ended has no time of its end: that copy is older than the moment.
@@ -471,8 +482,9 @@ class _Run:
         lsn, is_copied = pa.scalar(int(moment.lsn), pa.int64()), pc.equal(history[op], "snapshot")
         begins = pc.or_(pc.less(history[commit_lsn], lsn), pc.and_(is_copied, pc.equal(history[commit_lsn], lsn)))
         valid = history.filter(pc.and_(is_open, begins))
-        if text := mismatch(then, valid, names, skipped=[untyped], untyped=untyped):
-            self.differ(f"{stage} at a moment", now.name, f"{moment.lsn}: {text}", lack)
+        text, is_known = self.mismatch(then, valid, names)
+        if text:
+            self.differ(f"{stage} at a moment", now.name, f"{moment.lsn}: {text}", lack, is_known)
 
     def compare_states(self) -> None:
         """Compare states of a few tables as of the end of earlier captures."""
@@ -554,27 +566,6 @@ class _Live:
         self._thread.join()
         if self._error is not None:
             raise self._error
-
-
-def _datasets(warehouse: Path, is_history: bool) -> dict[int, Dataset]:
-    """Return the datasets of tables by their OIDs."""
-    found = Warehouse(warehouse).datasets().values()
-    return {each.version.oid: each for each in found if each.is_history == is_history}
-
-
-def _read_parquet(path: Path, schema: Mapping[str, Any]) -> pa.Table:
-    """Read what Spark wrote with a schema: instants are in UTC, though Parquet's INT96 does not say so."""
-    table = pq.read_table(path, coerce_int96_timestamp_unit="us")
-    for place, field_ in enumerate(schema["fields"]):
-        match field_["type"]:
-            case "timestamp":
-                kind = pa.timestamp("us", "UTC")
-            case {"type": "array", "elementType": "timestamp"}:
-                kind = pa.list_(pa.timestamp("us", "UTC"))
-            case _:
-                continue
-        table = table.set_column(place, field_["name"], table.column(place).cast(kind))
-    return table
 
 
 def _is_refused(reason: str) -> bool:

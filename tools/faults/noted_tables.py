@@ -1,6 +1,7 @@
 """Tables as a server shows them at a moment, in PostgreSQL's own text, and compared exactly with rows of Arrow."""
 
 import math
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,20 +23,23 @@ __all__ = ["Moment", "NotedTable", "list_elements", "mismatch", "note_tables", "
 
 Row = tuple[Any, ...]
 _SHOWN: Final = 3
+_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _LONG: Final = 160
 
 _PUBLISHED: Final = """
     SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text, p.attnames::text[], p.rowfilter,
            (SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_attribute a
-            WHERE a.attrelid = c.oid AND a.attname = ANY (p.attnames)),
+            WHERE a.attrelid = c.oid AND a.attname = ANY (p.attnames) AND {sent}),
            (SELECT array_agg(a.attnum::int ORDER BY a.attnum) FROM pg_attribute a
-            WHERE a.attrelid = c.oid AND a.attname = ANY (p.attnames)),
+            WHERE a.attrelid = c.oid AND a.attname = ANY (p.attnames) AND {sent}),
            (SELECT array_agg(format_type(a.atttypid, a.atttypmod) ORDER BY a.attnum) FROM pg_attribute a
-            WHERE a.attrelid = c.oid AND a.attname = ANY (p.attnames))
+            WHERE a.attrelid = c.oid AND a.attname = ANY (p.attnames) AND {sent})
     FROM pg_publication_tables p JOIN pg_namespace n ON n.nspname = p.schemaname
     JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename
     WHERE p.pubname = %s
-"""
+""".format(sent="(a.attgenerated = '' OR current_setting('server_version_num')::int >= 180000)")
+"""What is published; servers before 18 name generated columns, too, though they do not send them."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,8 @@ def mismatch(
     if not names:
         same = len(noted.rows) == found.num_rows
         return "" if same else f"{found.num_rows} rows instead of {len(noted.rows)}"
-    places = [list(noted.columns).index(name) for name in names]
+    order = {name: place for place, name in enumerate(noted.columns)}
+    places = [order[name] for name in names]
     kinds = [found.schema.field(name).type for name in names.values()]
     source = Counter(
         tuple(sent_value(row[place], kind) for place, kind in zip(places, kinds, strict=True)) for row in noted.rows
@@ -161,10 +166,15 @@ def _short(row: object) -> str:
 def sent_value(text: str | None, kind: pa.DataType) -> Any:
     """Return what a value of PostgreSQL's text is as one of an Arrow type, so that equal ones are equal texts.
 
-    Floating-point numbers are their bits, since other programs write them otherwise; NaN is one value.
+    Floating-point numbers are their bits, since other programs write them otherwise; NaN is one value. A column that
+    had another type, also in a table of its name, may have a wider one: digits after the point, or the hour.
     """
     if text is None:
         return None
+    if pa.types.is_decimal(kind) and _NUMBER.fullmatch(text) and len(text.partition(".")[2]) < kind.scale:
+        return f"{Decimal(text):.{kind.scale}f}"
+    if pa.types.is_timestamp(kind) and _DAY.fullmatch(text):
+        return f"{text} 00:00:00"
     if pa.types.is_floating(kind):
         return _bits(float(text), kind)
     if (

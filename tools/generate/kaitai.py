@@ -169,7 +169,8 @@ class _File:
         if not field.values:
             return {}
         if max(field.codes) >= 1 << 63:  # no enum of its compiler has such numbers
-            return {"valid": {"any-of": list(field.codes)}}
+            # As text, which is read as an expression: a number beyond 2**53 is another one in JavaScript.
+            return {"valid": {"any-of": [str(code) for code in field.codes]}}
         enum = self._free(f"{owner}_{field.name}")
         self.enums[enum] = dict(zip(field.codes, members(field.values.values()), strict=True))
         return {"enum": enum, "valid": {"in-enum": True}}

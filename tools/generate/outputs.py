@@ -22,6 +22,7 @@ from tools.generate.vectors_schema import emit_vectors_schema
 from tools.language import Spec, load
 from tools.language.builtin_types import load_types
 from tools.language.errors import SpecError
+from tools.language.released import check_released
 
 __all__ = ["OUTPUTS", "Output", "orphans", "render"]
 
@@ -86,6 +87,7 @@ def render(spec_folder: Path) -> Mapping[str, str]:
     loads = {output.spec: output.load for output in OUTPUTS}
     specs = {name: load(spec_folder / name) for name, load in loads.items()}
     _check_frames(specs["replication.yaml"])
+    check_released(specs["pgoutput.yaml"], spec_folder)
     return {output.path: output.emit(*(specs[name] for name in (output.spec, *output.beside))) for output in OUTPUTS}
 
 

@@ -59,13 +59,26 @@ RESERVED: Final[Mapping[str, str]] = {
     "rust": """abstract as async await become box break const continue crate do dyn else enum extern false final fn for
         gen if impl in let loop macro match mod move mut override priv pub ref return self static struct super trait
         true try type typeof union unsafe unsized use virtual where while yield read""",
+    "sql": """all analyse analyze and anti any array as asc asymmetric authorization between binary both case cast check
+        collate collation column concurrently constraint create cross current_catalog current_date current_role
+        current_schema current_time current_timestamp current_user default deferrable desc distinct do else end escape
+        except exists false fetch filter for foreign freeze from full function grant group having ilike in initially
+        inner intersect into is isnull join lateral leading left like limit localtime localtimestamp minus natural not
+        notnull null offset on only or order outer overlaps percentile_cont placing primary references returning right
+        rollback row rows select semi session_user set similar some start symmetric table tablesample then time to
+        trailing true union unique unknown user using values variadic verbose when where window with""",
 }
-"""The words, in lower case with underscores; of a language with classes also what all of its objects have."""
+"""The words, in lower case with underscores; of a language with classes also what all of its objects have.
+
+Those of SQL, PostgreSQL's and Spark's, are names of columns as they are: no SQL is written of them, and Arrow and Spark
+take any name of a column.
+"""
 
 _EXPRESSIONS: Final = "and or not true false"
 """Words of Kaitai Struct's own expressions."""
 _OWN: Final = "io root parent raw_body"
-_FIELD_WORDS: Final = frozenset(" ".join([*RESERVED.values(), _EXPRESSIONS, _OWN]).split()) - {"name", "value"}
+_COMPILED: Final = [words for language, words in RESERVED.items() if language != "sql"]
+_FIELD_WORDS: Final = frozenset(" ".join([*_COMPILED, _EXPRESSIONS, _OWN]).split()) - {"name", "value"}
 """What no field may be called in a Kaitai Struct file, which is compiled to all of these languages."""
 _MEMBER_WORDS: Final = frozenset(f"{RESERVED['python']} {RESERVED['lua']} class".split())
 """What no member of an enum may be called: what stands as it is written in the languages that do so."""

@@ -92,7 +92,11 @@ def _bits(spec: Spec, error: Raise) -> None:
             if field is None:
                 problem = f"{each.name} is there by a bit of {bit.field!r}, which is no earlier field with bits"
                 known = [e.name for e in earlier]
-                remedy = f"Name one of {known}." if known else "Name an earlier field beside it, and give that bits."
+                remedy = (
+                    f"Name one of {known}."
+                    if known
+                    else "Name an earlier field of the same structure, and give that bits."
+                )
                 raise error(each.line, problem, remedy)
             if bit.mask not in (field.bits or {}):
                 problem = f"{each.name} is there by {bit.mask}, which is no bit of {bit.field}"
@@ -108,7 +112,7 @@ def _constants(spec: Spec, error: Raise) -> None:
         for element, following in zip(structure.elements, structure.elements[1:], strict=False):
             if isinstance(element, Choice) and element.optional and following.conditional:
                 problem = f"the optional choice {element.name} is followed by {following.name}, which has a condition"
-                raise error(following.line, problem, "Remove the condition, or put another tag behind the choice.")
+                raise error(following.line, problem, "Remove the condition, or put another tag after the choice.")
 
 
 def _variants(spec: Spec, error: Raise) -> None:
@@ -152,7 +156,9 @@ def _positional(spec: Spec, error: Raise) -> None:
     for structure in spec.structures():
         for element in structure.elements:
             if element.positional and (structure.extended or not element.conditional):
-                problem = f"{element.name} is positional, but always there, or beside a value that can stand alone"
+                problem = (
+                    f"{element.name} is positional, but always there, or in a structure that one value can stand for"
+                )
                 raise error(element.line, problem, "Remove positional.")
 
 

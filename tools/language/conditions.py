@@ -158,7 +158,7 @@ MOST = 8
 
 
 def range_of(term: Term | None) -> tuple[int, int | None, Term | None]:
-    """Return the first version (0: any) and the last one (None: any) of a term, and what it says beside them."""
+    """Return the first version (0: any) and the last one (None: any) of a term, and what else it says."""
     terms = term.terms if isinstance(term, Every) else () if term is None else (term,)
     low = max((each.version for each in terms if isinstance(each, Since)), default=0)
     high = min((each.version for each in terms if isinstance(each, Until)), default=None)

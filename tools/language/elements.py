@@ -55,7 +55,7 @@ class Alternative(Conditional):
 
     @property
     def extras(self) -> "tuple[Field, ...]":
-        """What such a value has beside its bytes, in wire order."""
+        """What such a value has in addition to its bytes, in wire order."""
         if self.content is None or not isinstance(self.then, Structure):
             return ()
         return tuple(each for each in self.then.exposed if isinstance(each, Field) and each is not self.content)
@@ -92,7 +92,7 @@ class Choice(Conditional):
 
     @property
     def valued(self) -> bool:
-        """Whether the branch taken shows in the Python value itself, so that no kind is kept beside it."""
+        """Whether the branch taken shows in the Python value itself, so that no kind is kept alongside."""
         return all(alternative.python for alternative in self.alternatives)
 
     @property

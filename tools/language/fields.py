@@ -195,7 +195,7 @@ class Field(Conditional):
 
 
 _STRUCT_CODES: Final[Mapping[int, str]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
-"""The code of an unsigned integer of so many bytes in a struct format."""
+"""The code of an unsigned integer of a size in bytes, in a struct format."""
 
 
 @dataclass(frozen=True)

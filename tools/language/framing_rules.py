@@ -12,11 +12,11 @@ Raise = Callable[[int, str, str], Exception]
 
 
 def _lengths(spec: Spec, error: Raise) -> None:
-    """A message begins with its length, or has it behind its tag; all have it in the same form."""
+    """A message begins with its length, or has it after its tag; all have it in the same form."""
     first = next((message.length for message in spec.messages if message.length), None)
     for message in spec.messages if first else ():
         if message.length is None and len(message.elements) > 1:
-            remedy = "Write measures: rest at the field behind the tag, or at the first one."
+            remedy = "Write measures: rest at the field after the tag, or at the first one."
             raise error(message.line, f"{message.name} does not say how long it is, as others do", remedy)
         if message.length and message.length.type != first.type:  # type: ignore[union-attr]
             raise error(message.line, f"the length of {message.name} has another type", "Use one type for all.")
@@ -40,7 +40,7 @@ def _length_fields(spec: Spec, error: Raise) -> None:
         special = field.constant is not None or field.conditional or field.values or field.bits
         if id(field) not in lengths or not plain or special:
             problem = f"{field.name} cannot hold the length of a message"
-            remedy = "Write an unsigned integer as the first field of a message, or the first one behind its tag."
+            remedy = "Write an unsigned integer as the first field of a message, or the first one after its tag."
             raise error(field.line, problem, remedy)
 
 
@@ -52,7 +52,7 @@ def _told_apart(spec: Spec, error: Raise) -> None:
             others = taken.setdefault((sender, state), [])
             if alike := next((other for other in others if _begin_alike(message, other)), None):
                 problem = f"{message.name} and {alike.name} begin alike and come in the state {state!r} of a {sender}"
-                remedy = "Give one of them another tag, constant behind its length, or state."
+                remedy = "Give one of them another tag, constant after its length, or state."
                 raise error(message.line, problem, remedy)
             others.append(message)
 
@@ -99,7 +99,7 @@ def _can_be_none(then: Structure | str, spec: Spec) -> bool:
 
 
 def _terminated(spec: Spec, error: Raise) -> None:
-    """The byte behind the last item is zero, so no item may begin with such a one."""
+    """The byte after the last item is zero, so no item may begin with such a one."""
     for structure in spec.structures():
         for element in structure.elements:
             if isinstance(element, Repeat) and element.terminated and not _begins_above_zero(element.item, spec):

@@ -31,7 +31,7 @@ def _sizes(spec: Spec, error: Raise) -> None:
 def _check_size(element: Element, field: Field | None, size: str, error: Raise) -> None:
     if field is None:
         problem = f"{element.name} is measured by {size!r}, which is no earlier field"
-        raise error(element.line, problem, "Name an earlier integer beside it.")
+        raise error(element.line, problem, "Name an earlier integer of the same structure.")
     can_be_absent = isinstance(element, Field) and element.absent is not None
     if not all(_is_plain(each, can_be_absent) for each in field.variants or (field,)):
         sign = "signed" if can_be_absent else "unsigned"
@@ -45,7 +45,7 @@ def _check_size(element: Element, field: Field | None, size: str, error: Raise) 
 
 
 def _is_plain(field: Field, signed: bool) -> bool:
-    """Return whether a field is an integer with or without a sign, and means nothing beside that."""
+    """Return whether a field is an integer with or without a sign, and means nothing else."""
     plain = field.type is not None and field.type.python == "int" and field.type.signed == signed
     return plain and not (field.constant is not None or field.values or field.bits or field.frames)
 

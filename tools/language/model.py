@@ -50,7 +50,7 @@ class Message(Structure):
 
     @property
     def code(self) -> Field | None:
-        """The constant behind its length, which tells it from others of the same tag, or without one."""
+        """The constant after its length, which tells it from others of the same tag, or without one."""
         place = len(self.tag) + 1
         following = self.elements[place] if self.length and len(self.elements) > place else None
         return following if isinstance(following, Field) and following.constant is not None else None
@@ -235,7 +235,7 @@ class Spec:
 
     @property
     def layout_options(self) -> tuple[Option, ...]:
-        """The options that decide which messages come, or how they are laid out, beside the protocol version."""
+        """The options that decide which messages come, or how these are laid out; not the protocol version."""
         asked = {message.option for message in self.messages if message.option and not message.unasked}
         return tuple(o for o in self.options if o.decides_layout or o.name in asked)
 

@@ -20,7 +20,7 @@ RESERVED_FIELDS = frozenset(name for name in dir(Container) if not name.startswi
 """Names that a Container, a class or a JSON object already has, and those that the body of a class refers to."""
 
 LINE_KEYS = frozenset({"before", "line", "offset", "proto_version", "send_time", "seq", "stream_xid", "wal_start"})
-"""What a JSON line says beside a message's fields, the options and the states."""
+"""What a JSON line says in addition to a message's fields, the options and the states."""
 
 _BESIDE_OPTIONS = """all as_json asked changes check_server count create_publication create_slot data database
     differences directory dsn duration everything failover failover_slot file file_mode follow form format frame

@@ -1,4 +1,4 @@
-"""What a specification records beside the layout: options, and the documents with their deviations."""
+"""What a specification records in addition to the layout: options, and the documents with their deviations."""
 
 from dataclasses import dataclass
 

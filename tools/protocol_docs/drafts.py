@@ -40,7 +40,8 @@ class Drafter:
             data["sender"] = structure.sender
         if structure.is_message and self.spec.states:
             states = ", ".join(state.name for state in self.spec.states)
-            remark = f"where it can come: {states}; add enters, group and option where they apply (spec/README.md)"
+            remark = f"where it can come: {states}; add enters or returns, group and option where they apply"
+            remark += " (spec/README.md)"
             data["in"] = [self._mark(structure.name, "", "state", remark)]
         data["blocks"] = self._blocks(structure)
         return data

@@ -102,7 +102,8 @@ def flow(document: Document, spec: Spec) -> Iterator[Difference]:
 def _pair(messages: dict[str, Message], first: str, last: str) -> Iterator[Difference]:
     opens, closes = messages.get(first), messages.get(last)
     inside = opens.enters if opens else None
-    if closes is None or inside is None or inside not in closes.within or closes.enters in (None, inside):
+    ends = closes is not None and inside in closes.within and (closes.returns or closes.enters not in (None, inside))
+    if inside is None or not ends:
         line = opens.line if opens else 0
         text = f"the document says that {first} and {last} enclose others, the specification does not"
         yield Difference("flow", first, "", f"closed by {last}", text, line)

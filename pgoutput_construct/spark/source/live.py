@@ -19,6 +19,7 @@ from pgoutput_construct.changelog.planning import committed, relation_history, s
 from pgoutput_construct.columnar import chosen_types, columns_schema
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.postgres.peeking import open_slot
+from pgoutput_construct.spark.metadata import Prefix
 from pgoutput_construct.spark.plan import Plan
 from pgoutput_construct.spark.schemas import CHANGE, changes_schema
 from pgoutput_construct.spark.source.fields import held_fields
@@ -48,7 +49,9 @@ def live_schema(options: SourceOptions) -> pa.Schema:
         columns = columns_schema(description, chosen_types(options.types or ""))
     if options.columns is not None:
         columns = pa.schema([columns.field(name) for name in columns.names if name in options.columns])
-    return changes_schema(columns)
+    prefix = Prefix(options.metadataPrefix)
+    prefix.check(str(options.table), columns.names, case_sensitive=True)  # Spark itself minds what is set
+    return prefix.schema(changes_schema(prefix.columns(columns)))
 
 
 @dataclass
@@ -156,8 +159,10 @@ def _read(task: _Peek) -> Iterator[pa.RecordBatch]:
     if not payloads:
         return
     part, used = _part(options, payloads, task.after, task.until)
-    columns = pa.schema([each for each in task.schema if each.name not in CHANGE])
-    yield from rows_of_part(part, columns, task.schema, used, options.badRecords != "fail")
+    prefix = Prefix(options.metadataPrefix)
+    inner = prefix.inner(task.schema)
+    columns = pa.schema([each for each in inner if each.name not in CHANGE])
+    yield from map(prefix.batch, rows_of_part(part, columns, inner, used, options.badRecords != "fail"))
 
 
 def _part(options: SourceOptions, payloads: list[bytes], after: int, until: int) -> tuple[Part, dict[int, Used]]:
@@ -173,9 +178,9 @@ def _part(options: SourceOptions, payloads: list[bytes], after: int, until: int)
     wanted = transactions.filter(pa.array((ends > after) & (ends <= until)))
     history = relation_history(index)
     (rows,) = segment_table([block], 0).combine_chunks().to_batches()
-    mine = split_name(options.table or "")
+    mine, own = split_name(options.table or ""), Prefix(options.metadataPrefix)
     used = {
-        each.seq: Used(tuple(column.name for column in each.relation.columns), {})
+        each.seq: Used(tuple(own.inner_name(column.name) for column in each.relation.columns), {})
         for each in history.descriptions
         if (each.relation.namespace or "pg_catalog", each.relation.name) == mine
     }

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from pgoutput_construct.columnar import chosen_types
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark.metadata import PREFIX, check_prefix
 from pgoutput_construct.stream.identifiers import normal_name
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -94,6 +95,9 @@ OPTIONS: Final = (
     SourceOption("table", _table, None, "of the view table: schema.table, in double quotes where SQL needs them"),
     SourceOption("columns", _names, None, "only these columns of the table are decoded: a,b or a JSON array"),
     SourceOption("types", _types, "", "types of columns by choice, such as numeric=decimal(38,10),uuid=binary"),
+    SourceOption(
+        "metadataPrefix", check_prefix, PREFIX, "of the view table: how columns begin that are added, instead of _"
+    ),
     SourceOption("asOfSeq", _seq, None, "what had ended by this seq of the log"),
     SourceOption("asOfLsn", _lsn, None, "what committed up to and at this position, such as 0/16B3748"),
     SourceOption("asOfTime", _time, None, "all before the first commit that is later, ISO 8601, UTC without a zone"),
@@ -127,7 +131,8 @@ class SourceOptions:
     table: str | None = None
     columns: tuple[str, ...] | None = None
     types: str = ""
-    asOfSeq: int | None = None  # noqa: N815 - as Spark writes options
+    metadataPrefix: str = PREFIX  # noqa: N815 - as Spark writes options
+    asOfSeq: int | None = None  # noqa: N815
     asOfLsn: Lsn | None = None  # noqa: N815
     asOfTime: Timestamp | None = None  # noqa: N815
     fromLsn: Lsn | None = None  # noqa: N815
@@ -169,6 +174,8 @@ def _check(options: Mapping[str, Any]) -> None:
         )
     if options["view"] == "table" and not options["table"]:
         raise PgoutputError("the data source pgoutput needs the option table, such as public.orders, or another view")
+    if options["view"] != "table" and options["metadataPrefix"] != PREFIX:
+        raise PgoutputError("the option metadataPrefix is of the view table: other views have columns of their own")
     if sum(options[name] is not None for name in _POSITIONS) > 1:
         raise PgoutputError(f"of the options {', '.join(_POSITIONS)} one can be given")
     if is_live and any(options[name] is not None for name in (*_POSITIONS, "fromLsn", "fromSeq", "reader")):

@@ -13,6 +13,7 @@ from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import LostEnd, committed
 from pgoutput_construct.spark.columns import Missing
+from pgoutput_construct.spark.metadata import USUAL, Prefix
 from pgoutput_construct.spark.source.bounds import Bounds
 from pgoutput_construct.stream.transactions import Spans
 
@@ -87,3 +88,5 @@ class TableRows(InputPartition):
     """What its rows are described by, by the seqs of the Relations."""
     keeps_bad: bool = False
     """Whether malformed rows are left out."""
+    prefix: Prefix = USUAL
+    """How added columns are called for whom it reads."""

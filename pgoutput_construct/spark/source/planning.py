@@ -21,6 +21,7 @@ from pgoutput_construct.changelog.planning import committed, spans_of
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.usage import COPIED, PLAIN
 from pgoutput_construct.changelog.wholeness import present_copies
+from pgoutput_construct.spark.metadata import USUAL, Prefix
 from pgoutput_construct.spark.opened import Opened
 from pgoutput_construct.spark.plan import Plan
 from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used
@@ -32,7 +33,6 @@ __all__ = [
     "Found",
     "chosen",
     "described_pieces",
-    "oids_of",
     "pieces",
     "segment_pieces",
     "table_pieces",
@@ -138,12 +138,21 @@ def _pieces(log: ChangeLog, index: LogIndex, places: Numbers, wanted: Range) -> 
 
 
 def table_pieces(
-    opened: Opened, table: Table, wanted: Range, columns: pa.Schema, schema: pa.Schema, keeps_bad: bool = False
+    opened: Opened,
+    table: Table,
+    wanted: Range,
+    columns: pa.Schema,
+    schema: pa.Schema,
+    keeps_bad: bool = False,
+    prefix: Prefix = USUAL,
 ) -> list[TableRows]:
-    """Return what reads a table, a task each."""
-    oids, used = oids_of(opened, [table]), used_by(opened, table)
+    """Return what reads the tables that had a name, a task each.
+
+    ``prefix`` is that of its reader, all else has the names of replays.
+    """
+    oids, used = table.relation_oids, used_by(opened, table)
     return [
-        TableRows(piece, table.qualified, oids, columns, schema, chosen(used, described), keeps_bad)
+        TableRows(piece, table.qualified, oids, columns, schema, chosen(used, described), keeps_bad, prefix)
         for piece, described in described_pieces(opened, wanted, oids)
     ]
 
@@ -159,12 +168,6 @@ def described_pieces(opened: Opened, wanted: Range, oids: Sequence[int]) -> Iter
 def chosen(used: Mapping[int, Used], described: Iterable[int]) -> dict[int, Used]:
     """Return the descriptions of a table that are among those of a piece."""
     return {seq: used[seq] for seq in described if seq in used}
-
-
-def oids_of(opened: Opened, tables: Iterable[Table]) -> tuple[int, ...]:
-    """Return the OIDs that tables have, and had."""
-    descriptions = opened.plan.history.descriptions
-    return tuple(sorted({descriptions[index].relation.relation_oid for table in tables for index in table.names}))
 
 
 def used_by(opened: Opened, table: Table) -> dict[int, Used]:

@@ -75,7 +75,7 @@ class Part:
 def read_table_rows(task: TableRows) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a table; raises ChangeLogError, with segment, seq and field, for what is no row."""
     for part in parts_of_piece(task.piece, task.oids):
-        yield from rows_of_part(part, task.columns, task.schema, task.used, task.keeps_bad)
+        yield from map(task.prefix.batch, rows_of_part(part, task.columns, task.schema, task.used, task.keeps_bad))
 
 
 def rows_of_part(
@@ -89,7 +89,7 @@ def rows_of_part(
     for description, chosen in part.described:
         if (found := used.get(description.seq)) is not None:
             for block in _blocks(part, columns, renamed(description, found.names), chosen, keeps_bad):
-                yield _typed(part, columns, schema, found.missing, block)
+                yield _typed(part, columns, schema, found.missing, description.relation.relation_oid, block)
 
 
 def _blocks(
@@ -104,12 +104,14 @@ def _blocks(
 
 
 def _typed(
-    part: Part, columns: pa.Schema, schema: pa.Schema, missing: Mapping[str, Missing], block: Decoded
+    part: Part, columns: pa.Schema, schema: pa.Schema, missing: Mapping[str, Missing], oid: int, block: Decoded
 ) -> pa.RecordBatch:
     assert block.batch is not None
     filled = with_missing(block.batch, {name: value for name, value in missing.items() if name in columns.names})
     places = part.plan.places(part.origins[block.rows], part.rows.column("seq").to_numpy()[block.rows])
     arrays = places | dict(zip(filled.schema.names, filled.columns, strict=True))
+    if "_relation_oid" in schema.names:
+        arrays["_relation_oid"] = pa.repeat(pa.scalar(oid, pa.int64()), block.batch.num_rows)
     return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
 

@@ -7,6 +7,7 @@ from pyspark.sql.datasource import InputPartition
 
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.metadata import Prefix
 from pgoutput_construct.spark.schemas import CHANGE, changes_schema
 from pgoutput_construct.spark.source.known import opened_at
 from pgoutput_construct.spark.source.options import SourceOptions
@@ -25,20 +26,23 @@ class TableView:
         assert options.table is not None
         self.options = options
         self.name = options.table
+        self.prefix = Prefix(options.metadataPrefix)
         self.keeps_bad = options.badRecords != "fail"
 
     def schema(self, log: ChangeLog, as_of: int) -> pa.Schema:
         """Return the table's columns, or those of them that are asked for, and those of CHANGE."""
         table = opened_at(log, as_of, self.options.types, self.keeps_bad).table(self.name)
-        table.check_names(case_sensitive=True)  # Spark itself minds what is set
+        self.prefix.check(table.qualified, table.columns.names, case_sensitive=True)  # Spark itself minds what is set
         names = self.options.columns
-        return changes_schema(table.columns if names is None else _columns(table, names))
+        columns = table.columns if names is None else _columns(table, names)
+        return self.prefix.schema(changes_schema(self.prefix.columns(columns)))
 
     def tasks(self, log: ChangeLog, as_of: int, wanted: Range, schema: pa.Schema) -> list[InputPartition]:
         """Plan a read of those of the table's rows that are wanted, into columns of ``schema``."""
         opened = opened_at(log, as_of, self.options.types, self.keeps_bad)
-        columns = pa.schema([field for field in schema if field.name not in CHANGE])
-        return [*table_pieces(opened, opened.table(self.name), wanted, columns, schema, self.keeps_bad)]
+        table, inner = self.prefix.table(opened.table(self.name)), self.prefix.inner(schema)
+        columns = pa.schema([field for field in inner if field.name not in CHANGE])
+        return [*table_pieces(opened, table, wanted, columns, inner, self.keeps_bad, self.prefix)]
 
     def read(self, task: TableRows) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task."""

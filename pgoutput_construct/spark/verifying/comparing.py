@@ -25,7 +25,7 @@ class Comparison:
 
     source: SourceTable
     rows: DataFrame
-    """What the warehouse should have: the table's columns, and ``_untyped``."""
+    """What the warehouse should have: the table's columns, and TEXTS."""
     keys: tuple[str, ...]
     """The columns of its key; none where it has none."""
     pace: Pace

@@ -13,11 +13,14 @@ from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import committed
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.metadata import Prefix
 from pgoutput_construct.spark.phases import advance
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.survey import at_place, place
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.verifying.kept import Kept
+from pgoutput_construct.spark.verifying.texts import TEXTS
+from pgoutput_construct.spark.warehouse.naming import unescaped
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.version import Shape
 from pgoutput_construct.stream.rows import SNAPSHOT
@@ -50,15 +53,19 @@ def table_of(log: OpenLog, dataset: Dataset) -> Table:
 
 
 def expected_rows(log: OpenLog, table: Table, kept: Kept, snapshot: Snapshot) -> DataFrame:
-    """Return the rows that the table has under a snapshot: its current columns, and ``_untyped``.
+    """Return the rows that the table has under a snapshot: its current columns, and TEXTS.
 
     The log must reach the snapshot, and the snapshot must see all that the dataset holds (``is_ahead``).
     """
-    changes = log.changes(table.qualified).where(F.col("_op") != SNAPSHOT)
-    since = changes.where((place() > at_place(kept.dataset.version.last)) & ~_invisible(snapshot))
+    log = log.prefixed(Prefix.free_of(table.columns.names))
+    inner, changes = log.replayable(table.qualified, log.changes(table.qualified))
+    since = changes.where((F.col("_op") != SNAPSHOT) & (place() > at_place(kept.dataset.version.last)))
+    since = since.where(~_invisible(snapshot))
     reach = near(log.opened.index, table.base.copy) if table.base else None
-    rows = advance(kept.rows, since, table, reach, "report")  # what is missing shows as rows that differ
-    return rows.select(*(column(name) for name in table.current), "_untyped")
+    rows = advance(kept.rows, since, inner, reach, "report")  # what is missing shows as rows that differ
+    texts = unescaped(rows, "_untyped")
+    own = (column(name).alias(given) for name, given in zip(inner.current, table.current, strict=True))
+    return texts.select(*own, F.col("_untyped").alias(TEXTS))
 
 
 def is_ahead(log: OpenLog, seq: int, snapshot: Snapshot) -> bool:

@@ -9,7 +9,7 @@ from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.spark.warehouse.naming import Naming
-from pgoutput_construct.spark.warehouse.notes import Dataset, Progress, Warehouse
+from pgoutput_construct.spark.warehouse.notes import Dataset, Progress, Warehouse, damaged_of
 from pgoutput_construct.spark.warehouse.sink import Sink
 from pgoutput_construct.spark.warehouse.sinks import open_sink
 from pgoutput_construct.stream.identifiers import normal_name
@@ -24,7 +24,7 @@ class Kept:
     dataset: Dataset
     """With the version that the rows are."""
     rows: DataFrame
-    """They are persisted: whatever is written meanwhile, they stay."""
+    """Under the names of replays (``metadata.py``). They are persisted: whatever is written meanwhile, they stay."""
 
 
 def format_of(warehouse: Address) -> str:
@@ -33,33 +33,34 @@ def format_of(warehouse: Address) -> str:
 
 
 def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> list[str]:
-    """Return tables of a warehouse by their names, sorted, None for all; raises PgoutputError for one that it lacks."""
+    """Return tables of a warehouse by their names, sorted, None for all; raises PgoutputError for one that it lacks.
+
+    Among them are those whose notes are damaged: ``read_kept`` raises the error of each.
+    """
     format_of(warehouse)
     place = Warehouse(warehouse)
     datasets, damaged = place.readable_datasets()
     known = {each.version.table for each in datasets.values() if not each.is_history}
-    for error in damaged.values() if tables is None or set(map(normal_name, tables)) - known else ():
-        raise error
+    known |= {each.table for each in map(damaged_of, damaged) if not each.is_history}
     if not known:
         raise PgoutputError(f"{place.store}: the warehouse has no table yet: run pgoutput replicate first")
-    chosen = known if tables is None else {normal_name(table) for table in tables}
+    chosen = known if tables is None else {each if each in known else normal_name(each) for each in tables}
     if unknown := chosen - known:
         raise PgoutputError(f"{place.store}: no table {min(unknown)}: it has {', '.join(sorted(known))}")
     return sorted(chosen)
 
 
 def read_kept(spark: SparkSession, address: Address, name: str) -> Kept:
-    """Read a table of a warehouse as it is now; raises PgoutputError where it is gone."""
+    """Read a table of a warehouse as it is now; raises PgoutputError where it is gone, or its note is damaged."""
     warehouse, progress = Warehouse(address), _progress(address)
     check_format(spark, progress.format)
-    sink, naming = open_sink(progress.format, warehouse), Naming(progress.prefix)
+    sink = open_sink(progress.format, warehouse)
+    sink.naming = Naming(progress.prefix)
     sink.prepare(spark)
     while True:
-        chosen_tables(address, [name])
-        datasets = (each for each in warehouse.readable_datasets()[0].values() if not each.is_history)
-        dataset = next(each for each in datasets if each.version.table == name)
+        dataset = warehouse.find(name)
         known = _truly(spark, sink, dataset)
-        rows = naming.unprefixed(sink.read(spark, known), known.is_history).persist()
+        rows = sink.replayed(spark, known).persist()
         rows.count()
         if _truly(spark, sink, dataset) == known:
             return Kept(known, rows)

@@ -10,14 +10,14 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.columnar.canonical import ByHash, ByKey, Checksum, Division
 from pgoutput_construct.spark.schemas import column
-from pgoutput_construct.spark.verifying.texts import bucket, canonical, checksum, digest
+from pgoutput_construct.spark.verifying.texts import TEXTS, bucket, canonical, checksum, digest
 
 __all__ = ["checksums", "digests", "names_of", "rows_of", "within"]
 
 
 def names_of(rows: DataFrame) -> list[str]:
     """Return the columns that are compared: all but what says of them what they do not hold."""
-    return [name for name in rows.columns if name != "_untyped"]
+    return [name for name in rows.columns if name != TEXTS]
 
 
 def checksums(rows: DataFrame, division: Division) -> dict[int, Checksum]:

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,12 +12,11 @@ from pyspark.sql import SparkSession
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.wholeness import IncompleteTableWarning
-from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.failures import plain_errors, reason_of
 from pgoutput_construct.spark.job import OpenLog, open_log
 from pgoutput_construct.spark.verifying.comparing import Comparison
 from pgoutput_construct.spark.verifying.expected import BehindError, expected_rows, is_ahead, table_of
-from pgoutput_construct.spark.verifying.kept import chosen_tables, read_kept
+from pgoutput_construct.spark.verifying.kept import Kept, chosen_tables, read_kept
 from pgoutput_construct.spark.verifying.pace import PAUSE, Pace, wait_for_log
 from pgoutput_construct.spark.verifying.report import TableVerdict
 from pgoutput_construct.spark.verifying.resuming import Record
@@ -57,12 +56,12 @@ def verify(
 
     Raises:
         PgoutputError: There is no such warehouse or table; it is of another log; the log does not reach the server's
-            position in time.
+            position in time. What is wrong with one table is the ``problem`` of its verdict.
     """
     place = Warehouse(warehouse)
     record = record or Record(place.store)
     check_same_log(ChangeLog(log), place.progress(), place)
-    with ExitStack() as stack, plain_errors(), _exact_decimals(spark):
+    with ExitStack() as stack, plain_errors():
         run = _Run(spark, log, warehouse, source, pace or Pace(), record, stack)
         for name in chosen_tables(warehouse, tables):
             verdict = record.done(name) or run.table(name)
@@ -88,13 +87,23 @@ class _Run:
     taken: float = 0.0
 
     def table(self, name: str) -> TableVerdict:
-        """Compare one table; try again with a later version, or snapshot, where these do not fit together."""
+        """Compare one table; try again with a later version, or snapshot, where these do not fit together.
+
+        What is wrong with it alone is its problem.
+        """
         deadline, found = time.monotonic() + self.pace.wait, ""
         while True:
             try:
-                return self._under_snapshot(name)
+                kept = read_kept(self.spark, self.warehouse, name)
+            except Exception as error:
+                return TableVerdict(name, problem=reason_of(error))
+            try:
+                held, log = self._snapshot()  # what is wrong with the server, or the log, is no table's
+                return self._under_snapshot(kept, held, log)
             except BehindError as error:
                 found = str(error)
+            finally:
+                kept.rows.unpersist()
             self._release()
             if time.monotonic() >= deadline:
                 remedy = "run pgoutput replicate, then verify again"
@@ -102,33 +111,33 @@ class _Run:
             self.pace.tell(f"{name}: {found}; waiting")
             time.sleep(PAUSE)
 
-    def _under_snapshot(self, name: str) -> TableVerdict:
-        kept = read_kept(self.spark, self.warehouse, name)
+    def _under_snapshot(self, kept: Kept, held: Held, log: OpenLog) -> TableVerdict:
         try:
-            held, log = self._snapshot()
-            if is_ahead(log, kept.dataset.version.seq, held.snapshot):
-                # Taken before the version was written, or a transaction waits for a synchronous standby.
-                raise BehindError("transactions in the warehouse are not visible on the server yet")
-            table = table_of(log, kept.dataset)
-            try:
-                table.check_names(self.spark.conf.get("spark.sql.caseSensitive") == "true")
-            except ChangeLogError as error:
-                return TableVerdict(name, problem=str(error))
-            found = held.table(table.relation_oid, table.current_columns)
-            if isinstance(found, str):
-                raise BehindError(found)
-            rows = expected_rows(log, table, kept, held.snapshot).persist()
-            try:
-                verdict = TableVerdict(name, kept.dataset.version.seq, held.snapshot.lsn)
-                keys = table.key_columns
-                compared = Comparison(found, rows, keys, self.pace, self.record, verdict).run()
-                if not compared.equal:
-                    self._check_present(kept.dataset)
-                return compared
-            finally:
-                rows.unpersist()
+            return self._compared(kept, held, log)
+        except BehindError:
+            raise
+        except Exception as error:
+            self._release()  # the snapshot may be of no use any more
+            return TableVerdict(kept.dataset.version.table, problem=reason_of(error))
+
+    def _compared(self, kept: Kept, held: Held, log: OpenLog) -> TableVerdict:
+        version = kept.dataset.version
+        if is_ahead(log, version.seq, held.snapshot):
+            # Taken before the version was written, or a transaction waits for a synchronous standby.
+            raise BehindError("transactions in the warehouse are not visible on the server yet")
+        table = table_of(log, kept.dataset)
+        found = held.table(table.relation_oid, table.current_columns)
+        if isinstance(found, str):
+            raise BehindError(found)
+        rows = expected_rows(log, table, kept, held.snapshot).persist()
+        try:
+            verdict = TableVerdict(version.table, version.seq, held.snapshot.lsn)
+            compared = Comparison(found, rows, table.key_columns, self.pace, self.record, verdict).run()
+            if not compared.equal:
+                self._check_present(kept.dataset)
+            return compared
         finally:
-            kept.rows.unpersist()
+            rows.unpersist()
 
     def _check_present(self, dataset: Dataset) -> None:
         """Raise BehindError where a table was rewritten: that may be told after all that the snapshot sees."""
@@ -155,15 +164,3 @@ class _Run:
     def _release(self) -> None:
         self.stack.close()
         self.held = self.log = None
-
-
-@contextmanager
-def _exact_decimals(spark: SparkSession) -> Iterator[None]:
-    """Have Spark write decimals without exponents, whatever the session says."""
-    name = "spark.sql.ansi.enabled"
-    before = spark.conf.get(name)
-    spark.conf.set(name, "true")
-    try:
-        yield
-    finally:
-        spark.conf.set(name, before)

@@ -1,6 +1,7 @@
 """The canonical text of values in Spark (columnar/canonical.py), and what is computed of it: digests and checksums."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
@@ -9,12 +10,16 @@ from pgoutput_construct.columnar.canonical import BUCKET_DIGITS, DIGITS
 from pgoutput_construct.spark.output import BITS, array_text, output_text, quoted
 from pgoutput_construct.spark.schemas import column
 
-__all__ = ["bucket", "canonical", "checksum", "digest"]
+__all__ = ["TEXTS", "bucket", "canonical", "checksum", "digest"]
+
+
+TEXTS: Final = "the texts of what the types of columns cannot hold, as the column _untyped of tables has them"
+"""A column of rows that are compared: its name is longer than that of any column of PostgreSQL."""
 
 
 def canonical(rows: DataFrame, name: str) -> Column:
-    """Return the canonical text of a column of rows that have ``_untyped``."""
-    return F.coalesce(output_text(column(name), rows.schema[name].dataType, BITS), F.col("_untyped")[F.lit(name)])
+    """Return the canonical text of a column of rows that have TEXTS."""
+    return F.coalesce(output_text(column(name), rows.schema[name].dataType, BITS), F.col(TEXTS)[F.lit(name)])
 
 
 def digest(rows: DataFrame, names: Sequence[str]) -> Column:
@@ -36,5 +41,5 @@ def bucket(of: Column, count: int) -> Column:
 
 
 def _element(rows: DataFrame, name: str) -> Column:
-    kind, untyped = rows.schema[name].dataType, quoted(F.col("_untyped")[F.lit(name)])
+    kind, untyped = rows.schema[name].dataType, quoted(F.col(TEXTS)[F.lit(name)])
     return F.coalesce(quoted(output_text(column(name), kind, BITS), kind), untyped)

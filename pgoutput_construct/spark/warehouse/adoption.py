@@ -36,7 +36,7 @@ def adoption_of(log: ChangeLog, progress: Progress | None, warehouse: Warehouse)
 
 def adopted(log: ChangeLog, progress: Progress) -> Progress:
     """Return how far a warehouse has come that adopts a log: nowhere; all datasets are of an earlier log."""
-    return replace(progress, seq=-1, applied=-1, log=identity_of(log), adopted=progress.batch, lacking=())
+    return replace(progress, seq=-1, applied=-1, log=identity_of(log), adopted=progress.batch, lacking=(), own_seqs={})
 
 
 def _differences(log: ChangeLog, progress: Progress | None) -> list[str]:
@@ -52,7 +52,7 @@ def _plan(log: ChangeLog, warehouse: Warehouse, progress: Progress | None) -> It
     """Yield what becomes of tables, in parts of a sentence."""
     tables = {table.directory: table for table in opened(log).tables.values() if not table.dropped}
     lacking = {lack.relation_oid for lack in lacks_of(log.index)}
-    datasets = [each for each in warehouse.datasets().values() if not each.is_history]
+    datasets = [each for each in warehouse.readable_datasets()[0].values() if not each.is_history]
     there = {each.directory for each in datasets}
     whole = [name for name in there & tables.keys() if tables[name].relation_oid not in lacking]
     partial = [name for name in there & tables.keys() if tables[name].relation_oid in lacking]

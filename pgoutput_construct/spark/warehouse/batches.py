@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -27,14 +27,16 @@ from pgoutput_construct.spark.warehouse.reports import forget_missing, report_mi
 from pgoutput_construct.spark.warehouse.retention import (
     Coverage,
     advance_warehouse,
+    hold_tables,
     reader_name,
     register_warehouse,
+    release_tables,
 )
 from pgoutput_construct.spark.warehouse.sessions import Sessions
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
 from pgoutput_construct.spark.warehouse.small import advance_together
 from pgoutput_construct.spark.warehouse.staging import Changes, Staged, Wanted, staging
-from pgoutput_construct.spark.warehouse.steps import How, Plans, Step, abandoned, directory_of
+from pgoutput_construct.spark.warehouse.steps import How, Plans, Step, abandoned, aside, directory_of
 from pgoutput_construct.spark.warehouse.troubles import Troubles, WaitingError
 from pgoutput_construct.spark.warehouse.version import Version
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -71,6 +73,10 @@ class Batch:
     """Tables that could not be brought up to date, each with the reason: they are as an earlier batch left them."""
     seconds: float
     """How long it took."""
+    trouble_kinds: Mapping[str, str] = field(default_factory=dict)
+    """The classes of the errors of the tables in trouble, which tell nothing of the data."""
+    rows: int = 0
+    """About how many changes and copied rows it brought into tables and histories."""
 
 
 class Tables:
@@ -121,7 +127,7 @@ class Tables:
 
     @property
     def applied(self) -> int:
-        """The seq up to which every table has all that ended in the log; -1 for none."""
+        """The seq up to which every table in no trouble has all that ended in the log; -1 for none."""
         return -1 if self._progress.applied is None else self._progress.applied
 
     @property
@@ -143,11 +149,12 @@ class Tables:
         self._note(replace(self._progress, reader=self._progress.reader or reader_name(self._warehouse)))
         self._is_registered = register_warehouse(log, self._progress.reader, self.applied)
 
-    def apply(self, log: OpenLog, lacking: Collection[int] | None = None) -> Batch:
+    def apply(self, log: OpenLog, lacking: Collection[int] | None = None, tries_all: bool = False) -> Batch:
         """Bring every table up to where a log ends, as it was opened; a table that is there already is left alone.
 
         ``lacking`` are, where the log has more than that, the OIDs of the tables that it lacks rows of in the end. A
-        table that it lacks rows of only so far, since its copy comes later, is not begun yet.
+        table that it lacks rows of only so far, since its copy comes later, is not begun yet. ``tries_all`` says that
+        a table in trouble is tried now whatever its pause is.
 
         One that cannot be brought there is in trouble: it stays as it was, and a later call tries again, after a pause
         that grows. It raises what is no single table's: a log that is damaged, or another one, a warehouse that cannot
@@ -162,7 +169,7 @@ class Tables:
         present = {table.relation_oid for table in tables if not table.dropped}
         self._refuse(log, coverage)
         self._refuse_damaged(log, tables)
-        due = [table for table in tables if self._troubles.is_due(table.relation_oid)]
+        due = [table for table in tables if tries_all or self._troubles.is_due(table.relation_oid)]
         self._settle({table.relation_oid for table in due})
         plans = Plans(self._datasets, coverage, seq, self._resync)
         steps = [step for table in due for step in self._steps(log, table, plans)]
@@ -181,22 +188,25 @@ class Tables:
         oids = {table.relation_oid for table in tables}
         lacks = [each for each in log.lacks if each.relation_oid in oids]
         lacks = [*coverage.reported(lacks, mine.values())]
-        self._finish(log, lacks, bool(early))
+        self._finish(log, lacks, bool(early), {table.relation_oid for table in due})
         if lacking is not None:
             lacks = [lack for lack in lacks if lack.relation_oid in lacking]
         done = {step.table: str(step.how) for step in reversed(steps) if step.oid not in self._failed}
         lsn, moment = _last_commit(log)
+        there = {table.qualified for table in tables if not table.dropped}
         return Batch(
             number=self._progress.batch,
             seq=seq,
             commit_lsn=lsn,
             commit_time=moment,
             tables=done,
-            removed=tuple(each.version.table for each in gone),
+            removed=tuple(each.version.table for each in gone if each.version.table not in there),
             lacks=tuple(lacks),
             unpublished=tuple(each for each in log.unpublished_columns if each.relation_oid in oids),
             missing=self._missing,
             troubled=self._troubles.reasons,
+            trouble_kinds=self._troubles.kinds,
+            rows=self._reporter.rows_of(step for step in steps if step.oid not in self._failed),
             seconds=time.monotonic() - began,
         )
 
@@ -230,19 +240,29 @@ class Tables:
         for error in unknown.values():
             raise error
 
-    def _finish(self, log: OpenLog, lacks: Sequence[Lack], is_early: bool) -> None:
-        """Note where the tables are, also in the log: what a table in trouble has not applied is retained there.
+    def _finish(self, log: OpenLog, lacks: Sequence[Lack], is_early: bool, tried: Collection[int]) -> None:
+        """Note where the tables are, also in the log: what a table in trouble has not applied is retained for it.
 
-        ``is_early`` says that the copies of some tables come later, which nobody else retains.
+        ``is_early`` says that the copies of some tables come later, which nobody else retains; ``tried`` are the OIDs
+        of the tables that the batch was to bring up to date.
         """
-        now = replace(self._progress, done=not self._unsure, troubled=self._troubles.reasons)
-        if not now.troubled:
-            lacking = tuple(sorted(lack.relation_oid for lack in lacks if lack.stale_since is None))
-            now = replace(now, seq=log.opened.as_of, applied=log.opened.as_of, lacking=lacking)
+        before, end, troubled = self._progress, log.opened.as_of, self._troubles.names
+        own_seqs = {oid: before.own_seqs.get(oid, self.applied) for oid in troubled}
+        own_seqs |= {oid: seq for oid, seq in before.own_seqs.items() if oid not in tried and _is_there(log, oid)}
+        lacking = {
+            lack.relation_oid for lack in lacks if lack.stale_since is None and lack.relation_oid not in own_seqs
+        }
+        lacking |= own_seqs.keys() & set(before.lacking)
+        now = replace(before, done=not self._unsure, troubled=self._troubles.reasons, seq=end, applied=end)
+        now = replace(now, own_seqs=own_seqs, lacking=tuple(sorted(lacking)))
+        if self._is_registered:  # before it is noted: what is interrupted here is done again
+            hold_tables(log.log, now.reader, {oid: troubled[oid] for oid in own_seqs.keys() - before.own_seqs.keys()})
         if now != self._noted:
             self._note(now)
-        if self._is_registered and not (now.troubled or is_early):
+        if self._is_registered and not is_early:
             advance_warehouse(log, now.reader, self.applied, {each.version.oid for each in self._mine().values()})
+        if self._is_registered and before.own_seqs.keys() - own_seqs.keys():
+            release_tables(log.log, now.reader, own_seqs)
 
     def _mine(self) -> dict[str, Dataset]:
         """Return the datasets that are of the log, by their directories."""
@@ -278,18 +298,28 @@ class Tables:
         try:
             found = [step for is_history in kinds if (step := plans.step(table, is_history)) is not None]
             for step in found:
-                self._sink.naming.check(table, step.dataset.is_history)
-                self._check_place(step)
+                self._check_place(table, step)
+                self._tell_of_names(step)
                 check_whole(log, self._progress, step)
         except Exception as error:
             self._fail(table.relation_oid, table.qualified, error)
             return []
         return found
 
-    def _check_place(self, step: Step) -> None:
+    def _tell_of_names(self, step: Step) -> None:
+        naming, before = self._sink.naming_of(step.dataset), step.before
+        if naming != self._sink.naming and (before is None or self._sink.naming_of(before) != naming):
+            what = f"the history of {step.table}" if step.dataset.is_history else step.table
+            _LOG.warning(
+                "%s has a column that is called as one that is added: these begin with %r there", what, naming.prefix
+            )
+
+    def _check_place(self, table: Table, step: Step) -> None:
         """Raise WaitingError where a table in trouble that gave up its name has its last good version there."""
         other = None if step.replaced is None else step.replaced.version
         if other is None or other.oid == step.oid or self._progress.is_foreign(other):
+            return
+        if other.oid in table.relation_oids:  # it was dropped
             return
         is_failed = not isinstance(self._failed.get(other.oid, ("", None))[1], WaitingError | None)
         if is_failed or self._troubles.has_own(other.oid):
@@ -302,7 +332,8 @@ class Tables:
         if self._interrupted is not None:
             for step in steps:
                 self._recover(step, self._interrupted)
-        for group in self._reporter.groups(log, self._progress.batch, steps):
+        steps = self._with_copies(steps)
+        for group in self._reporter.groups(log, self._progress.batch, steps) if steps else ():
             with staging(log, self._warehouse, (Wanted(step.table, step.after) for step in group)) as staged:
                 left = self._left_of_small(log, group, staged)
                 self._reporter.did([step for step in group if step not in left])
@@ -315,6 +346,32 @@ class Tables:
                         self._done([done])
                     self._reporter.did([step])
         self._interrupted = None
+
+    def _with_copies(self, steps: Sequence[Step]) -> list[Step]:
+        """Copy the histories whose place another table's takes, before it does; return the steps, to read these copies.
+
+        They are datasets of their tables under another name, and removed as such when their tables are up to date.
+        """
+        taken, copies = {step.dataset.directory for step in steps}, dict[str, Dataset]()
+        moving = [step for step in steps if step.moves_history and step.before and step.before.directory in taken]
+        for step, done in self._sessions.run(moving, self._copied):
+            if isinstance(done, Exception):
+                self._fail(step.oid, step.table, done)
+            else:
+                self._done([done])
+                copies[step.dataset.directory] = done
+        return [
+            replace(step, before=copies.get(step.dataset.directory, step.before))
+            for step in steps
+            if step.oid not in self._failed
+        ]
+
+    def _copied(self, spark: SparkSession, step: Step) -> Dataset:
+        assert step.before is not None
+        copy = replace(step.before, directory=aside(step.before.directory))
+        written = self._sink.replace(spark, copy, self._sink.read(spark, step.before), None)
+        self._warehouse.note(written)
+        return written
 
     def _done(self, datasets: Collection[Dataset]) -> None:
         self._datasets |= {each.directory: each for each in datasets}
@@ -368,15 +425,21 @@ class Tables:
         if self._on_missing == "report":
             found = report_missing(self._warehouse, step, log.missing_rows(step.table, changes.rows, there))
             self._missing |= {step.table: found} if found else {}
+        naming = self._sink.naming_of(step.dataset)
         if there is None or before is None:
             rows = advanced(log, step.table, None, changes, self._on_missing)
         else:
-            if isinstance(self._sink, MergingSink) and _can_merge(log, step, before.version, self._sink.alters):
-                merged = net(log, step.table, changes, self._on_missing, self._sink.naming)
+            can_merge = naming == self._sink.naming_of(before)
+            if (
+                can_merge
+                and isinstance(self._sink, MergingSink)
+                and _can_merge(log, step, before.version, self._sink.alters)
+            ):
+                merged = net(log, step.table, changes, self._on_missing, naming)
                 if merged is not None:
                     return self._sink.merge(spark, step.dataset, merged)
             rows = advanced(log, step.table, there, changes, self._on_missing, self._sink.is_small(before))
-        return self._sink.replace(spark, step.dataset, self._sink.naming.stored(rows), step.replaced)
+        return self._sink.replace(spark, step.dataset, naming.dataset(rows), step.replaced)
 
     def _remove(self, dataset: Dataset) -> None:
         """Remove a dataset; where its files cannot be, its table is in trouble."""
@@ -388,6 +451,12 @@ class Tables:
             self._sink.remove(self._spark, dataset)
         except Exception as error:
             self._fail(dataset.version.oid, dataset.version.table, error)
+
+
+def _is_there(log: OpenLog, oid: int) -> bool:
+    """Return whether a log has a table that was not dropped."""
+    known = {table.relation_oid for table in log.opened.tables.values() if not table.dropped}
+    return oid in known | {refused.relation_oid for refused in log.opened.refused.values() if not refused.dropped}
 
 
 def _early(log: OpenLog, datasets: Iterable[Dataset], lacking: Collection[int] | None) -> set[int]:

@@ -109,7 +109,9 @@ class DeltaSink(MergingSink):
 
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Merge in one commit, as ``merge`` does."""
-        with recording(spark, self._table(dataset), self.read(spark, dataset), rows, self.naming) as statement:
+        with recording(
+            spark, self._table(dataset), self.read(spark, dataset), rows, self.naming_of(dataset)
+        ) as statement:
             spark.conf.set(_SAID, dataset.version.to_text())
             spark.sql(statement).collect()
         return dataset

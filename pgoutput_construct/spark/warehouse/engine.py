@@ -5,12 +5,13 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 
 from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.metadata import escaped
 from pgoutput_construct.spark.phases import OnMissing, demand_of
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.state import advance, net_changes
 from pgoutput_construct.spark.survey import survey
 from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.spark.warehouse.naming import Naming, escaped
+from pgoutput_construct.spark.warehouse.naming import Naming
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.staging import Changes
 from pgoutput_construct.spark.warehouse.version import Version
@@ -61,7 +62,7 @@ def has_key(table: Table, version: Version) -> bool:
 def net(log: OpenLog, name: str, changes: Changes, on_missing: OnMissing, naming: Naming) -> Net | None:
     """Return what changes come to, one row a key; None where a truncate is among them."""
     table = log.table(name)
-    counted = counting(changes.rows, table.base, log.reach(table))
+    counted = counting(changes.rows, table, log.reach(table))
     if survey(counted, seen=changes.seen).truncated is not None:
         return None
     demand = demand_of(table, on_missing, log.is_whole(table))

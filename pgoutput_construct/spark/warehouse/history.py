@@ -23,7 +23,7 @@ from pgoutput_construct.spark.tables import Identity, Table
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["HISTORY", "history"]
+__all__ = ["HISTORY", "KNOWN_BY", "history"]
 
 HISTORY: Final = ("_untyped", "_op", "_commit_lsn", "_seq", "_unchanged", "_valid_from", "_valid_to", "_ended_by")
 """The columns of a history besides the table's own.
@@ -34,6 +34,10 @@ snapshot (the table was copied again, and changed outside of the log); both are 
 are columns whose value nobody said: TOASTed values that an update did not send, of a row that the log does not have;
 null for none.
 """
+
+KNOWN_BY: Final = ("_commit_lsn", "_seq", "_op")
+"""The columns by which a row of a history is known: a transaction may commit at the LSN of a snapshot, and a copied row
+stand where one of its changes does, since ``_seq`` counts in the log for the one, in the transaction for the other."""
 
 _FROM: Final = ("_op", "_commit_time", "_unchanged")
 _PLACE: Final = ("_commit_lsn", "_seq")
@@ -46,17 +50,15 @@ def history(
 
     ``before`` is the history, None for none. ``changes`` are those since that count, copied rows as inserts before all.
     ``begins`` says that the table begins again with them: all rows of before have ended. ``seen`` is what is known of
-    the changes already. A row is known by its ``_commit_lsn`` and ``_seq``. Rows are the intervals of ``intervals.py``,
-    found phase by phase.
+    the changes already. Rows are the intervals of ``intervals.py``, found phase by phase.
     """
     opened = (
         None if before is None else before.where("_ended_by IS NULL").withColumnRenamed("_valid_from", "_commit_time")
     )
     stays = None if begins else opened
     shapes, events = tuple(shapes_of(table, stays)), with_shapes(changes, table)
-    phases, is_new = phases_of(events, table, stays)
-    left = None
-    if stays is not None and not is_new:
+    phases, left = phases_of(events, table, stays), None
+    if stays is not None:
         left = stored_rows(stays, table, events, _FROM).withColumn(TURN, F.lit(STORED))
     found = list[DataFrame]()
     for number, (phase, mine) in enumerate(phases, 1):
@@ -105,7 +107,7 @@ def _intervals(
         tuple((row["_commit_lsn"], row["_seq"]) for row in truncates),
     )
     rows = changes.where(F.col("_op") != EMPTIED)
-    events, _ = events_of(before, rows, replay, found.moved, found.chained, apart)
+    events, _ = events_of(before, rows, replay, found, apart)
     given = {field.name: field for field in events.schema}
     kept = [*names, "_untyped", *_PLACE, *_FROM, SHAPE, TURN]
     ends = [T.StructField("_valid_to", T.TimestampType()), T.StructField("_ended_by", T.StringType())]

@@ -89,7 +89,7 @@ class IcebergSink(MergingSink):
         try:
             rows.write.mode("overwrite").parquet(path)
             found = spark.read.schema(rows.schema).parquet(plain_path(path))
-            with recording(spark, table, self.read(spark, dataset), found, self.naming) as statement:
+            with recording(spark, table, self.read(spark, dataset), found, self.naming_of(dataset)) as statement:
                 spark.conf.set(_SNAPSHOT + _SAID, dataset.version.to_text())
                 spark.sql(statement).collect()
         finally:

@@ -9,9 +9,11 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.spark.demands import Demand, prefixed
+from pgoutput_construct.spark.metadata import escaped
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.values import exact, is_exact
-from pgoutput_construct.spark.warehouse.naming import Naming, escaped
+from pgoutput_construct.spark.warehouse.history import KNOWN_BY
+from pgoutput_construct.spark.warehouse.naming import Naming
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.version import Shape
 
@@ -47,9 +49,9 @@ def merging(
         for statement in _alterations(table, read().schema, stored):
             spark.sql(statement)
         keys, current = (tuple(map(escaped, names)) for names in (shape.key_columns, shape.current))
-        there = naming.replayed(read(), is_history=False)
+        there = naming.from_dataset(read(), is_history=False)
         found = _resolved(rows, there, keys, current, demand) if changes.may_move_values else rows
-        naming.said(found).createOrReplaceTempView(_SOURCE)
+        naming.unescaped(found).createOrReplaceTempView(_SOURCE)
         yield _statement(table, keys, wanted, demand, naming)
     finally:
         rows.unpersist()
@@ -63,9 +65,10 @@ def recording(spark: SparkSession, table: str, there: DataFrame, rows: DataFrame
     rows.createOrReplaceTempView(_SOURCE)
     columns = ", ".join(map(quoted, rows.columns))
     values = ", ".join(f"s.{quoted(name)}" for name in rows.columns)
-    lsn, seq, until, by = (quoted(naming.ours(name)) for name in (*_PLACES, "_valid_to", "_ended_by"))
+    same = " AND ".join(f"t.{quoted(naming.ours(name))} = s.{quoted(naming.ours(name))}" for name in KNOWN_BY)
+    until, by = (quoted(naming.ours(name)) for name in ("_valid_to", "_ended_by"))
     yield (
-        f"MERGE INTO {table} t USING {_SOURCE} s ON t.{lsn} = s.{lsn} AND t.{seq} = s.{seq} "
+        f"MERGE INTO {table} t USING {_SOURCE} s ON {same} "
         f"WHEN MATCHED THEN UPDATE SET t.{until} = s.{until}, t.{by} = s.{by} "
         f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
     )

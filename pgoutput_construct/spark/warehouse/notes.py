@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit, urlunsplit
 
 from pgoutput_construct.changelog.address import open_store
@@ -13,10 +13,24 @@ from pgoutput_construct.changelog.identity import LogIdentity
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.store import Address, LogStore, MissingFileError
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark.names import table_of_directory
 from pgoutput_construct.spark.warehouse.version import Version
+from pgoutput_construct.stream.identifiers import qualified_name
 
-__all__ = ["STAGED", "Dataset", "Progress", "Warehouse", "note_name", "spark_path"]
+__all__ = [
+    "HISTORY_SUFFIX",
+    "STAGED",
+    "DamagedNote",
+    "Dataset",
+    "Progress",
+    "Warehouse",
+    "damaged_of",
+    "note_name",
+    "spark_path",
+]
 
+HISTORY_SUFFIX: Final = ".history"
+"""How the directory of a history ends, after that of its table: no table's own has two dots."""
 STAGED: Final = "staged"
 """The directory of what a batch needs only while it is applied: no table's, which has a dot."""
 
@@ -56,7 +70,7 @@ class Progress:
     troubled: Mapping[str, str] = field(default_factory=dict)
     """Tables that are not where it says, but where they were before, each with the reason."""
     applied: int | None = None
-    """The seq of the last batch that was done: every table has all that ended by then, and some have more."""
+    """The seq of the last batch: every table that has no own seq has all that ended by then."""
     log: LogIdentity | None = None
     """The log that the tables are made from; None in a note of an earlier version."""
     adopted: int = 0
@@ -65,12 +79,15 @@ class Progress:
     """The name under which the warehouse is registered as a reader of its log."""
     lacking: tuple[int, ...] = ()
     """The OIDs of the tables of which the log did not have every row when they were applied last."""
+    own_seqs: Mapping[int, int] = field(default_factory=dict)
+    """By OID the tables in trouble, and up to which seq they have all that ended."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read what ``to_json`` returns; raise KeyError or TypeError for anything else."""
+        """Read what ``to_json`` returns; raise KeyError, TypeError or ValueError for anything else."""
         log, lacking = content.get("log"), tuple(content.get("lacking", ()))
-        known = cls(**{**content, "log": log and LogIdentity.from_json(log), "lacking": lacking})
+        own_seqs = {int(oid): int(seq) for oid, seq in content.get("own_seqs", {}).items()}
+        known = cls(**{**content, "log": log and LogIdentity.from_json(log), "lacking": lacking, "own_seqs": own_seqs})
         is_earlier = known.applied is None and known.done  # of an earlier version
         return replace(known, applied=known.seq) if is_earlier else known
 
@@ -80,7 +97,8 @@ class Progress:
 
     def to_seq(self, version: Version) -> int:
         """Return the seq up to which a dataset has all that ended in the log."""
-        return max(version.seq, -1 if self.applied is None else self.applied)
+        applied = -1 if self.applied is None else self.applied
+        return max(version.seq, self.own_seqs.get(version.oid, applied))
 
     def is_foreign(self, version: Version) -> bool:
         """Return whether a dataset is of an earlier log."""
@@ -144,6 +162,21 @@ class Warehouse:
         """Return one dataset, None where there is no such; raises PgoutputError where its note is damaged."""
         return self._dataset(note_name(directory))
 
+    def find(self, table: str, is_history: bool = False) -> Dataset:
+        """Return the dataset of a table, or of its history, by its name as ``version.table`` has it.
+
+        Raises PgoutputError where there is none: where its own note is damaged, or one that may be its, with that.
+        """
+        datasets, damaged = self.readable_datasets()
+        known = {each.version.table: each for each in datasets.values() if each.is_history == is_history}
+        if table in known:
+            return known[table]
+        for note, error in damaged.items():
+            if damaged_of(note) in (DamagedNote(table, is_history), DamagedNote(note, False)):
+                raise error
+        what = "history of the table" if is_history else "table"
+        raise PgoutputError(f"{self.store}: no {what} {table}: it has {', '.join(sorted(known)) or 'none'}")
+
     def note(self, dataset: Dataset) -> None:
         """Write the note of a dataset: durable when this returns, and readers see this one or the one before."""
         told = {"directory": dataset.directory, "is_history": dataset.is_history, **dataset.version.to_json()}
@@ -187,6 +220,25 @@ def spark_path(store: LogStore) -> str:
         return f"file://{store.directory}"
     parts = urlsplit(store.shown)
     return urlunsplit((_SCHEMES.get(parts.scheme, parts.scheme), parts.netloc, parts.path.rstrip("/"), "", ""))
+
+
+class DamagedNote(NamedTuple):
+    """Whose a note is that cannot be read, as its name says it."""
+
+    table: str
+    """The table; the name of the note where that does not say it."""
+    is_history: bool
+    """Whether it is that of the history."""
+
+
+def damaged_of(note: str) -> DamagedNote:
+    """Return whose a note is by its name alone."""
+    directory = note.removeprefix(f"{_FOLDER}/").removesuffix(".json")
+    own = directory.removesuffix(HISTORY_SUFFIX)
+    try:
+        return DamagedNote(qualified_name(*table_of_directory(own)), own != directory)
+    except (PgoutputError, ValueError):
+        return DamagedNote(note, False)
 
 
 def note_name(directory: str) -> str:

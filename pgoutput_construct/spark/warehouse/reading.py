@@ -35,14 +35,7 @@ def _read(spark: SparkSession, warehouse: Address, table: str, is_history: bool)
     if progress is None:
         raise PgoutputError(f"{place.store}: no warehouse here (no table was replicated into it)")
     check_format(spark, progress.format)
-    found, damaged = place.readable_datasets()
-    datasets = {each.version.table: each for each in found.values() if each.is_history == is_history}
-    name = normal_name(table)
-    if name not in datasets:
-        for error in damaged.values():
-            raise error
-        what = "history of the table" if is_history else "table"
-        raise PgoutputError(f"{place.store}: no {what} {name}: it has {', '.join(sorted(datasets)) or 'none'}")
+    dataset = place.find(normal_name(table), is_history)
     sink = open_sink(progress.format, place)
     sink.prepare(spark)
-    return sink.read(spark, datasets[name])
+    return sink.read(spark, dataset)

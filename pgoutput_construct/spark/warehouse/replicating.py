@@ -11,12 +11,13 @@ from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.spark.job import open_log
+from pgoutput_construct.spark.metadata import PREFIX
 from pgoutput_construct.spark.phases import OnMissing, check_on_missing
 from pgoutput_construct.spark.source.offsets import Limits, latest_seq, next_seq
 from pgoutput_construct.spark.warehouse.batches import Batch, Tables
 from pgoutput_construct.spark.warehouse.following import follow
 from pgoutput_construct.spark.warehouse.loading import BATCH_BYTES, BatchProgress, Reporter
-from pgoutput_construct.spark.warehouse.naming import PREFIX, Naming
+from pgoutput_construct.spark.warehouse.naming import Naming
 from pgoutput_construct.spark.warehouse.request import await_log, check_request
 from pgoutput_construct.spark.warehouse.sinks import open_sink
 from pgoutput_construct.spark.warehouse.troubles import failure
@@ -55,10 +56,10 @@ def replicate(
     Each table is a dataset ``schema.table`` (``directory_name``) of the columns that it has, ``_untyped``,
     ``_commit_lsn`` and ``_seq``. Every batch brings all tables to one position of the log; readers see a table as it
     was before or after a batch, never between. A table that cannot be brought there stays as it was (see
-    ``Batch.troubled``): the others are, and batches to come try again, after pauses that grow. The position stands with
-    the data, so that a batch that was interrupted is completed by the next call, and nothing is done twice. A table
-    that was renamed moves; one that is no more is removed. Warns (IncompleteTableWarning) of tables that the log does
-    not hold as they are.
+    ``Batch.troubled``): the others are, and batches to come try again, after pauses that grow; with ``once`` the last
+    one tries each. The position stands with the data, so that a batch that was interrupted is completed by the next
+    call, and nothing is done twice. A table that was renamed moves; one that is no more is removed. Warns
+    (IncompleteTableWarning) of tables that the log does not hold as they are.
 
     Args:
         spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it.
@@ -134,7 +135,8 @@ def replicate(
                 after, least = batches[0].seq if batches else kept.applied, kept.least_seq
                 end = _batch_end(known, after, least, target, limits)
                 lacking = {lack.relation_oid for lack in lacks_of(known.index)} if end < target else None
-                batches[:] = [kept.apply(open_log(spark, log, end, known=known), lacking)]
+                opened = open_log(spark, log, end, known=known)
+                batches[:] = [kept.apply(opened, lacking, tries_all=once and end >= target)]
                 _warn(batches[0].lacks, warned)
                 on_batch(batches[0])
                 if end >= target or stop():

@@ -6,9 +6,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.changelog.store import Address
-from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark.metadata import escaped
 from pgoutput_construct.spark.names import plain_path
-from pgoutput_construct.spark.warehouse.naming import escaped, unescaped
+from pgoutput_construct.spark.warehouse.naming import unescaped
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.steps import Step
 from pgoutput_construct.stream.identifiers import normal_name
@@ -26,11 +26,8 @@ def read_missing(spark: SparkSession, warehouse: Address, table: str) -> DataFra
     They are those that led to the rows of the table since it was written as a whole: updates and deletes, with the
     columns of ``OpenLog.missing_rows``. Raises PgoutputError where there is no such table.
     """
-    place, name = Warehouse(warehouse), normal_name(table)
-    for dataset in place.datasets().values():
-        if dataset.version.table == name and not dataset.is_history:
-            return _read(spark, plain_path(f"{place.path}/{_folder(dataset)}"))
-    raise PgoutputError(f"{place.store}: no table {name}")
+    place = Warehouse(warehouse)
+    return _read(spark, plain_path(f"{place.path}/{_folder(place.find(normal_name(table)))}"))
 
 
 def report_missing(warehouse: Warehouse, step: Step, rows: DataFrame) -> int:

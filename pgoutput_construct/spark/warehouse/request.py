@@ -1,6 +1,5 @@
 """What replicate is asked for, checked before anything is started or written."""
 
-import re
 import time
 from collections.abc import Callable, Collection
 from typing import Final
@@ -9,6 +8,7 @@ from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.spark.metadata import check_prefix
 from pgoutput_construct.spark.opened import opened
 from pgoutput_construct.spark.warehouse.adoption import check_same_log
 from pgoutput_construct.spark.warehouse.notes import Warehouse
@@ -16,7 +16,6 @@ from pgoutput_construct.stream.identifiers import normal_name
 
 __all__ = ["await_log", "check_request"]
 
-_PREFIX: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}")
 _TICK: Final = 0.2
 """Seconds between two looks for a log."""
 
@@ -39,11 +38,8 @@ def check_request(
             it is not to ``adopt``.
         PgoutputError: The tables of the warehouse are of another format, or have another ``prefix``.
     """
-    if prefix is not None and not _PREFIX.fullmatch(prefix):
-        raise PgoutputError(
-            f"{prefix!r} is no prefix of names of columns: give letters, digits and underscores that do not begin "
-            "with a digit, such as pg_"
-        )
+    if prefix is not None:
+        check_prefix(prefix)
     place = Warehouse(warehouse)
     known = place.progress()
     if known is not None and known.format != into:

@@ -5,11 +5,14 @@ position, and no transaction that crosses it: so a table lacks changes exactly w
 follows its own, unless a later copy, or the table's first row, makes up for them. A table that lacks nothing is brought
 up to date by its changes alone, whatever else of it was pruned (``prune(states=False)``): its copy, the descriptions of
 columns that it no longer has, the change that it was last changed by.
+
+A table in trouble is a reader of its own from then on, until it is in none any more: it retains what it needs, as an
+inactive slot of PostgreSQL does, and prune names it; the warehouse itself is where the other tables are.
 """
 
 import logging
 import uuid
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from re import sub
 from typing import Final
@@ -18,7 +21,7 @@ from pgoutput_construct.changelog.commits import last_commit
 from pgoutput_construct.changelog.copies import snapshot_command
 from pgoutput_construct.changelog.needed import needs_of
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.registry import readers, register
+from pgoutput_construct.changelog.registry import forget, readers, register
 from pgoutput_construct.changelog.wholeness import Lack, present_copies
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.job import OpenLog
@@ -26,10 +29,11 @@ from pgoutput_construct.spark.source.offsets import needed_from
 from pgoutput_construct.spark.warehouse.notes import Dataset, Progress, Warehouse
 from pgoutput_construct.spark.warehouse.version import Version
 
-__all__ = ["Coverage", "advance_warehouse", "reader_name", "register_warehouse"]
+__all__ = ["Coverage", "advance_warehouse", "hold_tables", "reader_name", "register_warehouse", "release_tables"]
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
 _LONGEST: Final = 60
+_LONGEST_READER: Final = 100
 
 
 @dataclass(frozen=True)
@@ -64,11 +68,11 @@ class Coverage:
     def refused(self, log: OpenLog, datasets: Iterable[Dataset]) -> dict[int, tuple[str, ChangeLogError]]:
         """Return the tables, by OID, that lack changes which were pruned before they were applied: names, and why."""
         found = {}
-        by_oid = {table.relation_oid: table for table in log.opened.tables.values()}
+        by_oid = {oid: table for table in log.opened.tables.values() for oid in table.relation_oids}
         for dataset in datasets:
             version = dataset.version
             table = by_oid.get(version.oid)
-            if self.has_gap(version) and not (table and (table.dropped or log.is_kept(table))):
+            if self.has_gap(version) and not (table and (table.is_gone(version.oid) or log.is_kept(table))):
                 name = version.table if table is None else table.qualified
                 error = ChangeLogError(
                     f"{name}: the seqs {self.progress.to_seq(version) + 1} to {self.first_seq - 1} were pruned from "
@@ -124,6 +128,33 @@ def advance_warehouse(log: OpenLog, name: str, applied: int, tables: Collection[
             register(store, name, needed, 0 if last is None else last["commit_lsn"])
     except ChangeLogError as error:
         _LOG.warning("the log could not be told how far this warehouse is, and retains what it has read: %s", error)
+
+
+def hold_tables(log: ChangeLog, name: str, tables: Mapping[int, str]) -> None:
+    """Register tables in trouble, names by OID, as readers of their own that need what a warehouse needs now.
+
+    The warehouse goes on without them. Who removes such a reader (``pgoutput log readers LOG --remove``) lets go of
+    what only the table needs: it is not registered again, and is refused once something of that was pruned.
+    """
+    try:
+        known = {reader.name: reader for reader in readers(log.store)}
+        if name in known:
+            for oid, table in tables.items():
+                register(log.store, _table_reader(name, oid, table), known[name].next_seq, known[name].lsn)
+    except ChangeLogError as error:
+        _LOG.warning("prune does not wait for the tables in trouble %s: %s", ", ".join(tables.values()), error)
+
+
+def release_tables(log: ChangeLog, name: str, own_seqs: Collection[int]) -> None:
+    """Forget the readers that were tables in trouble, but for those of some OIDs."""
+    kept = tuple(_table_reader(name, oid, "") for oid in own_seqs)
+    for reader in readers(log.store):
+        if reader.name.startswith(f"{name}.") and not reader.name.startswith(kept):
+            forget(log.store, reader.name)
+
+
+def _table_reader(name: str, oid: int, table: str) -> str:
+    return f"{name}.{oid}.{sub(r'[^A-Za-z0-9_.-]+', '-', table)}"[:_LONGEST_READER]
 
 
 def _of_early_copies(log: OpenLog, tables: Collection[int]) -> Iterator[int]:

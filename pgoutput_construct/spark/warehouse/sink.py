@@ -39,7 +39,11 @@ class Sink(ABC):
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
         self.naming = Naming()
-        """What columns are called in the datasets: as ``read`` returns rows, and ``replace`` takes them."""
+        """What columns are called in the datasets of tables that have none of ours themselves."""
+
+    def naming_of(self, dataset: Dataset) -> Naming:
+        """Return what columns are called in a dataset: as ``read`` returns rows, and ``replace`` takes them."""
+        return self.naming.of(dataset.version, dataset.is_history)
 
     @abstractmethod
     def prepare(self, spark: SparkSession) -> None:
@@ -47,7 +51,7 @@ class Sink(ABC):
 
     def replayed(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
         """Return the rows as they are now, under the names that columns have while changes are replayed."""
-        return self.naming.replayed(self.read(spark, dataset), dataset.is_history)
+        return self.naming_of(dataset).from_dataset(self.read(spark, dataset), dataset.is_history)
 
     @abstractmethod
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:

@@ -12,11 +12,11 @@ from pgoutput_construct.spark.counting import Commits
 from pgoutput_construct.spark.dealing import deal
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.metadata import MARK
 from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.survey import Seen
 from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.spark.warehouse.naming import MARK
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.parquet import ParquetSink
 from pgoutput_construct.spark.warehouse.small_tasks import DONE, SmallTable, SmallTask, advance_small
@@ -52,7 +52,7 @@ def advance_together(
 
 
 def _dataset(sink: ParquetSink, step: Step, table: SmallTable) -> Dataset:
-    kinds = from_arrow_schema(sink.naming.arrow(table.schema), prefer_timestamp_ntz=True)
+    kinds = from_arrow_schema(sink.naming_of(step.dataset).arrow(table.schema), prefer_timestamp_ntz=True)
     return sink.replaced(step.dataset, kinds, step.replaced)
 
 
@@ -68,7 +68,7 @@ def _tables(
             rule = _rule(table, seen, commits, table.relation_oid in lacking)
             changed, path = changes_schema(table.columns), sink.path(step.dataset)
             small = SmallTable(number, path, there, staged.files(wanted), changed, rule, (), step.dataset.is_history)
-            named = tuple(map(sink.naming.outer, small.schema.names))
+            named = tuple(map(sink.naming_of(step.dataset).outer, small.schema.names))
             if before is None or {*named} == {field["name"] for field in before.details["schema"]["fields"]}:
                 yield replace(small, named=named)
 
@@ -101,13 +101,13 @@ def _has_one_identity(step: Step, table: Table) -> bool:
     """
     since = step.before.version.last if step.before is not None and step.how is How.CHANGED else None
     mine = [each for each in table.identities if since is None or each.last > since]
-    known = {(each.relation_oid, each.replica_identity, each.key_columns) for each in mine}
+    known = {(each.replica_identity, each.key_columns) for each in mine}
     named = table.columns.names if table.base is None else table.base.columns
     is_full = table.replica_identity == RelationReplicaIdentity.FULL
     own = {frozenset(named), *(columns for _, columns in table.shapes)}
     return (
         (bool(table.key_columns) or is_full)
-        and known <= {(table.relation_oid, table.replica_identity, table.key_columns)}
+        and known <= {(table.replica_identity, table.key_columns)}
         and {*table.key_columns} <= {*named}
         and (not is_full or own == {frozenset(table.current)})
     )

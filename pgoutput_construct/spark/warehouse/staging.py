@@ -20,7 +20,7 @@ from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.names import plain_path
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.pieces import Range, Used
-from pgoutput_construct.spark.source.planning import chosen, described_pieces, oids_of, used_by
+from pgoutput_construct.spark.source.planning import chosen, described_pieces, used_by
 from pgoutput_construct.spark.survey import Seen
 from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.notes import STAGED, Warehouse
@@ -150,7 +150,7 @@ def staging_tasks(
     for after in sorted({each.after for each in wanted}):
         mine = {place: tables[place] for place, each in enumerate(wanted) if each.after == after}
         used = {place: used_by(log.opened, table) for place, table in mine.items()}
-        oids = oids_of(log.opened, mine.values())
+        oids = tuple(sorted({table.relation_oid for table in mine.values()}))
         range_ = Range(after, log.opened.as_of, lost=tuple(lost_ends(log.opened.index)))
         for piece, described in described_pieces(log.opened, range_, oids):
             found = {place: chosen(used[place], described) for place in mine}

@@ -6,11 +6,11 @@ from enum import StrEnum
 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.spark.warehouse.notes import Dataset
+from pgoutput_construct.spark.warehouse.notes import HISTORY_SUFFIX, Dataset
 from pgoutput_construct.spark.warehouse.retention import Coverage
 from pgoutput_construct.spark.warehouse.version import Version
 
-__all__ = ["How", "Plans", "Step", "abandoned", "directory_of"]
+__all__ = ["How", "Plans", "Step", "abandoned", "aside", "directory_of"]
 
 
 class How(StrEnum):
@@ -50,6 +50,12 @@ class Step:
     def has_new_copy(self) -> bool:
         """Whether the state of the table begins with another copy than that of its rows."""
         return self.before is not None and self.before.version.shape.copy != self.dataset.version.shape.copy
+
+    @property
+    def moves_history(self) -> bool:
+        """Whether the rows are those of a history that stands in another directory now."""
+        before = self.before
+        return before is not None and before.is_history and before.directory != self.dataset.directory
 
     @property
     def renamed(self) -> Mapping[str, str]:
@@ -100,7 +106,7 @@ class Plans:
         if is_history and before is not None:
             _check_names(before.version, version)
         added = _added(before, version) if how is How.CHANGED else ()
-        has_defaults = any(name in missing for missing in table.missing.values() for name in added or ())
+        has_defaults = not table.defaults.keys().isdisjoint(added or ())
         return Step(Dataset(directory, version, details, is_history), before, replaced, how, has_defaults)
 
     def _version(self, table: Table) -> Version:
@@ -108,22 +114,31 @@ class Plans:
 
 
 def abandoned(tables: Collection[Table], datasets: Mapping[str, Dataset], keep_dropped: bool) -> Iterator[Dataset]:
-    """Yield the datasets of tables that have another name now, or are no more; the histories of these stay."""
-    by_oid = {table.relation_oid: table for table in tables}
+    """Yield the datasets of tables that have another name now, or are no more; the histories of these stay.
+
+    That of a table whose name another one has now is replaced by it.
+    """
+    by_oid = {oid: table for table in tables for oid in table.relation_oids}
     for dataset in datasets.values():
         table = by_oid.get(dataset.version.oid)
         if table is None:
             continue
         is_renamed = directory_of(table, dataset.is_history) != dataset.directory
-        is_gone = table.dropped and not dataset.is_history and not keep_dropped
-        if is_gone or (is_renamed and not table.dropped):
+        if table.is_gone(dataset.version.oid):
+            if (table.dropped or is_renamed) and not (dataset.is_history or keep_dropped):
+                yield dataset
+        elif is_renamed:
             yield dataset
 
 
 def directory_of(table: Table, is_history: bool) -> str:
     """Return the name of the directory of a table's dataset, or of its history's."""
-    # No table's own directory has two dots.
-    return f"{table.directory}.history" if is_history else table.directory
+    return f"{table.directory}{HISTORY_SUFFIX if is_history else ''}"
+
+
+def aside(directory: str) -> str:
+    """Return the directory of a copy of a history, given that of the history; sorted, it comes before that."""
+    return f"{directory.removesuffix(HISTORY_SUFFIX)}.aside{HISTORY_SUFFIX}"
 
 
 def _how(before: Dataset | None, version: Version) -> How | None:

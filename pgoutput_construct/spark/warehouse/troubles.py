@@ -29,6 +29,8 @@ class WaitingError(ChangeLogError):
 class _Trouble:
     table: str
     reason: str
+    kind: str
+    """The class of the error."""
     waits: bool
     """Whether the trouble is another table's."""
     pause: float
@@ -47,6 +49,16 @@ class Troubles:
     def reasons(self) -> Mapping[str, str]:
         """Why tables are not brought up to date, by their names."""
         return {each.table: each.reason for each in sorted(self._known.values(), key=lambda each: each.table)}
+
+    @property
+    def names(self) -> Mapping[int, str]:
+        """The names of the tables in trouble, by OID."""
+        return {oid: each.table for oid, each in self._known.items()}
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """The classes of the errors, by the names of the tables: what may be told to whoever asks."""
+        return {each.table: each.kind for each in sorted(self._known.values(), key=lambda each: each.table)}
 
     def __contains__(self, oid: int) -> bool:
         return oid in self._known
@@ -71,7 +83,7 @@ class Troubles:
         before, waits = self._known.get(oid), isinstance(error, WaitingError)
         pause = _FIRST if before is None or waits else min(2 * before.pause, _LONGEST)
         reason = _ESCAPED.sub("", reason_of(error))
-        self._known[oid] = _Trouble(table, reason, waits, pause, time.monotonic())
+        self._known[oid] = _Trouble(table, reason, type(error).__name__, waits, pause, time.monotonic())
 
     def keep(self, oids: Collection[int]) -> None:
         """Forget all tables but these."""

@@ -92,8 +92,8 @@ class Version:
     @classmethod
     def of(cls, table: Table, batch: int, seq: int) -> Self:
         """Return the version of a table as a log has it, up to ``seq``."""
-        mine = (each.last for each in table.identities if each.relation_oid == table.relation_oid)
-        return cls(table.qualified, table.relation_oid, batch, seq, max(mine, default=_NOWHERE), Shape.of(table))
+        last = max((each.last for each in table.identities), default=_NOWHERE)
+        return cls(table.qualified, table.relation_oid, batch, seq, last, Shape.of(table))
 
     def to_json(self) -> dict[str, Any]:
         """Return it as values of JSON that a person can read."""

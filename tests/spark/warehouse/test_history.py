@@ -70,6 +70,26 @@ def test_rows_without_a_key(lake: Any, tmp_path: Path, into: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("into", ["parquet", "delta", "iceberg"])
+def test_a_commit_at_the_lsn_of_a_snapshot(lake: Any, tmp_path: Path, into: str) -> None:
+    """Its changes count their places from the transaction's beginning, copied rows theirs from the log's."""
+    log = Log(tmp_path / "log")
+    log.copied((90, 90, ()), [[insert(b"1", b"a"), insert(b"2", b"b"), insert(b"3", b"c")]], at=110)
+    _replicated(lake, log, tmp_path / "wh", into)
+    log.transaction(91, DESCRIBED, update(None, None, b"1", b"aa"), insert(b"4", b"d"))
+    _replicated(lake, log, tmp_path / "wh", into)
+    log.transaction(92, update(None, None, b"4", b"dd"))
+    _replicated(lake, log, tmp_path / "wh", into)
+    assert sorted(_rows(lake, tmp_path / "wh"), key=repr) == [
+        ("1", "a", "snapshot", None, 110, "update", None),
+        ("1", "aa", "update", 110, None, None, None),
+        ("2", "b", "snapshot", None, None, None, None),
+        ("3", "c", "snapshot", None, None, None, None),
+        ("4", "d", "insert", 110, 120, "update", None),
+        ("4", "dd", "update", 120, None, None, None),
+    ]
+
+
 def _replicated(spark: Any, log: Log, warehouse: Path, into: str = "parquet") -> Any:
     log.cut()
     assert open_log(spark, log.directory).tables == ("public.t",)

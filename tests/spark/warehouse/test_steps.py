@@ -1,6 +1,7 @@
 """What a batch has to do, and the notes that it is decided by."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.spark.formats import FORMATS, format_settings
 from pgoutput_construct.spark.warehouse.notes import Dataset, Progress, Warehouse
+from pgoutput_construct.spark.warehouse.steps import abandoned, aside
 from pgoutput_construct.spark.warehouse.version import Shape, Version
+from tests.spark.histories import table_of
 
 SHAPE = Shape({"id": "int32", "v": "string"}, ("id", "v"), ("id",), "d", None)
 VERSION = Version('public."odd é"', 7, 3, 99, (2**33, 4), SHAPE)
@@ -35,6 +38,23 @@ def _later(columns: dict[str, str], current: str, copy: int | None = None) -> Sh
 def test_what_changes_lead_to(later: Shape, added: tuple[str, ...] | None) -> None:
     """Columns that came or went; not one that was renamed, made again, or has another type, nor another copy."""
     assert SHAPE.added_in(later) == added
+
+
+@pytest.mark.parametrize(("dropped", "left"), [(False, ["public.was"]), (True, ["public.t", "public.was"])])
+def test_datasets_of_tables_that_are_gone(dropped: bool, left: list[str]) -> None:
+    """One whose name another table has goes, unless that is put in its place; its history stays."""
+    table = replace(table_of(full=False), relation_oids=(1, 7, 8), dropped=dropped)
+    gone = Dataset("public.t", VERSION), Dataset("public.was", replace(VERSION, oid=8))
+    other = Dataset("public.other", replace(VERSION, oid=9))
+    history = Dataset("public.was.history", replace(VERSION, oid=8), is_history=True)
+    datasets = {each.directory: each for each in (*gone, other, history)}
+    assert [each.directory for each in abandoned([table], datasets, keep_dropped=False)] == left
+    assert not [*abandoned([table], datasets, keep_dropped=True)]
+
+
+def test_the_copy_of_a_history() -> None:
+    """It has two dots, which no table's directory has, and comes first: readers take the later one."""
+    assert sorted(["public.t.history", aside("public.t.history")]) == ["public.t.aside.history", "public.t.history"]
 
 
 def test_notes(tmp_path: Path) -> None:

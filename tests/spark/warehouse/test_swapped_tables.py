@@ -1,53 +1,243 @@
-"""A table that is filled under another name, and then takes the name of one that is dropped."""
+"""Tables that take the names of others, which are dropped, or renamed in their turn: a table is what its OID says."""
 
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
+from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import snapshot
-from pgoutput_construct.spark.warehouse import read_current, replicate
+from pgoutput_construct.spark import open_log, read_table, write_tables
+from pgoutput_construct.spark.warehouse import read_current, read_history, replicate
+from pgoutput_construct.spark.warehouse.notes import Warehouse
+from pgoutput_construct.wire import Lsn
 from tests.postgres.shop import Shop
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
-CREATED = (
-    "CREATE TABLE t (id int PRIMARY KEY, v text)",
-    "CREATE TABLE n (id int PRIMARY KEY, v text)",
-    "INSERT INTO n VALUES (1, 'new'), (2, 'new')",
-    "INSERT INTO t VALUES (1, 'old')",
-)
-SWAP = "DO $$ BEGIN DROP TABLE t; ALTER TABLE n RENAME TO t; END $$"
+_TWO = """CREATE TABLE {0} (id int PRIMARY KEY, v text); CREATE TABLE {0}_new (id int PRIMARY KEY, v text);
+    INSERT INTO {0}_new VALUES (1, 'new'), (2, 'new'), (3, 'new');
+    INSERT INTO {0} VALUES (1, 'old'), (2, 'old'), (4, 'old')"""
+_DROPPED = "DROP TABLE {0}; ALTER TABLE {0}_new RENAME TO {0}"
+_EXCHANGED = "ALTER TABLE {0} RENAME TO {0}_old; ALTER TABLE {0}_new RENAME TO {0}"
+_ROTATED = "ALTER TABLE {0} RENAME TO {0}_x; ALTER TABLE {0}_new RENAME TO {0}; ALTER TABLE {0}_x RENAME TO {0}_new"
+
+ROUNDS: Mapping[str, tuple[str, ...]] = {
+    "dropped": (
+        _TWO,
+        "UPDATE {0} SET v = 'old 2'; INSERT INTO {0} VALUES (5, 'old'); DELETE FROM {0} WHERE id = 1;"
+        f"{_DROPPED}; UPDATE {{0}} SET v = 'new 2' WHERE id = 3",
+        "DELETE FROM {0} WHERE id = 2; INSERT INTO {0} VALUES (2, 'again')",
+    ),
+    "unwritten": (_TWO, f"INSERT INTO {{0}} VALUES (5, 'old'); {_DROPPED}", "SELECT"),
+    "exchanged": (
+        _TWO,
+        "UPDATE {0} SET v = 'old 2' WHERE id = 2; UPDATE {0}_new SET id = 7 WHERE id = 2;"
+        f"{_EXCHANGED}; UPDATE {{0}}_old SET v = 'old 3' WHERE id = 2; DELETE FROM {{0}} WHERE id = 1",
+        "UPDATE {0} SET v = 'new 3'; DELETE FROM {0}_old WHERE id = 1",
+    ),
+    "rotated": (
+        _TWO,
+        f"{_ROTATED}; INSERT INTO {{0}} VALUES (8, 'new'); UPDATE {{0}}_new SET v = 'old 2'",
+        f"DELETE FROM {{0}} WHERE id = 2; {_ROTATED}; DELETE FROM {{0}} WHERE id = 1; {_ROTATED}; {_ROTATED}",
+    ),
+    "at_once": (
+        _TWO,
+        "BEGIN; UPDATE {0} SET v = 'old 2'; DELETE FROM {0}_new WHERE id = 1;"
+        f"{_DROPPED}; UPDATE {{0}} SET v = 'new 2' WHERE id = 2; CREATE TABLE {{0}}_new (id int PRIMARY KEY, v text);"
+        "INSERT INTO {0}_new VALUES (2, 'newer'); COMMIT",
+        f"BEGIN; UPDATE {{0}} SET v = 'new 3'; {_EXCHANGED}; INSERT INTO {{0}} VALUES (3, 'newer'); COMMIT",
+    ),
+    "twice": (
+        _TWO,
+        f"{_DROPPED}; CREATE TABLE {{0}}_new (id int PRIMARY KEY, v text); INSERT INTO {{0}} VALUES (9, 'new');"
+        f"INSERT INTO {{0}}_new VALUES (2, 'newest'); {_DROPPED}; UPDATE {{0}} SET v = 'changed'",
+        "CREATE TABLE {0}_new (id int PRIMARY KEY, v text); INSERT INTO {0}_new VALUES (2, 'last');"
+        f"UPDATE {{0}} SET v = 'old'; {_DROPPED}; DROP TABLE {{0}}",
+    ),
+    "hidden": (
+        _TWO,
+        "ALTER TABLE {0} RENAME TO {0}_x; INSERT INTO {0}_x VALUES (6, 'x'); DROP TABLE {0}_x;"
+        "ALTER TABLE {0}_new RENAME TO {0}",
+        "ALTER TABLE {0} RENAME TO {0}_y; INSERT INTO {0}_y VALUES (6, 'y')",
+    ),
+    "otherwise": (
+        """CREATE TABLE {0} (id int PRIMARY KEY, v int, gone text); INSERT INTO {0} VALUES (1, 1, 'x'), (2, 2, NULL);
+        CREATE TABLE {0}_new (v text, id int, more int DEFAULT 7); ALTER TABLE {0}_new REPLICA IDENTITY FULL;
+        INSERT INTO {0}_new VALUES ('one', 1, 1), ('two', 2, 2), ('two', 2, 2)""",
+        "UPDATE {0} SET v = 3 WHERE id = 2; ALTER TABLE {0} ADD added int DEFAULT 5;"
+        f"INSERT INTO {{0}} VALUES (3, 3, NULL); {_DROPPED}; DELETE FROM {{0}} WHERE id = 1;"
+        "UPDATE {0} SET more = 9 WHERE ctid IN (SELECT ctid FROM {0} LIMIT 1)",
+        "ALTER TABLE {0} ADD added text; INSERT INTO {0} VALUES ('three', 3, 3, 'a')",
+    ),
+    "part": (
+        """CREATE TABLE {0} (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);
+        CREATE TABLE {0}_1 PARTITION OF {0} FOR VALUES FROM (0) TO (10);
+        CREATE TABLE {0}_2 (id int PRIMARY KEY, v text);
+        INSERT INTO {0} VALUES (1, 'old'), (2, 'old'); INSERT INTO {0}_2 VALUES (1, 'new'), (2, 'new')""",
+        "UPDATE {0} SET v = 'old 2' WHERE id = 2; BEGIN; ALTER TABLE {0} DETACH PARTITION {0}_1;"
+        "ALTER TABLE {0}_1 RENAME TO {0}_old; ALTER TABLE {0}_2 RENAME TO {0}_1;"
+        "ALTER TABLE {0} ATTACH PARTITION {0}_1 FOR VALUES FROM (0) TO (10); COMMIT;"
+        "UPDATE {0} SET v = 'new 2' WHERE id = 2; DELETE FROM {0}_old WHERE id = 1",
+        "INSERT INTO {0} VALUES (5, 'new')",
+    ),
+}
+"""What happens to tables before each batch; they begin with the name of what happens."""
+
+MERGED = ("dropped", "exchanged", "rotated")
+"""What all formats show."""
 
 
-def test_a_table_that_took_the_name_of_another(lake: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
-    """Where the old one has changes among those of the new one, the table is refused until it is copied."""
-    with Shop.create(server18, "swapped", tmp_path / "log") as shop:
-        shop.execute(*CREATED)
-        shop.capture()
-        replicate(lake, shop.directory, tmp_path / "wh", "parquet")
-        shop.execute("INSERT INTO t VALUES (2, 'old')", SWAP)
-        shop.execute("INSERT INTO t VALUES (3, 'new')")
-        shop.capture()
-        with pytest.raises(ChangeLogError, match=r"public\.t: .* took the name of another one.*pgoutput snapshot"):
-            replicate(lake, shop.directory, tmp_path / "wh", "parquet")
-        snapshot(shop.dsn, shop.directory, ["public.t"])
-        done = replicate(lake, shop.directory, tmp_path / "wh", "parquet")
-        assert done is not None and not done.troubled
-        found = read_current(lake, tmp_path / "wh", "public.t").select("id", "v")
-        assert sorted(map(tuple, found.collect())) == [(1, "new"), (2, "new"), (3, "new")]
+class Moment(NamedTuple):
+    """What the server has at one time."""
+
+    names: dict[str, int]
+    """The tables with rows, and their OIDs."""
+    rows: dict[int, list[str]]
+    """Their rows, as JSON, by OID."""
+    time: datetime
+    seq: int
+    """Where the log ended then."""
 
 
-def test_one_that_was_filled_after_the_other(lake: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
-    """The table that has the name now was filled after all rows of the one that was dropped."""
-    with Shop.create(server18, "taken_over", tmp_path / "log") as shop:
-        shop.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'old')")
+def _moment(shop: Shop, seq: int) -> Moment:
+    query = "SELECT relname, oid::int FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+    with shop.connect() as connection:
+        names = {f"public.{name}": oid for name, oid in connection.execute(query)}
+        rows = {}
+        for name, oid in names.items():
+            found = connection.execute(f"SELECT jsonb_strip_nulls(to_jsonb(t))::text FROM {name} t".encode())
+            rows[oid] = sorted(row[0].replace(" ", "") for row in found)
+        (time,) = connection.execute("SELECT clock_timestamp()").fetchall()[0]
+    return Moment(names, rows, time, seq)
+
+
+def _json(frames: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the rows of DataFrames, as PostgreSQL writes them as JSON, without what is ours; in one job."""
+    found: dict[str, list[str]] = {name: [] for name in frames}
+    parts = []
+    for name, frame in frames.items():
+        # As jsonb has them: the shorter names first.
+        columns = sorted((each for each in frame.columns if each[0] != "_"), key=lambda each: (len(each), each))
+        parts.append(frame.select(F.lit(name).alias("name"), F.to_json(F.struct(*columns)).alias("row")))
+    for row in reduce(lambda one, other: one.unionAll(other), parts).collect():
+        found[row["name"]].append(row["row"].replace(" ", ""))
+    return {name: sorted(rows) for name, rows in found.items()}
+
+
+def _run(lake: Any, shop: Shop, chosen: Collection[str], step: int) -> Moment:
+    for name in chosen:
+        with shop.connect() as connection:
+            for statement in ROUNDS[name][step].format(name).split(";"):
+                connection.execute(statement.encode())
+    return _moment(shop, -1)
+
+
+def _current(lake: Any, warehouse: Path) -> dict[str, list[str]]:
+    """Return the rows of all tables of a warehouse."""
+    names = {each.version.table for each in Warehouse(warehouse).datasets().values() if not each.is_history}
+    return _json({name: read_current(lake, warehouse, name) for name in names})
+
+
+def _ever(lake: Any, warehouse: Path, names: Collection[str], moment: Moment) -> dict[str, list[str]]:
+    """Return the rows that the histories of tables have at a time."""
+    time = F.lit(moment.time)
+    began = F.col("_valid_from").isNull() | (F.col("_valid_from") <= time)
+    lasts = F.col("_ended_by").isNull() | (F.col("_valid_to") > time)
+    return _json({name: read_history(lake, warehouse, name).where(began & lasts) for name in names})
+
+
+def _intervals(lake: Any, warehouse: Path, names: Collection[str]) -> dict[str, list[str]]:
+    """Return all rows of histories, with what made and ended them."""
+    frames = {}
+    for name in names:
+        rows = read_history(lake, warehouse, name)
+        kept = [each for each in rows.columns if each not in ("_unchanged", "_untyped")]
+        frames[name] = rows.select(*(F.col(each).alias(each.lstrip("_")) for each in kept))
+    return _json(frames)
+
+
+def _named(moment: Moment) -> dict[str, list[str]]:
+    return {name: moment.rows[oid] for name, oid in moment.names.items()}
+
+
+def _check(lake: Any, shop: Shop, warehouse: Path, moments: list[Moment]) -> None:
+    """Tables and histories of a warehouse are those of the server, now and at all times before."""
+    last = moments[-1]
+    assert _current(lake, warehouse) == _named(last)
+    for moment in moments:
+        here = {name: oid for name, oid in last.names.items() if oid in moment.rows}
+        assert _ever(lake, warehouse, here, moment) == {name: moment.rows[oid] for name, oid in here.items()}
+
+
+@pytest.mark.parametrize("into", ["parquet", "delta", "iceberg"])
+def test_replicated_in_steps(lake: Any, server18: EmbeddedServer, tmp_path: Path, into: str) -> None:
+    """After each capture the tables, and their histories, are those of the server; at once they come to the same."""
+    chosen, moments = (ROUNDS if into == "parquet" else MERGED), list[Moment]()
+    with Shop.create(server18, f"swapped_{into}", tmp_path / "log") as shop:
+        shop.capture(snapshot=True)
+        for step in range(3):
+            moment = _run(lake, shop, chosen, step)
+            shop.capture()
+            moments.append(moment._replace(seq=shop.log().index.last_seq))
+            # One after the other: what one has replaced, another one may have to read.
+            replicate(
+                lake, shop.directory, tmp_path / "steps", into, history=True, workers=1 if into != "parquet" else 4
+            )
+            _check(lake, shop, tmp_path / "steps", moments)
+        replicate(lake, shop.directory, tmp_path / "once", into, history=True)
+        _check(lake, shop, tmp_path / "once", moments)
+        names = moments[-1].names
+        assert _intervals(lake, tmp_path / "steps", names) == _intervals(lake, tmp_path / "once", names)
+        if into == "parquet":
+            for moment in moments:
+                log = open_log(lake, shop.directory, moment.seq)
+                assert _json({name: log.state(name) for name in moment.names}) == _named(moment)
+            _check_changes(lake, shop, tmp_path / "changes", moments[-1])
+
+
+def _check_changes(lake: Any, shop: Shop, directory: Path, last: Moment) -> None:
+    """Changes that were written down lead to the same rows; those of tables that are gone are among them."""
+    log = open_log(lake, shop.directory)
+    written = write_tables(log, directory)
+    states = {name: log.state(name, read_table(lake, written[name].path)) for name in last.names}
+    assert _json(states) == _named(last)
+    found = read_table(lake, written["public.dropped"].path).groupBy("_relation_oid").count().collect()
+    assert sorted(row["count"] for row in found) == [6, 8]
+    assert log.table("public.hidden_x").dropped  # under the name that it had last
+
+
+def test_captured_at_once(lake: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
+    """No capture looks at the catalog between two names."""
+    with Shop.create(server18, "swapped_at_once", tmp_path / "log") as shop:
+        shop.capture(snapshot=True)
+        moments = [_run(lake, shop, ROUNDS, step) for step in range(3)]
         shop.capture()
-        replicate(lake, shop.directory, tmp_path / "wh", "parquet")
-        shop.execute("CREATE TABLE n (id int PRIMARY KEY, v text)", "INSERT INTO n VALUES (1, 'new'), (2, 'new')", SWAP)
+        replicate(lake, shop.directory, tmp_path / "wh", history=True)
+        _check(lake, shop, tmp_path / "wh", moments)
+
+
+def test_after_prune(lake: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
+    """Rows that the log has no more are not made up: the table stays as it was, until it is copied."""
+    with Shop.create(server18, "swapped_pruned", tmp_path / "log") as shop:
+        _run(lake, shop, ["dropped"], 0)
         shop.capture()
-        replicate(lake, shop.directory, tmp_path / "wh", "parquet")
-        found = read_current(lake, tmp_path / "wh", "public.t").select("id", "v")
-        assert sorted(map(tuple, found.collect())) == [(1, "new"), (2, "new")]
+        replicate(lake, shop.directory, tmp_path / "wh")
+        shop.execute("INSERT INTO item VALUES (1, 'x')")
+        shop.capture()
+        replicate(lake, shop.directory, tmp_path / "wh")
+        assert prune(shop.directory, Lsn(2**63 - 1), states=False).removed
+        moment = _run(lake, shop, ["dropped"], 1)
+        shop.capture()
+        with pytest.raises(ChangeLogError, match=r"public\.dropped: .*pruned.*pgoutput snapshot"):
+            replicate(lake, shop.directory, tmp_path / "wh")
+        snapshot(shop.dsn, shop.directory, ["public.dropped"])
+        shop.capture()
+        replicate(lake, shop.directory, tmp_path / "wh")
+        assert _current(lake, tmp_path / "wh") == _named(moment)
