@@ -113,7 +113,7 @@ def unmade(about: About) -> str | None:
         servers += [OPTIONS[name].values[layout[name]].server for name in LAYOUT_OPTIONS if OPTIONS[name].values]
         if max(servers) <= major and (problem := _problem(layout, about)):
             said = ", ".join(f"{name}={value!r}" for name, value in layout.items())
-            return f"{problem} under {said} (spec/pgoutput.yaml)"
+            return f"what {problem} is under {said} (spec/pgoutput.yaml)"
     return None
 
 
@@ -122,7 +122,7 @@ def _check_made(options: ReplicationOptions, about: About) -> None:
     problem = _problem({name: getattr(options, name) for name in LAYOUT_OPTIONS}, about)
     if problem:
         hint = "Ask for an older protocol version, or leave the newer options out."
-        raise Refusal("0A000", f"this publisher does not say what is sent under these options: {problem}", hint=hint)
+        raise Refusal("0A000", f"this publisher cannot say what {problem} is under these options", hint=hint)
 
 
 def _problem(layout: Mapping[str, Any], about: About) -> str | None:
@@ -135,7 +135,7 @@ def _problem(layout: Mapping[str, Any], about: About) -> str | None:
         try:
             build(message, **layout, **outside)
         except EncodeError as error:
-            return str(error)
+            return error.path
     return None
 
 

@@ -12,9 +12,9 @@ from pgoutput_construct.errors import ChangeLogError
 __all__ = ["AS_IT_COMES", "Demand", "prefixed", "refuse"]
 
 _VALUE: Final = (
-    ": the update of the row ",
-    " does not send the TOASTed column '",
-    "', and the log does not have the row before it",
+    ": the change of the row ",
+    " does not send the value of the column '",
+    "' (as of unchanged TOASTed ones), and the log does not have the row before it",
 )
 _ROW: Final = (": the row ", " is changed and is not there")
 _EARLIER: Final = (": the row ", " is changed there, or before, and is not there")

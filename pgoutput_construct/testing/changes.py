@@ -14,7 +14,18 @@ from pgoutput_construct.testing.tables import Table, tables
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.definitions import DEFINITIONS
 from pgoutput_construct.wire.options import options
-from pgoutput_construct.wire.protocol import PARAMETERS, DeleteOldKind, MessageFlags, UpdateOldKind
+from pgoutput_construct.wire.protocol import (
+    BEGINS,
+    CHANGES,
+    DESCRIPTIONS,
+    ENDS,
+    PARAMETERS,
+    SINCE,
+    TRANSITIONS,
+    DeleteOldKind,
+    MessageFlags,
+    UpdateOldKind,
+)
 from pgoutput_construct.wire.types import Extended, Lsn, Timestamp
 
 __all__ = ["Changes", "Sent", "Transaction"]
@@ -22,6 +33,14 @@ __all__ = ["Changes", "Sent", "Transaction"]
 T = TypeVar("T")
 _START: Final = 800_000_000_000_000
 """When streams begin: microseconds since 2000-01-01 UTC, in May 2025."""
+
+_BY_THEMSELVES: Final[tuple[type, ...]] = tuple(
+    cls
+    for cls, steps in TRANSITIONS.items()
+    if cls not in CHANGES | DESCRIPTIONS | BEGINS | ENDS | {m.Message, m.Origin}
+    and all(before == after for before, after in steps.items())
+)
+"""The messages that depend on no others and change nothing for them, and that nothing else here sends."""
 
 
 class Sent(NamedTuple):
@@ -83,7 +102,22 @@ class Changes:
         for _ in range(self.draw(st.integers(0, 4))):
             changes = [self._insert, self._truncate, self._inside_message]
             changes += [self._update, self._delete] if any(table.key for table in self.tables) else []
+            changes += [self._other_inside] if self.others() else []
             self.draw(st.sampled_from(changes))(transaction)
+
+    def others(self) -> list[type]:
+        """Return the messages that can come here and stand by themselves, of which nothing else here knows."""
+        given = options(**self.session.options | self.session.state.parameters)
+        known = (cls for cls in _BY_THEMSELVES if SINCE.get(cls, 0) <= self.session.proto_version)
+        return [cls for cls in known if self.state.permits(cls) and given.refusal(cls) is None]
+
+    def other(self) -> None:
+        """Send one of them outside of transactions."""
+        self.send(self.draw(st.sampled_from(self.others())))
+
+    def _other_inside(self, transaction: Transaction) -> None:
+        cls = self.draw(st.sampled_from(self.others()))
+        self.send(cls, **{f.name: transaction.xid for f in fields(cls) if f.name == "xid"})
 
     def _insert(self, transaction: Transaction) -> None:
         table, xid = self._one_of(self.tables, transaction)

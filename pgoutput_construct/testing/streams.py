@@ -35,8 +35,9 @@ def streams(
     where PostgreSQL repeats them; rows fit their Relation, in text or, with ``binary``, in binary format. The stream
     may end anywhere between messages that belong together: streamed and prepared transactions may be open.
 
-    The messages are those of PostgreSQL's versions until now, with the fields that later options bring to them; what
-    later versions add, ``messages`` makes one by one.
+    The messages are those of PostgreSQL's versions until now, with the fields that later options bring to them, and
+    those that later versions add where they stand by themselves: new changes, descriptions, begins and ends of
+    transactions, and messages that lead to another state, ``messages`` makes one by one.
 
     Args:
         proto_version: The option proto_version of START_REPLICATION.
@@ -77,6 +78,7 @@ class _Server(Changes):
             steps += [self.stream_prepare] if self.two_phase else []
         else:
             steps.append(self.alter)
+        steps += [self.other] if self.others() else []
         return steps + ([self.commit_prepared, self.rollback_prepared] if self.prepared else [])
 
     def record(self, name: str) -> dict[str, Any]:

@@ -36,6 +36,7 @@ _Truncate = draft(m.Truncate)
 _Type = draft(m.Type)
 _Update = draft(m.Update)
 _ahead_BI = [Struct(f">{length}sBI").unpack_from for length in range(256)]
+_class_RelationColumn: Any = m.RelationColumn
 _pack_B = Struct(">B").pack
 _pack_BBQQq = Struct(">BBQQq").pack
 _pack_BBQQqI = Struct(">BBQQqI").pack
@@ -653,14 +654,14 @@ def _build_tuple_data(value: Any, pieces: list[bytes], proto_version: int, in_st
             raise Reject
 
 
-def build_begin(message: m.Begin, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_begin(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Begin."""
     pieces: list[bytes] = []
     pieces.append(_pack_BQqI(66, message.final_lsn, message.commit_time, message.xid))
     return b"".join(pieces)
 
 
-def build_message(message: m.Message, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_message(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Message."""
     pieces: list[bytes] = []
     pieces.append(_pack_B(77))
@@ -679,14 +680,14 @@ def build_message(message: m.Message, proto_version: int, in_stream: bool, paral
     return b"".join(pieces)
 
 
-def build_commit(message: m.Commit, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_commit(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Commit."""
     pieces: list[bytes] = []
     pieces.append(_pack_BBQQq(67, 0, message.commit_lsn, message.end_lsn, message.commit_time))
     return b"".join(pieces)
 
 
-def build_origin(message: m.Origin, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_origin(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Origin."""
     pieces: list[bytes] = []
     pieces.append(_pack_BQ(79, message.origin_lsn))
@@ -694,7 +695,7 @@ def build_origin(message: m.Origin, proto_version: int, in_stream: bool, paralle
     return b"".join(pieces)
 
 
-def build_relation(message: m.Relation, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_relation(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Relation."""
     pieces: list[bytes] = []
     pieces.append(_pack_B(82))
@@ -711,7 +712,7 @@ def build_relation(message: m.Relation, proto_version: int, in_stream: bool, par
         raise Reject
     pieces.append(_pack_BH(ord(message.replica_identity), len(message.columns)))
     for columns_item in message.columns:
-        if not isinstance(columns_item, m.RelationColumn):
+        if not isinstance(columns_item, _class_RelationColumn):
             raise Reject
         if columns_item.flags & ~0x1:
             raise Reject
@@ -721,7 +722,7 @@ def build_relation(message: m.Relation, proto_version: int, in_stream: bool, par
     return b"".join(pieces)
 
 
-def build_type(message: m.Type, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_type(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Type."""
     pieces: list[bytes] = []
     pieces.append(_pack_B(89))
@@ -735,7 +736,7 @@ def build_type(message: m.Type, proto_version: int, in_stream: bool, parallel: b
     return b"".join(pieces)
 
 
-def build_insert(message: m.Insert, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_insert(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Insert."""
     pieces: list[bytes] = []
     pieces.append(_pack_B(73))
@@ -748,7 +749,7 @@ def build_insert(message: m.Insert, proto_version: int, in_stream: bool, paralle
     return b"".join(pieces)
 
 
-def build_update(message: m.Update, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_update(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Update."""
     pieces: list[bytes] = []
     pieces.append(_pack_B(85))
@@ -770,7 +771,7 @@ def build_update(message: m.Update, proto_version: int, in_stream: bool, paralle
     return b"".join(pieces)
 
 
-def build_delete(message: m.Delete, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_delete(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Delete."""
     pieces: list[bytes] = []
     pieces.append(_pack_B(68))
@@ -790,7 +791,7 @@ def build_delete(message: m.Delete, proto_version: int, in_stream: bool, paralle
     return b"".join(pieces)
 
 
-def build_truncate(message: m.Truncate, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_truncate(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Truncate."""
     pieces: list[bytes] = []
     pieces.append(_pack_B(84))
@@ -808,7 +809,7 @@ def build_truncate(message: m.Truncate, proto_version: int, in_stream: bool, par
     return b"".join(pieces)
 
 
-def build_stream_start(message: m.StreamStart, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_stream_start(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build StreamStart."""
     if proto_version < 2:
         raise Reject
@@ -819,7 +820,7 @@ def build_stream_start(message: m.StreamStart, proto_version: int, in_stream: bo
     return b"".join(pieces)
 
 
-def build_stream_stop(message: m.StreamStop, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_stream_stop(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build StreamStop."""
     if proto_version < 2:
         raise Reject
@@ -828,7 +829,7 @@ def build_stream_stop(message: m.StreamStop, proto_version: int, in_stream: bool
     return b"".join(pieces)
 
 
-def build_stream_commit(message: m.StreamCommit, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_stream_commit(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build StreamCommit."""
     if proto_version < 2:
         raise Reject
@@ -837,7 +838,7 @@ def build_stream_commit(message: m.StreamCommit, proto_version: int, in_stream: 
     return b"".join(pieces)
 
 
-def build_stream_abort(message: m.StreamAbort, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_stream_abort(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build StreamAbort."""
     pieces: list[bytes] = []
     pieces.append(_pack_BII(65, message.xid, message.subxid))
@@ -848,7 +849,7 @@ def build_stream_abort(message: m.StreamAbort, proto_version: int, in_stream: bo
     return b"".join(pieces)
 
 
-def build_begin_prepare(message: m.BeginPrepare, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_begin_prepare(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build BeginPrepare."""
     pieces: list[bytes] = []
     pieces.append(_pack_BQQqI(98, message.prepare_lsn, message.end_lsn, message.prepare_time, message.xid))
@@ -856,7 +857,7 @@ def build_begin_prepare(message: m.BeginPrepare, proto_version: int, in_stream: 
     return b"".join(pieces)
 
 
-def build_prepare(message: m.Prepare, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_prepare(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build Prepare."""
     pieces: list[bytes] = []
     pieces.append(_pack_BBQQqI(80, 0, message.prepare_lsn, message.end_lsn, message.prepare_time, message.xid))
@@ -864,7 +865,7 @@ def build_prepare(message: m.Prepare, proto_version: int, in_stream: bool, paral
     return b"".join(pieces)
 
 
-def build_commit_prepared(message: m.CommitPrepared, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_commit_prepared(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build CommitPrepared."""
     pieces: list[bytes] = []
     pieces.append(_pack_BBQQqI(75, 0, message.commit_lsn, message.end_lsn, message.commit_time, message.xid))
@@ -872,7 +873,7 @@ def build_commit_prepared(message: m.CommitPrepared, proto_version: int, in_stre
     return b"".join(pieces)
 
 
-def build_rollback_prepared(message: m.RollbackPrepared, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_rollback_prepared(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build RollbackPrepared."""
     pieces: list[bytes] = []
     pieces.append(
@@ -890,7 +891,7 @@ def build_rollback_prepared(message: m.RollbackPrepared, proto_version: int, in_
     return b"".join(pieces)
 
 
-def build_stream_prepare(message: m.StreamPrepare, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
+def build_stream_prepare(message: Any, proto_version: int, in_stream: bool, parallel: bool) -> bytes:
     """Build StreamPrepare."""
     pieces: list[bytes] = []
     pieces.append(_pack_BBQQqI(112, 0, message.prepare_lsn, message.end_lsn, message.prepare_time, message.xid))

@@ -55,6 +55,9 @@ _StartupMessage = draft(m.StartupMessage)
 _StartupParameter = draft(m.StartupParameter)
 _Sync = draft(m.Sync)
 _Terminate = draft(m.Terminate)
+_class_NoticeField: Any = m.NoticeField
+_class_ResultColumn: Any = m.ResultColumn
+_class_StartupParameter: Any = m.StartupParameter
 _pack_B = Struct(">B").pack
 _pack_BH = Struct(">BH").pack
 _pack_BI = Struct(">BI").pack
@@ -735,7 +738,7 @@ def _read_terminate(data: bytes, at: int, size: int) -> tuple[m.Terminate, int]:
 
 
 def _build_notice_field(value: Any, pieces: list[bytes]) -> None:
-    if not isinstance(value, m.NoticeField):
+    if not isinstance(value, _class_NoticeField):
         raise Reject
     if value.code not in ("S", "V", "C", "M", "D", "H", "P", "p", "q", "W", "s", "t", "c", "d", "n", "F", "L", "R"):
         raise Reject
@@ -743,7 +746,7 @@ def _build_notice_field(value: Any, pieces: list[bytes]) -> None:
     pieces.append(string_bytes(value.value))
 
 
-def build_startup_message(message: m.StartupMessage) -> bytes:
+def build_startup_message(message: Any) -> bytes:
     """Build StartupMessage."""
     pieces: list[bytes] = []
     if not isinstance(message.parameters, (tuple, list)):
@@ -751,7 +754,7 @@ def build_startup_message(message: m.StartupMessage) -> bytes:
     pieces.append(_pack_HH(3, message.minor_version))
     for parameters_item in message.parameters:
         parameters_first = len(pieces)
-        if not isinstance(parameters_item, m.StartupParameter):
+        if not isinstance(parameters_item, _class_StartupParameter):
             raise Reject
         pieces.append(string_bytes(parameters_item.name))
         pieces.append(string_bytes(parameters_item.value))
@@ -762,7 +765,7 @@ def build_startup_message(message: m.StartupMessage) -> bytes:
     return _pack_I(len(content) + 4) + content
 
 
-def build_ssl_request(message: m.SSLRequest) -> bytes:
+def build_ssl_request(message: Any) -> bytes:
     """Build SSLRequest."""
     pieces: list[bytes] = []
     pieces.append(_pack_I(80877103))
@@ -770,7 +773,7 @@ def build_ssl_request(message: m.SSLRequest) -> bytes:
     return _pack_I(len(content) + 4) + content
 
 
-def build_gssenc_request(message: m.GSSENCRequest) -> bytes:
+def build_gssenc_request(message: Any) -> bytes:
     """Build GSSENCRequest."""
     pieces: list[bytes] = []
     pieces.append(_pack_I(80877104))
@@ -778,7 +781,7 @@ def build_gssenc_request(message: m.GSSENCRequest) -> bytes:
     return _pack_I(len(content) + 4) + content
 
 
-def build_cancel_request(message: m.CancelRequest) -> bytes:
+def build_cancel_request(message: Any) -> bytes:
     """Build CancelRequest."""
     pieces: list[bytes] = []
     if not isinstance(message.secret_key, bytes):
@@ -789,21 +792,21 @@ def build_cancel_request(message: m.CancelRequest) -> bytes:
     return _pack_I(len(content) + 4) + content
 
 
-def build_encryption_accepted(message: m.EncryptionAccepted) -> bytes:
+def build_encryption_accepted(message: Any) -> bytes:
     """Build EncryptionAccepted."""
     pieces: list[bytes] = []
     pieces.append(_pack_B(83))
     return b"".join(pieces)
 
 
-def build_encryption_refused(message: m.EncryptionRefused) -> bytes:
+def build_encryption_refused(message: Any) -> bytes:
     """Build EncryptionRefused."""
     pieces: list[bytes] = []
     pieces.append(_pack_B(78))
     return b"".join(pieces)
 
 
-def build_authentication_ok(message: m.AuthenticationOk) -> bytes:
+def build_authentication_ok(message: Any) -> bytes:
     """Build AuthenticationOk."""
     pieces: list[bytes] = []
     pieces.append(_pack_I(0))
@@ -811,7 +814,7 @@ def build_authentication_ok(message: m.AuthenticationOk) -> bytes:
     return _pack_BI(82, len(content) + 4) + content
 
 
-def build_authentication_cleartext_password(message: m.AuthenticationCleartextPassword) -> bytes:
+def build_authentication_cleartext_password(message: Any) -> bytes:
     """Build AuthenticationCleartextPassword."""
     pieces: list[bytes] = []
     pieces.append(_pack_I(3))
@@ -819,7 +822,7 @@ def build_authentication_cleartext_password(message: m.AuthenticationCleartextPa
     return _pack_BI(82, len(content) + 4) + content
 
 
-def build_authenticationsasl(message: m.AuthenticationSASL) -> bytes:
+def build_authenticationsasl(message: Any) -> bytes:
     """Build AuthenticationSASL."""
     pieces: list[bytes] = []
     if not isinstance(message.mechanisms, (tuple, list)):
@@ -835,7 +838,7 @@ def build_authenticationsasl(message: m.AuthenticationSASL) -> bytes:
     return _pack_BI(82, len(content) + 4) + content
 
 
-def build_authenticationsasl_continue(message: m.AuthenticationSASLContinue) -> bytes:
+def build_authenticationsasl_continue(message: Any) -> bytes:
     """Build AuthenticationSASLContinue."""
     pieces: list[bytes] = []
     if not isinstance(message.data, bytes):
@@ -846,7 +849,7 @@ def build_authenticationsasl_continue(message: m.AuthenticationSASLContinue) -> 
     return _pack_BI(82, len(content) + 4) + content
 
 
-def build_authenticationsasl_final(message: m.AuthenticationSASLFinal) -> bytes:
+def build_authenticationsasl_final(message: Any) -> bytes:
     """Build AuthenticationSASLFinal."""
     pieces: list[bytes] = []
     if not isinstance(message.data, bytes):
@@ -857,7 +860,7 @@ def build_authenticationsasl_final(message: m.AuthenticationSASLFinal) -> bytes:
     return _pack_BI(82, len(content) + 4) + content
 
 
-def build_password_message(message: m.PasswordMessage) -> bytes:
+def build_password_message(message: Any) -> bytes:
     """Build PasswordMessage."""
     pieces: list[bytes] = []
     pieces.append(string_bytes(message.password))
@@ -865,7 +868,7 @@ def build_password_message(message: m.PasswordMessage) -> bytes:
     return _pack_BI(112, len(content) + 4) + content
 
 
-def build_sasl_initial_response(message: m.SASLInitialResponse) -> bytes:
+def build_sasl_initial_response(message: Any) -> bytes:
     """Build SASLInitialResponse."""
     pieces: list[bytes] = []
     pieces.append(string_bytes(message.mechanism))
@@ -878,7 +881,7 @@ def build_sasl_initial_response(message: m.SASLInitialResponse) -> bytes:
     return _pack_BI(112, len(content) + 4) + content
 
 
-def build_sasl_response(message: m.SASLResponse) -> bytes:
+def build_sasl_response(message: Any) -> bytes:
     """Build SASLResponse."""
     pieces: list[bytes] = []
     if not isinstance(message.data, bytes):
@@ -888,7 +891,7 @@ def build_sasl_response(message: m.SASLResponse) -> bytes:
     return _pack_BI(112, len(content) + 4) + content
 
 
-def build_negotiate_protocol_version(message: m.NegotiateProtocolVersion) -> bytes:
+def build_negotiate_protocol_version(message: Any) -> bytes:
     """Build NegotiateProtocolVersion."""
     pieces: list[bytes] = []
     if not isinstance(message.options, (tuple, list)):
@@ -900,7 +903,7 @@ def build_negotiate_protocol_version(message: m.NegotiateProtocolVersion) -> byt
     return _pack_BI(118, len(content) + 4) + content
 
 
-def build_parameter_status(message: m.ParameterStatus) -> bytes:
+def build_parameter_status(message: Any) -> bytes:
     """Build ParameterStatus."""
     pieces: list[bytes] = []
     pieces.append(string_bytes(message.name))
@@ -909,7 +912,7 @@ def build_parameter_status(message: m.ParameterStatus) -> bytes:
     return _pack_BI(83, len(content) + 4) + content
 
 
-def build_backend_key_data(message: m.BackendKeyData) -> bytes:
+def build_backend_key_data(message: Any) -> bytes:
     """Build BackendKeyData."""
     pieces: list[bytes] = []
     if not isinstance(message.secret_key, bytes):
@@ -920,7 +923,7 @@ def build_backend_key_data(message: m.BackendKeyData) -> bytes:
     return _pack_BI(75, len(content) + 4) + content
 
 
-def build_ready_for_query(message: m.ReadyForQuery) -> bytes:
+def build_ready_for_query(message: Any) -> bytes:
     """Build ReadyForQuery."""
     pieces: list[bytes] = []
     if message.status not in ("I", "T", "E"):
@@ -930,7 +933,7 @@ def build_ready_for_query(message: m.ReadyForQuery) -> bytes:
     return _pack_BI(90, len(content) + 4) + content
 
 
-def build_query(message: m.Query) -> bytes:
+def build_query(message: Any) -> bytes:
     """Build Query."""
     pieces: list[bytes] = []
     pieces.append(string_bytes(message.text))
@@ -938,14 +941,14 @@ def build_query(message: m.Query) -> bytes:
     return _pack_BI(81, len(content) + 4) + content
 
 
-def build_row_description(message: m.RowDescription) -> bytes:
+def build_row_description(message: Any) -> bytes:
     """Build RowDescription."""
     pieces: list[bytes] = []
     if not isinstance(message.columns, (tuple, list)):
         raise Reject
     pieces.append(_pack_H(len(message.columns)))
     for columns_item in message.columns:
-        if not isinstance(columns_item, m.ResultColumn):
+        if not isinstance(columns_item, _class_ResultColumn):
             raise Reject
         pieces.append(string_bytes(columns_item.name))
         if columns_item.format not in (0, 1):
@@ -964,7 +967,7 @@ def build_row_description(message: m.RowDescription) -> bytes:
     return _pack_BI(84, len(content) + 4) + content
 
 
-def build_data_row(message: m.DataRow) -> bytes:
+def build_data_row(message: Any) -> bytes:
     """Build DataRow."""
     pieces: list[bytes] = []
     if not isinstance(message.row, (tuple, list)):
@@ -980,7 +983,7 @@ def build_data_row(message: m.DataRow) -> bytes:
     return _pack_BI(68, len(content) + 4) + content
 
 
-def build_command_complete(message: m.CommandComplete) -> bytes:
+def build_command_complete(message: Any) -> bytes:
     """Build CommandComplete."""
     pieces: list[bytes] = []
     pieces.append(string_bytes(message.command))
@@ -988,14 +991,14 @@ def build_command_complete(message: m.CommandComplete) -> bytes:
     return _pack_BI(67, len(content) + 4) + content
 
 
-def build_empty_query_response(message: m.EmptyQueryResponse) -> bytes:
+def build_empty_query_response(message: Any) -> bytes:
     """Build EmptyQueryResponse."""
     pieces: list[bytes] = []
     content = b"".join(pieces)
     return _pack_BI(73, len(content) + 4) + content
 
 
-def build_error_response(message: m.ErrorResponse) -> bytes:
+def build_error_response(message: Any) -> bytes:
     """Build ErrorResponse."""
     pieces: list[bytes] = []
     if not isinstance(message.details, (tuple, list)):
@@ -1010,7 +1013,7 @@ def build_error_response(message: m.ErrorResponse) -> bytes:
     return _pack_BI(69, len(content) + 4) + content
 
 
-def build_notice_response(message: m.NoticeResponse) -> bytes:
+def build_notice_response(message: Any) -> bytes:
     """Build NoticeResponse."""
     pieces: list[bytes] = []
     if not isinstance(message.details, (tuple, list)):
@@ -1025,7 +1028,7 @@ def build_notice_response(message: m.NoticeResponse) -> bytes:
     return _pack_BI(78, len(content) + 4) + content
 
 
-def build_copy_both_response(message: m.CopyBothResponse) -> bytes:
+def build_copy_both_response(message: Any) -> bytes:
     """Build CopyBothResponse."""
     pieces: list[bytes] = []
     if message.format not in (0, 1):
@@ -1041,7 +1044,7 @@ def build_copy_both_response(message: m.CopyBothResponse) -> bytes:
     return _pack_BI(87, len(content) + 4) + content
 
 
-def build_copy_data(message: m.CopyData) -> bytes:
+def build_copy_data(message: Any) -> bytes:
     """Build CopyData."""
     pieces: list[bytes] = []
     if not isinstance(message.data, bytes):
@@ -1051,21 +1054,21 @@ def build_copy_data(message: m.CopyData) -> bytes:
     return _pack_BI(100, len(content) + 4) + content
 
 
-def build_client_copy_done(message: m.ClientCopyDone) -> bytes:
+def build_client_copy_done(message: Any) -> bytes:
     """Build ClientCopyDone."""
     pieces: list[bytes] = []
     content = b"".join(pieces)
     return _pack_BI(99, len(content) + 4) + content
 
 
-def build_server_copy_done(message: m.ServerCopyDone) -> bytes:
+def build_server_copy_done(message: Any) -> bytes:
     """Build ServerCopyDone."""
     pieces: list[bytes] = []
     content = b"".join(pieces)
     return _pack_BI(99, len(content) + 4) + content
 
 
-def build_copy_fail(message: m.CopyFail) -> bytes:
+def build_copy_fail(message: Any) -> bytes:
     """Build CopyFail."""
     pieces: list[bytes] = []
     pieces.append(string_bytes(message.reason))
@@ -1073,7 +1076,7 @@ def build_copy_fail(message: m.CopyFail) -> bytes:
     return _pack_BI(102, len(content) + 4) + content
 
 
-def build_parse(message: m.Parse) -> bytes:
+def build_parse(message: Any) -> bytes:
     """Build Parse."""
     pieces: list[bytes] = []
     pieces.append(string_bytes(message.statement))
@@ -1087,7 +1090,7 @@ def build_parse(message: m.Parse) -> bytes:
     return _pack_BI(80, len(content) + 4) + content
 
 
-def build_bind(message: m.Bind) -> bytes:
+def build_bind(message: Any) -> bytes:
     """Build Bind."""
     pieces: list[bytes] = []
     pieces.append(string_bytes(message.portal))
@@ -1119,7 +1122,7 @@ def build_bind(message: m.Bind) -> bytes:
     return _pack_BI(66, len(content) + 4) + content
 
 
-def build_describe(message: m.Describe) -> bytes:
+def build_describe(message: Any) -> bytes:
     """Build Describe."""
     pieces: list[bytes] = []
     if message.subject not in ("S", "P"):
@@ -1130,7 +1133,7 @@ def build_describe(message: m.Describe) -> bytes:
     return _pack_BI(68, len(content) + 4) + content
 
 
-def build_execute(message: m.Execute) -> bytes:
+def build_execute(message: Any) -> bytes:
     """Build Execute."""
     pieces: list[bytes] = []
     pieces.append(string_bytes(message.portal))
@@ -1139,7 +1142,7 @@ def build_execute(message: m.Execute) -> bytes:
     return _pack_BI(69, len(content) + 4) + content
 
 
-def build_close(message: m.Close) -> bytes:
+def build_close(message: Any) -> bytes:
     """Build Close."""
     pieces: list[bytes] = []
     if message.subject not in ("S", "P"):
@@ -1150,21 +1153,21 @@ def build_close(message: m.Close) -> bytes:
     return _pack_BI(67, len(content) + 4) + content
 
 
-def build_flush(message: m.Flush) -> bytes:
+def build_flush(message: Any) -> bytes:
     """Build Flush."""
     pieces: list[bytes] = []
     content = b"".join(pieces)
     return _pack_BI(72, len(content) + 4) + content
 
 
-def build_sync(message: m.Sync) -> bytes:
+def build_sync(message: Any) -> bytes:
     """Build Sync."""
     pieces: list[bytes] = []
     content = b"".join(pieces)
     return _pack_BI(83, len(content) + 4) + content
 
 
-def build_terminate(message: m.Terminate) -> bytes:
+def build_terminate(message: Any) -> bytes:
     """Build Terminate."""
     pieces: list[bytes] = []
     content = b"".join(pieces)

@@ -126,7 +126,7 @@ def _read_primary_status_request(data: bytes, at: int, size: int) -> tuple[m.Pri
     return message, at
 
 
-def build_x_log_data(message: m.XLogData) -> bytes:
+def build_x_log_data(message: Any) -> bytes:
     """Build XLogData."""
     pieces: list[bytes] = []
     if not isinstance(message.data, bytes):
@@ -136,7 +136,7 @@ def build_x_log_data(message: m.XLogData) -> bytes:
     return b"".join(pieces)
 
 
-def build_primary_keepalive(message: m.PrimaryKeepalive) -> bytes:
+def build_primary_keepalive(message: Any) -> bytes:
     """Build PrimaryKeepalive."""
     pieces: list[bytes] = []
     if message.reply_requested not in (0, 1):
@@ -145,14 +145,14 @@ def build_primary_keepalive(message: m.PrimaryKeepalive) -> bytes:
     return b"".join(pieces)
 
 
-def build_primary_status_update(message: m.PrimaryStatusUpdate) -> bytes:
+def build_primary_status_update(message: Any) -> bytes:
     """Build PrimaryStatusUpdate."""
     pieces: list[bytes] = []
     pieces.append(_pack_BQQQq(115, message.lsn, message.oldest_full_xid, message.next_full_xid, message.send_time))
     return b"".join(pieces)
 
 
-def build_standby_status_update(message: m.StandbyStatusUpdate) -> bytes:
+def build_standby_status_update(message: Any) -> bytes:
     """Build StandbyStatusUpdate."""
     pieces: list[bytes] = []
     if message.reply_requested not in (0, 1):
@@ -165,7 +165,7 @@ def build_standby_status_update(message: m.StandbyStatusUpdate) -> bytes:
     return b"".join(pieces)
 
 
-def build_hot_standby_feedback(message: m.HotStandbyFeedback) -> bytes:
+def build_hot_standby_feedback(message: Any) -> bytes:
     """Build HotStandbyFeedback."""
     pieces: list[bytes] = []
     pieces.append(
@@ -176,7 +176,7 @@ def build_hot_standby_feedback(message: m.HotStandbyFeedback) -> bytes:
     return b"".join(pieces)
 
 
-def build_primary_status_request(message: m.PrimaryStatusRequest) -> bytes:
+def build_primary_status_request(message: Any) -> bytes:
     """Build PrimaryStatusRequest."""
     pieces: list[bytes] = []
     pieces.append(_pack_Bq(112, message.send_time))

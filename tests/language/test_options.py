@@ -106,6 +106,14 @@ def test_sound() -> None:
     assert [parameter.name for parameter in spec.state_parameters] == ["in_stream"]
 
 
+def test_a_switch_can_bring_a_message() -> None:
+    """A switch that sets nothing decides what comes, as soon as a message comes only with it."""
+    spec = load_text(SOUND.replace("type: switch, server: 14, since: 2, sets: deep}", "type: switch, server: 14}"))
+    assert [option.name for option in spec.layout_options] == ["streams"]
+    spec = load_text(SOUND.replace("option: streams", "option: depth").replace(", sets: deep}", "}"))
+    assert [option.name for option in spec.layout_options] == ["depth", "streams"]
+
+
 def _words_beside_options() -> Iterator[str]:
     """Yield the names of arguments, attributes and switches that stand next to options."""
     takers = (

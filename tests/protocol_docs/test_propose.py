@@ -1,6 +1,7 @@
 """propose: a made-up PostgreSQL 20 is taken in by filling in names, and nothing else is written by hand."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from tests.protocol_docs.pages import PAGES, page, run, spec_until
 from tools.generate.outputs import OUTPUTS
 from tools.language import SPEC, Field, load, load_text
 from tools.language.errors import SpecError
+from tools.protocol_docs.cells import Cell
+from tools.protocol_docs.drafts import Drafter
 
 RECORDINGS = PAGES.parent / "recordings"
 
@@ -239,3 +242,15 @@ def test_the_specification_has_every_server() -> None:
     old = [structure for named in spec.named if named.server == 10 for structure in named.inside()]
     fields = [element for structure in old for element in structure.elements if isinstance(element, Field)]
     assert all(spec.came_with(field.server, field.since) for field in fields if field.conditional)
+
+
+def test_a_condition_that_is_known_in_part_is_asked_for() -> None:
+    """What is known of it alone would be another condition: a mark stands in the YAML, and names all of it."""
+    drafter = Drafter(load(SPEC / "pgoutput.yaml"), 20)
+    one = Cell("1_2", "Int32", "TransactionId", conditions=frozenset({"in_stream"}))
+    more = replace(one, conditions=frozenset({"in_stream", "option xid8 is off"}))
+    assert [field["when"] for field in drafter.fields("Insert", [one, more])] == [
+        "in_stream",
+        "FILL_IN_Insert_1_2_when",
+    ]
+    assert "in_stream; option xid8 is off" in drafter.marks["FILL_IN_Insert_1_2_when"]

@@ -160,11 +160,12 @@ def test_columns_that_were_dropped(spark: Any) -> None:
     assert [tuple(row) for row in state.collect()] == [(0, 1, None)]
 
 
-def test_unknown_value(spark: Any) -> None:
-    """An update that leaves a value open, of a row that the log does not have, is an error."""
+@pytest.mark.parametrize("op", ["insert", "update"])
+def test_unknown_value(spark: Any, op: str) -> None:
+    """A change that leaves a value open, of a row that the log does not have, is an error that speaks of any change."""
     source = Source(random.Random(0))
-    source.emit("update", {"a": 1, "b": None, "n": 1, "big": "x"}, None, ["big"])
-    with pytest.raises(Exception, match="does not send the TOASTed column 'big'"):
+    source.emit(op, {"a": 1, "b": None, "n": 1, "big": "x"}, None, ["big"])
+    with pytest.raises(Exception, match=r"the change of the row .* does not send the value of the column 'big'"):
         current_state(frame(spark, source.changes), KEYS, "d").collect()
 
 

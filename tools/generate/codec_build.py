@@ -15,9 +15,12 @@ Source = Callable[[str], str]
 
 
 def build_message(module: Module, message: Message) -> str:
-    """Return the function that builds one message."""
+    """Return the function that builds one message.
+
+    To mypy the message is anything: it cannot follow under which parameters and bits a field is there.
+    """
     build, cls = _Function(module), message.class_name
-    signature = ", ".join([f"message: m.{cls}", *module.spec.signature])
+    signature = ", ".join(["message: Any", *module.spec.signature])
     with build.block(f"def {module.function('build', cls)}({signature}) -> bytes:"):
         build.write(docstring([f"Build {cls}."], "").strip())
         if message.needs:
@@ -41,6 +44,8 @@ class _Function(Function):
         super().__init__(module)
         self.waiting: list[tuple[str, str]] = []
         """Codes and values."""
+        self.absent: set[str] = set()
+        """Fields of bits that may be absent: where a condition asks for a bit of them, mypy takes them for None."""
 
     def flush(self) -> None:
         """Write what packs the numbers that wait."""
@@ -64,6 +69,7 @@ class _Function(Function):
 
     def structure(self, structure: Structure, source: Source) -> None:
         """Write what builds the elements of a structure; those under one condition stand in one block."""
+        self.absent |= {each.name for each in structure.elements if each.name in structure.flags and each.conditional}
         nullable = {field.length: field for field in structure.elements if isinstance(field, Field) and field.absent}
 
         def value(name: str) -> str:
@@ -72,12 +78,20 @@ class _Function(Function):
                 return f"{nullable[name].absent} if {measured} is None else len({measured})"
             return f"len({source(structure.sizes[name])})" if name in structure.sizes else source(name)
 
-        for condition, elements in groupby(structure.elements, lambda element: _condition(element, value)):
+        for condition, elements in groupby(structure.elements, lambda element: self._condition(element, value)):
             if condition:
                 self._conditional(condition, list(elements), structure, value)
             else:
                 for element in elements:
                     self._element(element, value)
+
+    def _condition(self, element: Element, source: Source) -> str:
+        """Return when an element is there, where the code around it decides that."""
+        inside = isinstance(element, Choice) or (isinstance(element, Field) and bool(element.variants))
+        return "" if inside else self._test(element, source)
+
+    def _test(self, element: Element, source: Source) -> str:
+        return element.test(lambda name: f"({source(name)} or 0)" if name in self.absent else source(name))
 
     def _conditional(self, condition: str, elements: list[Element], structure: Structure, source: Source) -> None:
         with self.block(f"if {condition}:"):
@@ -92,7 +106,7 @@ class _Function(Function):
         value = source(field.name)
         for number, each in enumerate(field.variants):
             last = each is field.variants[-1] and field.complete
-            with self.block("else:" if last else f"{'elif' if number else 'if'} {each.test(source)}:"):
+            with self.block("else:" if last else f"{'elif' if number else 'if'} {self._test(each, source)}:"):
                 if each.hidden and not field.hidden:
                     self.write(f"if {value} is not None:", REJECT)
                 self._element(each.always, source)
@@ -148,7 +162,7 @@ class _Function(Function):
             self._object(structure, value)
 
     def _object(self, structure: Structure, value: str) -> None:
-        self.write(f"if not isinstance({value}, m.{structure.class_name}):", REJECT)
+        self.write(f"if not isinstance({value}, {self.module.checked(str(structure.class_name))}):", REJECT)
         self.structure(structure, f"{value}.{{}}".format)
 
     def _repeat(self, repeat: Repeat, value: str) -> None:
@@ -183,12 +197,6 @@ class _Function(Function):
             self.value(alternative.then, value)
         elif not valued:
             self.write(f"if {value} is not None:", REJECT)
-
-
-def _condition(element: Element, source: Source) -> str:
-    """Return when an element is there, where the code around it decides that."""
-    inside = isinstance(element, Choice) or (isinstance(element, Field) and bool(element.variants))
-    return "" if inside else element.test(source)
 
 
 def _shows(alternative: Alternative, value: str) -> str:

@@ -45,6 +45,11 @@ class Module:
         """Return the class of the objects that are filled before they become objects of a message class."""
         return self._constant(f"_{class_name}", f"draft(m.{class_name})")
 
+    def checked(self, class_name: str) -> str:
+        """Return the class that an object must have; to mypy the object stays anything, as messages do."""
+        self._constant(f"_class_{class_name}: Any", f"m.{class_name}")
+        return f"_class_{class_name}"
+
     def function(self, verb: str, class_name: str) -> str:
         """Return the name of a function for a class; classes whose names differ in capitals alone get their own."""
         name = f"{verb}_{snake_case(class_name)}"

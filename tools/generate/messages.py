@@ -143,7 +143,7 @@ class _Classes:
             for old in field.formerly:
                 about = docstring([f"The former name of {field.name}."], "        ").strip()
                 yield f"\n    @property\n    def {old}(self) -> {_union(self._members(field))}:\n        {about}"
-                yield f"        return former(self, {old!r}, {field.name!r})"
+                yield f"        former(self, {old!r}, {field.name!r})\n        return self.{field.name}"
 
     def _body(self, structure: Structure) -> Iterator[str]:
         """Yield the fields; what may be absent defaults to None, and what follows it in place is still required."""
@@ -159,7 +159,7 @@ class _Classes:
         """Yield the name, the type and the default of each field."""
         optional = False
         for element in structure.exposed:
-            default = _default(element, optional)
+            default = _default(element, structure, optional)
             optional |= default == _ABSENT
             if isinstance(element, Choice) and not element.valued:
                 yield element.kind_name, f"str{' | None' * element.optional}", default
@@ -194,12 +194,18 @@ class _Classes:
         return [*principal, *[str(structure.class_name)] * (structure.single is None)]
 
 
-def _default(element: Element, optional: bool) -> str:
-    if element.conditional and not element.positional:
+def _default(element: Element, structure: Structure, optional: bool) -> str:
+    positional = element.positional or _was_required(element, structure)
+    if element.conditional and not positional:
         return _BY_KEYWORD
-    if element.positional or (isinstance(element, Choice) and element.optional):
+    if positional or (isinstance(element, Choice) and element.optional):
         return _ABSENT
     return _REQUIRED if optional else ""
+
+
+def _was_required(element: Element, structure: Structure) -> bool:
+    """Return whether something was always there until a version: programs give it by place."""
+    return element.until is not None and not (element.since or element.when or structure.extended)
 
 
 def _signatures(fields: Sequence[_Attribute]) -> Iterator[str]:

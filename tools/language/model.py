@@ -237,7 +237,7 @@ class Spec:
     def layout_options(self) -> tuple[Option, ...]:
         """The options that decide which messages come, or how these are laid out; not the protocol version."""
         asked = {message.option for message in self.messages if message.option and not message.unasked}
-        return tuple(o for o in self.options if o.decides_layout or (o.values and o.name in asked))
+        return tuple(o for o in self.options if o.decides_layout or o.name in asked)
 
     def came_with(self, server: int | None, since: int | None) -> int:
         """Return the PostgreSQL version that brought something: its own, or that of its protocol version."""

@@ -14,6 +14,7 @@ from tools.language.model import Message, Part, Spec
 from tools.language.names import RESERVED_CLASSES, RESERVED_FIELDS
 from tools.language.nesting_rules import NESTING_RULES
 from tools.language.option_rules import OPTION_RULES
+from tools.language.public_names import PUBLIC_NAME_RULES
 from tools.language.source import Source
 
 __all__ = ["check", "check_together"]
@@ -30,6 +31,7 @@ def check(spec: Spec, source: Source) -> None:
         LAYOUT_RULES,
         FRAMING_RULES,
         BOUND_RULES,
+        PUBLIC_NAME_RULES,
     ):
         problems = [problem for rule in rules if (problem := _problem(rule, spec, source))]
         if problems:

@@ -122,10 +122,12 @@ class Drafter:
 
     def _conditions(self, name: str, cell: Cell) -> Data:
         data: Data = {}
-        for condition in sorted(cell.conditions):
-            known = condition in _bools(self.spec.parameters)
-            remark = f"a parameter for: {condition}; or none"
-            data["when"] = condition if known else self._mark(name, cell.at, "when", remark)
+        said = sorted(cell.conditions)
+        if len(said) == 1 and said[0] in _bools(self.spec.parameters):
+            data["when"] = said[0]
+        elif said:
+            remark = f"a parameter for: {'; '.join(said)}; {{all: [A, B]}} for several; or none"
+            data["when"] = self._mark(name, cell.at, "when", remark)
         if cell.since:
             data["since"] = cell.since
         if cell.until:

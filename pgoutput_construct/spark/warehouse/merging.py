@@ -188,7 +188,7 @@ def _literal(text: str) -> str:
 
 
 def _missing(name: str, demand: Demand) -> str:
-    text = f"an update does not send the TOASTed column {name!r}, and the table does not have the row before it"
+    text = f"a change does not send the value of the column {name!r}, and the table does not have the row before it"
     return prefixed(f"{demand.table}: {text}")
 
 

@@ -1,0 +1,41 @@
+"""Names that programs use: a specification of pgoutput keeps them, and says so where one is gone."""
+
+import re
+
+import pytest
+
+from pgoutput_construct import SpecError
+from tests.language.sound import SOUND
+from tools.language import SPEC, load_text
+
+PGOUTPUT = (SPEC / "pgoutput.yaml").read_text("utf-8")
+CHANGES = {
+    "a bit": ("bits: {1: key}", "bits: {1: identity key}", "Relation.columns.flags is called 'key'"),
+    "a value": ("f: full", "f: whole", "Relation.replica_identity is called 'full'"),
+    "a branch": ("{field: Byte1('K'), name: key,", "{field: Byte1('K'), name: identity,", "Update.old is called 'key'"),
+    "a repeat": ("        name: columns\n", "        name: attributes\n", "Relation has no columns"),
+    "a choice": ("        name: old\n", "        name: former_row\n", "the change Update"),
+    "a field": ("name: replica_identity", "name: identity", "Relation has no replica_identity"),
+    "a field of an item": (
+        "name: type_oid, documented",
+        "name: typid, documented",
+        "Relation.columns has no type_oid",
+    ),
+    "a message": ("  - name: Stream Stop\n", "  - name: Segment End\n", "there is no Stream Stop"),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_name_that_programs_use_is_kept(case: str) -> None:
+    """Without the name they would fail, as would the package itself; the line and the remedy are said."""
+    old, new, problem = CHANGES[case]
+    assert old in PGOUTPUT
+    with pytest.raises(SpecError, match=rf"pgoutput\.yaml:\d+: .*{re.escape(problem)}.*(Call it|Name its) "):
+        load_text(PGOUTPUT.replace(old, new, 1), "pgoutput.yaml")
+
+
+def test_former_names_are_kept() -> None:
+    """A field may be renamed, and what is new may be called anything; other protocols have names of their own."""
+    renamed = PGOUTPUT.replace("name: replica_identity", "name: identity, formerly: replica_identity")
+    load_text(renamed.replace("bits: {1: key}", "bits: {1: key, 2: generated}"), "pgoutput.yaml")
+    load_text(SOUND, "demo.yaml")

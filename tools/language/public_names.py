@@ -1,0 +1,110 @@
+"""The names of pgoutput's messages that programs use, the package's own code among them: a specification keeps them.
+
+What a field is called may change where ``formerly`` keeps the name; nothing keeps the others.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from tools.language.elements import Choice, Element, Repeat, Structure
+from tools.language.fields import Field
+from tools.language.model import Message, Part, Spec
+
+__all__ = ["PUBLIC_NAME_RULES"]
+
+Raise = Callable[[int, str, str], Exception]
+
+_PROTOCOL: Final = "pgoutput"
+
+_NAMES: Final[Mapping[str, str]] = {
+    "Begin": "final_lsn commit_time xid",
+    "Message": "xid flags lsn prefix content",
+    "Commit": "commit_lsn end_lsn commit_time",
+    "Origin": "origin_lsn name",
+    "Relation": "xid relation_oid namespace name replica_identity columns",
+    "Relation.columns": "flags name type_oid type_modifier",
+    "Type": "xid type_oid namespace name",
+    "Insert": "xid relation_oid new",
+    "Update": "xid relation_oid old new",
+    "Delete": "xid relation_oid old",
+    "Truncate": "xid options relation_oids",
+    "Stream Start": "xid first_segment",
+    "Stream Stop": "",
+    "Stream Commit": "xid commit_lsn end_lsn commit_time",
+    "Stream Abort": "xid subxid abort_lsn abort_time",
+    "Begin Prepare": "prepare_lsn end_lsn prepare_time xid gid",
+    "Prepare": "prepare_lsn end_lsn prepare_time xid gid",
+    "Stream Prepare": "prepare_lsn end_lsn prepare_time xid gid",
+    "Commit Prepared": "commit_lsn end_lsn commit_time xid gid",
+    "Rollback Prepared": "prepare_end_lsn rollback_end_lsn prepare_time rollback_time xid gid",
+    "TupleData": "columns",
+}
+"""The fields, choices and repeats of each message and part, and of the items of a repeat."""
+
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Message.flags": ("transactional",),
+    "Relation.replica_identity": ("default", "nothing", "full", "index"),
+    "Relation.columns.flags": ("key",),
+    "Update.old": ("key", "row"),
+    "Delete.old": ("key", "row"),
+    "Truncate.options": ("cascade", "restart identity"),
+    "Stream Start.first_segment": ("later segment", "first segment"),
+}
+"""What values and bits mean, and what branches are called: the members of public enums."""
+
+
+def _public_names(spec: Spec, error: Raise) -> None:
+    """A renamed part of the public interface fails in programs, and in the package, as an AttributeError."""
+    if spec.protocol != _PROTOCOL:
+        return
+    known: dict[str, Message | Part] = {named.name: named for named in spec.named}
+    for owner, names in _NAMES.items():
+        top, _, inner = owner.partition(".")
+        if top not in known:
+            raise error(1, f"there is no {top} any more, which programs use", f"Call it {top}, as before.")
+        structure, line = _inside(known[top], inner), known[top].line
+        for name in names.split():
+            element = _found(structure, name)
+            if element is None:
+                problem = f"{owner} has no {name} any more, which programs use"
+                keeping = f"Call it {name}, or write formerly: {name} at the field that it is now; until: ends it."
+                raise error(line, problem, keeping)
+            _check_words(f"{owner}.{name}", element, error)
+
+
+def _inside(structure: Structure, name: str) -> Structure:
+    element = _found(structure, name) if name else None
+    return element.item if isinstance(element, Repeat) else structure
+
+
+def _found(structure: Structure, name: str) -> Element | None:
+    """Return what has a name, or had it."""
+    return next((each for each in structure.exposed if name in _names_of(each)), None)
+
+
+def _names_of(element: Element) -> tuple[str, ...]:
+    return (element.name, *element.formerly) if isinstance(element, Field) else (element.name,)
+
+
+def _check_words(path: str, element: Element, error: Raise) -> None:
+    found = {_member(word) for word in _words(element)}
+    for word in _WORDS.get(path, ()):
+        if _member(word) not in found:
+            problem = f"nothing of {path} is called {word!r} any more, which programs use"
+            raise error(element.line, problem, f"Call it {word!r}, as before.")
+
+
+def _words(element: Element) -> Iterator[str]:
+    if isinstance(element, Choice):
+        yield from (branch.name for branch in element.alternatives)
+    elif isinstance(element, Field):
+        yield from (element.values or element.bits or {}).values()
+
+
+def _member(word: str) -> str:
+    """Return a word as a member of an enum is called."""
+    return re.sub(r"\W+", "_", word, flags=re.ASCII).strip("_").upper()
+
+
+PUBLIC_NAME_RULES = (_public_names,)
