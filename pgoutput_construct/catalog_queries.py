@@ -1,4 +1,4 @@
-"""What a capture asks a server beside its stream, by name: ``postgres`` asks it, ``publisher`` answers it.
+"""What a capture asks a server on a connection of its own, by name: ``postgres`` asks it, ``publisher`` answers it.
 
 Each query is written once, with the columns of its result. What differs from one release to another stands in
 ``_PARTS``, by the release that has it first; a query is a plain text then, by which a publisher knows it again.
@@ -246,7 +246,7 @@ PUBLICATIONS: Final = CatalogQuery(
 )
 """What publications publish, as a capture checks it before it begins."""
 
-# The list of columns and the filter (PostgreSQL 15) are those of the table that is published itself; a filter is told
+# The list of columns and the filter (PostgreSQL 15) are those of the table that is published itself; a filter is known
 # from others by its checksum, since what writes it as SQL locks the table.
 PUBLICATION_FACTS: Final = CatalogQuery(
     """WITH RECURSIVE {published}

@@ -1,4 +1,4 @@
-"""What a publisher answers to a capture, which asks for the catalog beside its stream (``catalog_queries``).
+"""What a publisher answers to a capture, which asks for the catalog on a second connection (``catalog_queries``).
 
 Tables are as they were described last; nobody alters them unseen.
 """

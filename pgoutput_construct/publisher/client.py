@@ -33,7 +33,7 @@ class ClientConnection:
         return self._conversation.state
 
     def accept(self, largest: int) -> None:
-        """Accept messages of so many bytes from now on."""
+        """Accept messages of at most ``largest`` bytes from now on."""
         self._conversation.largest = largest
 
     async def encrypt(self, context: ssl.SSLContext) -> None:

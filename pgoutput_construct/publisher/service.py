@@ -142,7 +142,7 @@ class Service:
         await asyncio.shield(self._looking)
 
     def server_settings(self) -> dict[str, str]:
-        """Return what a client is told of the server when it connects."""
+        """Return the settings that a server reports to a client that connects (ParameterStatus)."""
         version = self.feed.about.server_version
         return {
             "server_version": f"{version // 10000}.{version % 10000}",

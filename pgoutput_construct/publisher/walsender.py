@@ -134,7 +134,7 @@ class WalSender:
         await self._client.write(build_connection(m.CopyData(build_frame(frame, **self._layout))))
 
     async def _move_clock(self, seconds: float) -> None:
-        """Let the server's clock be wrong by so many seconds from here on."""
+        """Let the server's clock be wrong by some seconds from here on."""
         self._cursor.clock = seconds
 
     async def _fail(self, sqlstate: str, message: str) -> None:

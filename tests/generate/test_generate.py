@@ -139,7 +139,7 @@ def test_a_class_of_another_specification_is_refused(tmp_path: Path, name: str, 
 
 
 def test_names_of_the_package_are_reserved() -> None:
-    """No class of a specification hides what the package shows beside them, or has from wire/protocol.py."""
+    """No class of a specification hides what the package exports next to them, or has from wire/protocol.py."""
     specs = [load(ROOT / "spec" / name) for name in ("pgoutput.yaml", "replication.yaml", "protocol.yaml")]
     own = {name for spec in specs for name in spec.class_names()}
     own |= {name for part in specs[0].rows if part.values for each in part.values.alternatives for name in each.defines}

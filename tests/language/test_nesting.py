@@ -76,7 +76,11 @@ BROKEN = {
         "enters a state",
     ),
     "a return from anywhere": ("in: [block], returns: true", "returns: true", "does not say from where"),
-    "a return from the first state": ("in: [note], returns", "in: [note, idle], returns", "before which there is none"),
+    "a return from the first state": (
+        "in: [note], returns",
+        "in: [note, idle], returns",
+        "which no state comes before",
+    ),
     "a return from what nobody enters": (
         "enters: note",
         "enters: block",

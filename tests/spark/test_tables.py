@@ -41,7 +41,7 @@ def test_replica_identities() -> None:
 
 @pytest.mark.parametrize(("name", "sensitive"), [("_op", True), ("_before.x", True), ("ID", False), ("_OP", False)])
 def test_names_that_collide(name: str, sensitive: bool) -> None:
-    """A clear error that names table and remedy; with another prefix, which can always be found, there is none."""
+    """A clear error that names table and remedy; with another prefix, which can always be found, it is read."""
     timeline = history((0, None, relation(1, "t", ("id", 23), (name, 23))))
     names = find_tables(timeline, [Usage(0, 0, 1, (1, 0), (1, 0))])["public.t"].columns.names
     with pytest.raises(pgo.ChangeLogError, match=r"public\.t: .*(--metadata-prefix|caseSensitive)"):

@@ -75,5 +75,5 @@ _PROTOCOL = frozenset(
     | {"TruncateOptions", "UpdateOldKind"}
 )
 RESERVED_CLASSES = frozenset(dir(builtins)) | _TYPING | _WIRE | _CONSTRUCTS | _PACKAGE | _PROTOCOL
-"""Names that the generated modules import, that the package shows beside its messages, and that it has from
+"""Names that the generated modules import, that the package exports next to its messages, and that it has from
 wire/protocol.py; the constructs of the types are in spec/types.yaml."""

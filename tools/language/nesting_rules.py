@@ -20,7 +20,7 @@ def _returns(spec: Spec, error: Raise) -> None:
             problem = f"{message.name} returns, and {'enters a state' if message.enters else 'does not say from where'}"
             raise error(message.line, problem, "Write in: [the states that it ends] and no enters.")
         if first in message.within:
-            problem = f"{message.name} returns from {first!r}, the first state, before which there is none"
+            problem = f"{message.name} returns from {first!r}, the first state, which no state comes before"
             raise error(message.line, problem, f"Leave {first!r} out of in.")
         for name in message.within:
             if not any(path[-1] == name for path in spec.paths):

@@ -67,7 +67,7 @@ NARROW: Final[Mapping[str, pa.DataType]] = {
 
 
 _FORM_OF: Final[Mapping[int, str]] = {VALUE_TAGS[kind]: form for kind, form in FORMS.items()}
-"""What the bytes behind a tag are, text or binary format; other kinds of values are loaded one by one."""
+"""What the bytes after a tag are, text or binary format; other kinds of values are loaded one by one."""
 
 
 def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:

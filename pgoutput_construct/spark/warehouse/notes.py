@@ -165,7 +165,7 @@ class Warehouse:
     def find(self, table: str, is_history: bool = False) -> Dataset:
         """Return the dataset of a table, or of its history, by its name as ``version.table`` has it.
 
-        Raises PgoutputError where there is none: where its own note is damaged, or one that may be its, with that.
+        Raises PgoutputError where it has none: where its own note is damaged, or one that may be its, with that.
         """
         datasets, damaged = self.readable_datasets()
         known = {each.version.table: each for each in datasets.values() if each.is_history == is_history}

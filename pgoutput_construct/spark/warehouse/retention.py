@@ -133,7 +133,7 @@ def advance_warehouse(log: OpenLog, name: str, applied: int, tables: Collection[
 def hold_tables(log: ChangeLog, name: str, tables: Mapping[int, str]) -> None:
     """Register tables in trouble, names by OID, as readers of their own that need what a warehouse needs now.
 
-    The warehouse goes on without them. Who removes such a reader (``pgoutput log readers LOG --remove``) lets go of
+    The warehouse continues without them. Who removes such a reader (``pgoutput log readers LOG --remove``) lets go of
     what only the table needs: it is not registered again, and is refused once something of that was pruned.
     """
     try:
