@@ -2,6 +2,7 @@
 
 import time
 from itertools import islice
+from typing import Any
 
 import psycopg
 import pytest
@@ -32,9 +33,9 @@ def test_frames_from_a_server_are_built_back_byte_for_byte(shop: Shop, monkeypat
 
     received: list[bytes] = []
 
-    def recording(data: bytes) -> object:
+    def recording(data: bytes, **options: Any) -> object:
         received.append(data)
-        return parse_frame(data)
+        return parse_frame(data, **options)
 
     monkeypatch.setattr(module, "parse_frame", recording)
     shop.execute("INSERT INTO item SELECT g, 'x' FROM generate_series(1, 100) g")

@@ -18,29 +18,30 @@ Raise = Callable[[int, str, str], Exception]
 _PROTOCOL: Final = "pgoutput"
 
 _NAMES: Final[Mapping[str, str]] = {
-    "Begin": "final_lsn commit_time xid",
-    "Message": "xid flags lsn prefix content",
-    "Commit": "commit_lsn end_lsn commit_time",
-    "Origin": "origin_lsn name",
-    "Relation": "xid relation_oid namespace name replica_identity columns",
+    "Begin": "",
+    "Message": "flags",
+    "Commit": "",
+    "Origin": "",
+    "Relation": "relation_oid namespace name replica_identity columns",
     "Relation.columns": "flags name type_oid type_modifier",
-    "Type": "xid type_oid namespace name",
-    "Insert": "xid relation_oid new",
-    "Update": "xid relation_oid old new",
-    "Delete": "xid relation_oid old",
-    "Truncate": "xid options relation_oids",
-    "Stream Start": "xid first_segment",
+    "Type": "type_oid namespace name",
+    "Insert": "relation_oid new",
+    "Update": "relation_oid old new",
+    "Delete": "relation_oid old",
+    "Truncate": "options relation_oids",
+    "Stream Start": "",
     "Stream Stop": "",
-    "Stream Commit": "xid commit_lsn end_lsn commit_time",
-    "Stream Abort": "xid subxid abort_lsn abort_time",
-    "Begin Prepare": "prepare_lsn end_lsn prepare_time xid gid",
-    "Prepare": "prepare_lsn end_lsn prepare_time xid gid",
-    "Stream Prepare": "prepare_lsn end_lsn prepare_time xid gid",
-    "Commit Prepared": "commit_lsn end_lsn commit_time xid gid",
-    "Rollback Prepared": "prepare_end_lsn rollback_end_lsn prepare_time rollback_time xid gid",
+    "Stream Commit": "",
+    "Stream Abort": "",
+    "Begin Prepare": "",
+    "Prepare": "",
+    "Stream Prepare": "",
+    "Commit Prepared": "",
+    "Rollback Prepared": "",
     "TupleData": "columns",
 }
-"""The fields, choices and repeats of each message and part, and of the items of a repeat."""
+"""The fields, choices and repeats of each message and part, and of the items of a repeat, as far as the package uses
+them by name: what begins and ends transactions it knows by the roles of fields, whatever they are called."""
 
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "Message.flags": ("transactional",),
@@ -49,7 +50,6 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "Update.old": ("key", "row"),
     "Delete.old": ("key", "row"),
     "Truncate.options": ("cascade", "restart identity"),
-    "Stream Start.first_segment": ("later segment", "first segment"),
 }
 """What values and bits mean, and what branches are called: the members of public enums."""
 
