@@ -210,7 +210,8 @@ def _check_changes(lake: Any, shop: Shop, directory: Path, last: Moment) -> None
     assert _json(states) == _named(last)
     found = read_table(lake, written["public.dropped"].path).groupBy("_relation_oid").count().collect()
     assert sorted(row["count"] for row in found) == [6, 8]
-    assert log.table("public.hidden_x").dropped  # under the name that it had last
+    # Under the name that it had last, or, where the catalog was read before the stream had that, at the reading before.
+    assert [log.table(name).dropped for name in ("public.hidden_x", "public.hidden") if name in log.tables] == [True]
 
 
 def test_captured_at_once(lake: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
