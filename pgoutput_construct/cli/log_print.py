@@ -58,7 +58,7 @@ def _tables(tables: Sequence[Mapping[str, Any]]) -> None:
 
 def _copies(copies: Sequence[Mapping[str, Any]]) -> None:
     if copies:
-        columns = ("table", "seq", "rows", "chunks", "lsn", "xmin", "xmax")
+        columns = ("table", "seq", "rows", "chunks", "lsn", "place_lsn", "sees_until")
         rows = ([f"{each[name]:,}" if name == "rows" else each[name] for name in columns] for each in copies)
         print_grid("Copies of tables", columns, rows, right=columns[1:])
 

@@ -115,6 +115,8 @@ def _copied(copy: "TableCopy") -> dict[str, Any]:
     snapshot = copy.snapshot
     chunks = copy.last_chunk - copy.first_chunk + 1
     seen = {"lsn": str(snapshot.lsn), "xmin": snapshot.xmin, "xmax": snapshot.xmax, "xip": list(snapshot.xip)}
+    seen |= {"place_lsn": str(copy.visibility.place_lsn), "contained": sorted(copy.visibility.contained)}
+    seen |= {"sees_until": str(copy.visibility.sees_until)}
     title = full_name(copy)
     return {"table": title, "oid": copy.relation_oid, "seq": copy.seq, "rows": copy.rows, "chunks": chunks, **seen}
 

@@ -31,8 +31,6 @@ class Rule:
     """Those that some update left out."""
     base: Base | None
     """The copy that it begins with."""
-    reach: tuple[int, int] | None
-    """How far changes are from that, as ``near`` returns it."""
     lacks_rows: bool
     """Whether the log may have changes of rows that are older than it."""
 
@@ -56,7 +54,7 @@ def advanced_rows(before: pa.Table | None, changes: pa.Table, rule: Rule) -> pa.
     None where it is not for this way to say what becomes of a change: its row is not there, or it leaves a value open.
     """
     schema = rows_schema(rule.columns)
-    counted = counted_rows(changes, rule.base, rule.reach, with_copy=before is None)
+    counted = counted_rows(changes, rule.base, with_copy=before is None)
     stored = schema.empty_table() if before is None else unplaced_rows(before.select(schema.names), rule.base)
     done, _ = _replayed(stored.cast(schema), counted, rule)
     found = _rows(done, done.open, rule)
@@ -69,7 +67,7 @@ def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: Rule) -> pa.
     The rows of a copy are wanted where there is none before. None as of ``advanced_rows``.
     """
     schema = history_schema(rule.columns)
-    counted = counted_rows(changes, rule.base, rule.reach, with_copy=before is None)
+    counted = counted_rows(changes, rule.base, with_copy=before is None)
     there = schema.empty_table() if before is None else before.select(schema.names)
     is_open = pc.is_null(there["_ended_by"])
     stored = unplaced_rows(there.filter(is_open).drop_columns(["_valid_to", "_ended_by"]), rule.base)

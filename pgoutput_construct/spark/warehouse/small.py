@@ -8,7 +8,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.spark.arrow_state import Rule
-from pgoutput_construct.spark.counting import Commits
 from pgoutput_construct.spark.dealing import deal
 from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.job import OpenLog
@@ -59,13 +58,12 @@ def _dataset(sink: ParquetSink, step: Step, table: SmallTable) -> Dataset:
 def _tables(
     log: OpenLog, sink: ParquetSink, steps: Sequence[Step], staged: Staged, lacking: Collection[int]
 ) -> Iterator[SmallTable]:
-    commits = Commits(log.opened.index)
     for number, step in enumerate(steps):
         table, wanted = log.table(step.table), _wanted(step)
         if _is_simple(log, step, table, staged):
             seen, before = staged.seen(wanted), step.before if step.how is How.CHANGED else None
             there = before.details["path"] if before is not None else None
-            rule = _rule(table, seen, commits, table.relation_oid in lacking)
+            rule = _rule(table, seen, table.relation_oid in lacking)
             changed, path = changes_schema(table.columns), sink.path(step.dataset)
             small = SmallTable(number, path, there, staged.files(wanted), changed, rule, (), step.dataset.is_history)
             named = tuple(map(sink.naming_of(step.dataset).outer, small.schema.names))
@@ -73,11 +71,10 @@ def _tables(
                 yield replace(small, named=named)
 
 
-def _rule(table: Table, seen: Seen, commits: Commits, lacks_rows: bool) -> Rule:
+def _rule(table: Table, seen: Seen, lacks_rows: bool) -> Rule:
     unsent = tuple(name for name in table.current if name in seen.unsent)
-    reach = commits.near(table.base.copy) if table.base else None
     keys = None if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
-    return Rule(table.current_columns, keys, unsent, table.base, reach, lacks_rows)
+    return Rule(table.current_columns, keys, unsent, table.base, lacks_rows)
 
 
 def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged) -> bool:
