@@ -14,7 +14,7 @@ from pgoutput_construct.changelog.facts import (
     TableReading,
     snapshot_of,
 )
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import qualified_name
 
 __all__ = [

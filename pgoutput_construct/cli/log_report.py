@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.rows import OPERATIONS, OPS, SNAPSHOT

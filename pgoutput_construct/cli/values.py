@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pgoutput_construct.cli.words import printable
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.stream.values import base_oid, formatted, kind_text
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.pgtypes.loader import base_oid, formatted, kind_text
 from pgoutput_construct.wire import UNCHANGED
 from pgoutput_construct.wire.messages import Binary, Type
 from pgoutput_construct.wire.types import Marker
@@ -51,8 +51,8 @@ class Values:
 
     def _from_binary(self, value: Binary, type_oid: int, kind: str) -> Any:
         # Here, since a command's module must be importable without pyarrow, which columnar needs.
-        from pgoutput_construct.columnar.forms.form import CANNOT, hexadecimal
-        from pgoutput_construct.columnar.forms.own import writer
+        from pgoutput_construct.pgtypes.form import CANNOT, hexadecimal
+        from pgoutput_construct.pgtypes.own import writer
 
         try:
             return _from_text(writer(type_oid, self.types)(value), kind)

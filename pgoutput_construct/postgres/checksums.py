@@ -19,15 +19,15 @@ from pgoutput_construct.columnar.canonical import (
     Checksum,
     Division,
 )
-from pgoutput_construct.columnar.forms.registry import TEXTS
 from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.pgtypes.registry import TEXTS
 from pgoutput_construct.postgres.checksum_texts import SourceColumn, canonical
 from pgoutput_construct.postgres.connection import connect, describe_error
 from pgoutput_construct.postgres.copying.snapshots import read_snapshot
 from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row, run
 from pgoutput_construct.postgres.server import is_standby
 from pgoutput_construct.postgres.waiting import Asked, Patience
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from pgoutput_construct.columnar.forms.form import CANNOT
-from pgoutput_construct.columnar.forms.own import label
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, BuiltinType
+from pgoutput_construct.pgtypes.form import CANNOT
+from pgoutput_construct.pgtypes.loader import base_oid, pieces
+from pgoutput_construct.pgtypes.own import label
 from pgoutput_construct.publisher.refusals import Refusal
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, BuiltinType
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description, RelationCache
-from pgoutput_construct.stream.values import base_oid, pieces
 from pgoutput_construct.wire import messages as m
 
 __all__ = ["CODECS", "REFUSED", "UTF8", "ClientEncoding", "StreamEncoder", "find_encoding"]

@@ -12,8 +12,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
-from pgoutput_construct.columnar.float_bits import float_bits, lists_of_float_bits
-from pgoutput_construct.columnar.float_texts import float_texts, lists_of_float_texts
+from pgoutput_construct.pgtypes.float_bits import float_bits, lists_of_float_bits
+from pgoutput_construct.pgtypes.float_texts import float_texts, lists_of_float_texts
 
 __all__ = ["BITS", "TEXTS", "Floats", "array_text", "is_plain", "output_text", "quoted"]
 

@@ -1,0 +1,157 @@
+"""Casts of what the walk over rows reads: what its plan says of each type."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pgoutput_construct.compiled.jit import WORD, kernel
+from pgoutput_construct.compiled.memory import room
+from pgoutput_construct.pgtypes.kernels import walked
+from pgoutput_construct.pgtypes.kernels.column import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
+from pgoutput_construct.pgtypes.kernels.digits import MOST
+from pgoutput_construct.pgtypes.kernels.moments import DAY, FIRST_DAY, LAST_DAY
+from pgoutput_construct.pgtypes.kernels.walked import (
+    ENTRIES,
+    FORM,
+    KIND,
+    OFFSET,
+    lay_out,
+    put_nothing,
+    read_array,
+    read_value,
+)
+from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
+
+__all__ = [
+    "BOOL_BINARY",
+    "BOOL_TEXT",
+    "DATE_BINARY",
+    "DATE_TEXT",
+    "DECIMAL_BINARY",
+    "DECIMAL_TEXT",
+    "FLOAT_BINARY",
+    "FLOAT_TEXT",
+    "INTEGER_BINARY",
+    "INTEGER_TEXT",
+    "JSONB_BINARY",
+    "OID_BINARY",
+    "TEXT",
+    "TIMESTAMP_BINARY",
+    "TIMESTAMP_TEXT",
+    "Walked",
+    "plan_of",
+]
+
+Bounds = Callable[[pa.DataType], tuple[int, int]]
+
+
+@kernel
+def _read(data: Any, starts: Any, lengths: Any, tags: Any, code: int, plan: Any, out: Any, state: Any) -> int:
+    missing = 0
+    for row in range(len(starts)):
+        state[row] = NULL
+        if tags[row] == code:
+            taken = read_value(code, data, starts[row], lengths[row], plan, 0, row, out)
+            state[row] = TAKEN if taken else LEFT
+        if state[row] != TAKEN:
+            put_nothing(plan, 0, row, out)
+            missing += 1
+    return missing
+
+
+@dataclass(frozen=True)
+class Walked:
+    """The cast of a type in one format."""
+
+    kind: int
+    """How its values are read (kernels/walked.py)."""
+    bounds: Bounds
+    """The lowest and the highest number taken for an Arrow type, or what else the kind goes by."""
+    more: int = 0
+    """What is added to each big-endian number; other kinds have nothing to add."""
+    rest: Cast | None = None
+    """The cast of those that are not taken; None where they go one by one."""
+
+    def __call__(self, values: Values, target: pa.DataType) -> Result:
+        """Cast values whose places are known."""
+        plan = np.array([plan_of(target, {values.code: self})])
+        plan, content = lay_out(plan, len(values), np.array([values.size // max(len(values), 1) + 1]))
+        state = room(len(values))
+        missing = _read(*values.given, plan, np.frombuffer(content, np.uint8), state)
+        found = read_array(target, plan[0].tolist(), content, len(values), None)
+        array, left = array_of(values, target, state, missing, *found.buffers()[1:])
+        if left is None or self.rest is None:
+            return array, left
+        tags = np.where(left, values.tags, NULL)
+        rest, left = self.rest(replace(values, tags=tags, count=int(np.count_nonzero(left))), target)
+        return pc.coalesce(array, rest), left
+
+    def entries(self, target: pa.DataType, code: int) -> list[int]:
+        """Return what a plan says of values with this tag."""
+        low, high = self.bounds(target)
+        bits = 8 * self.kind if 0 < self.kind < WORD else 0
+        sign = 1 << bits - 1 if bits and low < 0 else 0
+        return [code, self.kind, (1 << bits) - 1 if bits else -1, sign, low, high, self.more]
+
+
+def plan_of(target: pa.DataType, casts: Mapping[int, Cast | None]) -> list[int]:
+    """Return what a plan says of a column, given the casts by the tags of their formats."""
+    known = [cast.entries(target, code) for code, cast in casts.items() if isinstance(cast, Walked)]
+    if not known:
+        return [0] * ENTRIES
+    forms = [*known, [0] * FORM][:2]
+    width = OFFSET if known[0][KIND] == walked.TEXT else max(target.bit_width // 8, 1)
+    return [*forms[0], *forms[1], width, *[0] * (ENTRIES - 2 * FORM - 1)]
+
+
+def _parsed(values: Values, target: pa.DataType) -> Result:
+    """Cast texts of floats by Arrow's parser, which makes infinity of what is too large: that is left."""
+    array = TEXT(values, pa.string())[0].cast(target)
+    endless = pc.is_inf(array).fill_null(False)
+    left = endless.to_numpy(zero_copy_only=False)
+    return (pc.if_else(endless, None, array), left) if left.any() else (array, None)
+
+
+def _within(low: int, high: int) -> Bounds:
+    return lambda target: (low, high)
+
+
+def _signed(bits: int) -> tuple[int, int]:
+    return -(1 << bits - 1), (1 << bits - 1) - 1
+
+
+def _exact_floats(target: pa.DataType) -> tuple[int, int]:
+    return (1 << 53, MOST) if target.bit_width == 64 else (1 << 24, 10)
+
+
+def _moments(size: int, unit: int) -> Walked:
+    """Read days (4 bytes) or microseconds (8) since 2000; infinities, and years outside 1 to 9999, are left."""
+    epoch = UNIX_TO_POSTGRES // DAY * unit
+    return Walked(size, _within(FIRST_DAY * unit - epoch, (LAST_DAY + 1) * unit - 1 - epoch), epoch)
+
+
+def _digits(target: pa.DataType) -> tuple[int, int]:
+    return target.precision, target.scale
+
+
+TEXT: Final = Walked(walked.TEXT, _within(-1, 0))
+JSONB_BINARY: Final = Walked(walked.TEXT, _within(1, 0))
+"""jsonb_send(): a version stands before the text."""
+BOOL_TEXT: Final = Walked(walked.BOOLEAN, _within(ord("t"), ord("f")))
+BOOL_BINARY: Final = Walked(1, _within(0, 1))
+INTEGER_TEXT: Final = Walked(walked.INTEGER, lambda target: _signed(target.bit_width))
+INTEGER_BINARY: Final = {size: Walked(size, _within(*_signed(64))) for size in (2, 4, 8)}
+OID_BINARY: Final = Walked(4, _within(0, (1 << 32) - 1))
+FLOAT_TEXT: Final = Walked(walked.FLOAT, _exact_floats, rest=_parsed)
+FLOAT_BINARY: Final = {size: Walked(size, _within(*_signed(64))) for size in (4, 8)}
+"""Their bits."""
+DECIMAL_TEXT: Final = Walked(walked.NUMERIC_TEXT, _digits)
+DECIMAL_BINARY: Final = Walked(walked.NUMERIC, _digits)
+DATE_TEXT: Final = Walked(walked.DATE, _within(0, 0))
+DATE_BINARY: Final = _moments(4, unit=1)
+TIMESTAMP_TEXT: Final = Walked(walked.MOMENT, lambda target: (int(target.tz is not None), 0))
+TIMESTAMP_BINARY: Final = _moments(8, unit=DAY)
