@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.rows import rows_schema
-from pgoutput_construct.pgtypes.arrow_values import ColumnReader
+from pgoutput_construct.pgtypes.column_reader import ColumnReader
 from pgoutput_construct.pgtypes.kernels.casts import plan_of
 from pgoutput_construct.pgtypes.kernels.column import Cast
 from pgoutput_construct.pgtypes.kernels.registry import find_cast

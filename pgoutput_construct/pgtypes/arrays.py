@@ -1,17 +1,30 @@
-"""Arrays of whatever has a form (arrayfuncs.c)."""
+"""Arrays of whatever has a form (arrayfuncs.c). In Arrow, those of one dimension are lists, others are text."""
 
 import math
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pgoutput_construct.pgtypes.builtin_types import BuiltinType
-from pgoutput_construct.pgtypes.form import Form, Reader, Writer
-from pgoutput_construct.pgtypes.loader import MAX_DIMENSIONS, pieces
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, BuiltinType
+from pgoutput_construct.pgtypes.codec import MAX_DIMENSIONS, Form, Reader, Writer, pieces
+from pgoutput_construct.pgtypes.family import Family, SqlText
 
-__all__ = ["array_form", "array_text", "element_oid"]
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql import types as T  # noqa: N812 - as Spark's documentation has it
+
+__all__ = [
+    "array_text",
+    "binary_elements",
+    "element_oid",
+    "family_over",
+    "spark_array",
+    "spark_is_plain",
+    "spark_quoted",
+    "sql_array",
+]
 
 _HEADER: Final = struct.Struct("!iiI")
 _DIMENSION: Final = struct.Struct("!ii")
@@ -54,7 +67,7 @@ def _quoted(text: str, delimiter: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def array_form(row: BuiltinType, element: Form) -> Form:
+def _array_form(row: BuiltinType, element: Form) -> Form:
     """Return the form of an array type whose elements have a form."""
 
     def text(data: bytes) -> str:
@@ -111,3 +124,72 @@ def _split(tokens: re.Pattern[str], text: str) -> Iterator[tuple[str, str, str]]
 def _item(text: str, element: Reader) -> bytes:
     data = element(text)
     return _LENGTH.pack(len(data)) + data
+
+
+def binary_elements(data: bytes) -> list[bytes | None]:
+    """Split an array of one dimension, or none, in binary format (array_send()); raise one of CANNOT for others."""
+    (dimensions,) = _LENGTH.unpack_from(data)
+    if not dimensions:
+        return []
+    size, lower = _DIMENSION.unpack_from(data, _HEADER.size)
+    items = list(pieces(data[_HEADER.size + _DIMENSION.size :]))
+    if dimensions != 1 or lower != 1 or len(items) != size:
+        raise ValueError("no list")
+    return items
+
+
+def family_over(forms: Mapping[str, Form]) -> Family:
+    """Return the arrays of elements that have one of some forms (by name in pg_type)."""
+    arrays = {row.name: (row, BUILTIN_TYPES[row.element_oid].name) for row in BUILTIN_TYPES.values() if row.element_oid}
+    found = {name: _array_form(row, forms[element]) for name, (row, element) in arrays.items() if element in forms}
+    return Family(found, without_form=arrays.keys() - found.keys())
+
+
+# Canonical texts, in SQL and in Spark.
+
+# Elements of one dimension that begin with 1, all of which Arrow's type holds; others have PostgreSQL's own text.
+_LIST_SQL: Final = (
+    "CASE WHEN array_ndims({value}) = 1 AND array_lower({value}, 1) = 1 HOLDS THEN concat(ARRAY("
+    "SELECT CASE WHEN e IS NOT NULL THEN ELEMENT END FROM unnest({value}) WITH ORDINALITY u (e, n) ORDER BY n)) "
+    "ELSE PLAIN END"
+)
+_NEEDS_QUOTES: Final = r'\A\z|\A(?i:null)\z|["\\{},\s]'
+"""Which elements array_out() puts into quotes. Not $: in Java it also matches before a line separator at the end."""
+_NEVER_QUOTED: Final = frozenset({"BooleanType", "DecimalType", "FloatType", "DoubleType", "DateType"})
+"""Spark's types whose texts array_out() writes as they are; integers are others."""
+
+
+def sql_array(element: SqlText, plain: str) -> str:
+    """Return the canonical text of a list in SQL, ``{value}``, whose elements have not PostgreSQL's own.
+
+    Args:
+        element: That of the elements.
+        plain: PostgreSQL's own text of the whole array.
+    """
+    holds = f"AND {element.of_elements}" if element.of_elements else ""
+    one = element.text.replace("{value}", "e")
+    return _LIST_SQL.replace("HOLDS", holds).replace("ELEMENT", one).replace("PLAIN", plain)
+
+
+def spark_quoted(text: "Column", kind: "T.DataType | None" = None) -> "Column":
+    """Return the text of an element as array_out() writes it, null for NULL; without a ``kind``, of a string."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if kind is not None and spark_is_plain(kind):
+        return text
+    escaped = F.regexp_replace(text, r'(["\\])', r"\\$1")
+    return F.when(text.rlike(_NEEDS_QUOTES), F.concat(F.lit('"'), escaped, F.lit('"'))).otherwise(text)
+
+
+def spark_is_plain(kind: "T.DataType") -> bool:
+    """Return whether no text of a type in Spark needs quotes as an element."""
+    from pyspark.sql import types as T  # noqa: N812
+
+    return isinstance(kind, T.IntegralType) or type(kind).__name__ in _NEVER_QUOTED
+
+
+def spark_array(elements: "Column") -> "Column":
+    """Return the text of an array in Spark, given its elements, in quotes where they need them."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.concat(F.lit("{"), F.array_join(elements, ",", "NULL"), F.lit("}"))

@@ -1,16 +1,8 @@
 """Which Arrow type a column gets, by the OID and the modifier of its PostgreSQL type.
 
-| PostgreSQL | Arrow |
-|---|---|
-| bool, int2, int4, int8, float4, float8 | the same |
-| oid | int64 (it is unsigned) |
-| numeric(p, s) with p <= 38 and 0 <= s <= p | decimal128(p, s) |
-| bytea | binary |
-| date | date32 |
-| timestamp | timestamp(us) |
-| timestamptz | timestamp(us, UTC) |
-| a one-dimensional array of any built-in type | list |
-| everything else | string: PostgreSQL's text |
+Families say which Arrow types their values have: see the tables at the top of ``numbers`` and ``dates``. An oid is
+int64 (it is unsigned), bytea is binary, a one-dimensional array of any built-in type is a list, and everything else is
+string: PostgreSQL's text.
 
 A reader may choose other types (``chosen_types``). A column that was altered gets a type that holds its values of
 before, too (``unify``).
@@ -29,16 +21,19 @@ arrays of types that are not built in are string.
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES, BuiltinType
+from pgoutput_construct.pgtypes.family import CannotHold
 from pgoutput_construct.pgtypes.loader import base_oid
+from pgoutput_construct.pgtypes.numbers import decimal_type
+from pgoutput_construct.pgtypes.registry import FAMILIES
 from pgoutput_construct.wire.messages import RelationColumn, Type
 
-__all__ = ["AS_USUAL", "UNTYPED", "Choices", "arrow_type", "chosen_types", "unify"]
+__all__ = ["ARROW", "AS_USUAL", "UNTYPED", "Choices", "arrow_type", "chosen_types", "fitted", "is_known", "unify"]
 
 Choices = Mapping[str, pa.DataType]
 """Arrow types by the names of built-in types, for columns that would have others."""
@@ -49,34 +44,13 @@ AS_USUAL: Final[Choices] = MappingProxyType({})
 UNTYPED: Final = pa.map_(pa.string(), pa.string())
 """The type of ``_untyped``: column name -> text; the old row's columns stand under ``_before.`` and their name."""
 
-_MAX_PRECISION = 38
-_DIGITS: Final[Mapping[pa.DataType, int]] = {pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
-"""How many decimal digits integers have."""
-_EXACT: Final = frozenset(
-    {
-        (pa.int16(), pa.float32()),
-        (pa.int16(), pa.float64()),
-        (pa.int32(), pa.float64()),
-        (pa.date32(), pa.timestamp("us")),
-    }
-)
-"""Types, and those that hold each of their values exactly. A timestamptz of a date is another one in each time zone."""
 _BETWEEN: Final = re.compile(r",(?![^(]*\))")
-_DECIMAL: Final = re.compile(r"decimal\( *([0-9]{1,2}) *, *([0-9]{1,2}) *\)")
 _FORM: Final = "write numeric=decimal(38,10), numeric=double, uuid=binary, or NAME=string; several with commas between"
 
-_ARROW: Final[Mapping[str, pa.DataType]] = {
-    "bool": pa.bool_(),
-    "int16": pa.int16(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "float32": pa.float32(),
-    "float64": pa.float64(),
-    "binary": pa.binary(),
-    "date32": pa.date32(),
-    "timestamp": pa.timestamp("us"),
-    "timestamptz": pa.timestamp("us", tz="UTC"),
-    "string": pa.string(),
+_ARROW_FAMILIES: Final = tuple(arrow for family in FAMILIES.values() if (arrow := family.arrow()) is not None)
+_KINDS: Final = tuple(kind for family in _ARROW_FAMILIES for kind in family.kinds)
+ARROW: Final[Mapping[str, pa.DataType]] = {
+    name: kind for family in _ARROW_FAMILIES for name, kind in family.types.items()
 }
 """By the names that spec/builtin_types.yaml has for them; ``decimal`` depends on the column's modifier."""
 
@@ -110,29 +84,18 @@ def arrow_type(column: RelationColumn, types: Mapping[int, Type], choices: Choic
 def _scalar(builtin: BuiltinType, modifier: int, choices: Choices) -> pa.DataType:
     chosen = choices.get(builtin.name)
     if builtin.arrow != "decimal":
-        return chosen or _ARROW[builtin.arrow]
-    own = _decimal(modifier)
+        return chosen or ARROW[builtin.arrow]
+    own = decimal_type(modifier)
     return chosen if chosen is not None and (chosen == pa.string() or own is None) else own or pa.string()
 
 
-def _chosen(name: str, kind: str) -> pa.DataType:
-    decimal = _DECIMAL.fullmatch(kind)
-    if name == "numeric" and decimal is not None:
-        precision, scale = int(decimal[1]), int(decimal[2])
-        if 1 <= precision <= _MAX_PRECISION and scale <= precision:
-            return pa.decimal128(precision, scale)
-    found = {"string": pa.string(), ("numeric", "double"): pa.float64(), ("uuid", "binary"): pa.binary()}
-    for key in (kind, (name, kind)):
-        if key in found:
-            return found[key]
-    raise PgoutputError(f"types: {name} cannot be {kind!r}: {_FORM}")
-
-
-def _decimal(modifier: int) -> pa.DataType | None:
-    # numeric.c: precision in the upper half, scale in 11 bits, signed since PostgreSQL 15; 4 is VARHDRSZ.
-    precision, scale = (modifier - 4) >> 16 & 0xFFFF, ((modifier - 4 & 0x7FF) ^ 1024) - 1024
-    fits = modifier >= 4 and precision <= _MAX_PRECISION and 0 <= scale <= precision
-    return pa.decimal128(precision, scale) if fits else None
+def _chosen(name: str, words: str) -> pa.DataType:
+    if words == "string":
+        return pa.string()
+    found = next(filter(None, (family.choose(name, words) for family in _ARROW_FAMILIES)), None)
+    if found is None:
+        raise PgoutputError(f"types: {name} cannot be {words!r}: {_FORM}")
+    return found
 
 
 def unify(one: pa.DataType, other: pa.DataType) -> pa.DataType:
@@ -145,24 +108,26 @@ def unify(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return one
     if pa.types.is_list(one) and pa.types.is_list(other):
         return pa.list_(unify(one.value_type, other.value_type))
-    for same_kind in (pa.types.is_integer, pa.types.is_floating):
-        if same_kind(one) and same_kind(other):
-            return max(one, other, key=lambda kind: kind.bit_width)
-    return _mixed(one, other) or _mixed(other, one) or pa.string()
+    return next(filter(None, (family.unify(one, other) for family in _ARROW_FAMILIES)), pa.string())
 
 
-def _mixed(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """Return one of two types that holds the values of both, or a decimal that does."""
-    if (one, other) in _EXACT:
-        return other
-    if not pa.types.is_decimal(other):
+def is_known(target: pa.DataType) -> bool:
+    """Return whether values are read into an Arrow type."""
+    if pa.types.is_list(target):
+        return is_known(target.value_type)
+    return any(kind.is_kind(target) for kind in _KINDS)
+
+
+def fitted(value: Any, target: pa.DataType) -> Any:
+    """Return a value, as psycopg loads it, as an Arrow type wants it; raise CannotHold where it has no such."""
+    if value is None:
         return None
-    if one in _DIGITS:
-        one = pa.decimal128(_DIGITS[one], 0)
-    return _wider_decimal(one, other) if pa.types.is_decimal(one) else None
-
-
-def _wider_decimal(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    scale = max(one.scale, other.scale)
-    precision = max(one.precision - one.scale, other.precision - other.scale) + scale
-    return pa.decimal128(precision, scale) if precision <= _MAX_PRECISION else pa.string()
+    if pa.types.is_list(target):
+        if not isinstance(value, list):
+            raise CannotHold
+        return [fitted(item, target.value_type) for item in value]
+    kind = next(kind for kind in _KINDS if kind.is_kind(target))
+    found = kind.fit(value, target)
+    if not kind.holds(found, target):
+        raise CannotHold
+    return found

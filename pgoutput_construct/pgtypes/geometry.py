@@ -5,10 +5,11 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from pgoutput_construct.pgtypes.form import Form
+from pgoutput_construct.pgtypes.codec import Form
+from pgoutput_construct.pgtypes.family import Family
 from pgoutput_construct.pgtypes.numbers import float_text
 
-__all__ = ["GEOMETRY"]
+__all__ = ["FAMILY"]
 
 _FLOAT, _FLOAT_BYTES = "!d", 8
 _FLOATS = re.compile(r"[^()\[\]{}<>,]+")
@@ -69,13 +70,14 @@ def _path_binary(text: str) -> bytes:
     return (_OPEN if text.startswith("[") else _CLOSED) + _counted_binary(text)
 
 
-GEOMETRY: Final = {
-    "point": _fixed(2, "", ""),
-    "lseg": _fixed(4, "[", "]"),
-    "box": _fixed(4, "", ""),
-    "line": _fixed(3, "{", "}", points=False),
-    "circle": Form(_circle_text, _floats_binary),
-    "path": Form(_path_text, _path_binary),
-    "polygon": Form(lambda data: f"({_counted_text(data)})", _counted_binary),
-}
-"""By name in pg_type."""
+FAMILY: Final = Family(
+    {
+        "point": _fixed(2, "", ""),
+        "lseg": _fixed(4, "[", "]"),
+        "box": _fixed(4, "", ""),
+        "line": _fixed(3, "{", "}", points=False),
+        "circle": Form(_circle_text, _floats_binary),
+        "path": Form(_path_text, _path_binary),
+        "polygon": Form(lambda data: f"({_counted_text(data)})", _counted_binary),
+    }
+)

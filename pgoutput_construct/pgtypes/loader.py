@@ -2,15 +2,16 @@
 
 import math
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES
+from pgoutput_construct.pgtypes.codec import MAX_DIMENSIONS, pieces
 from pgoutput_construct.wire.messages import FORMS, VALUES, Binary, Type, Unchanged
 from pgoutput_construct.wire.types import Marker
 
-__all__ = ["FORMATS", "MAX_DIMENSIONS", "ValueLoader", "base_oid", "formatted", "kind_text", "pieces"]
+__all__ = ["FORMATS", "ValueLoader", "base_oid", "formatted", "kind_text"]
 
 _PLAIN: Final[Mapping[str, type[bytes]]] = {"text": bytes, "binary": Binary}
 FORMATS: Final[Mapping[object, type[bytes]]] = {VALUES[kind]: _PLAIN[form] for kind, form in FORMS.items()}
@@ -20,9 +21,6 @@ Values of any other class stay as they came.
 """
 
 _KINDS: Final[Mapping[object, str]] = {value: name for name, value in VALUES.items()}
-
-MAX_DIMENSIONS: Final = 6
-"""MAXDIM in PostgreSQL's array.h."""
 
 
 class _Loader(Protocol):
@@ -124,18 +122,6 @@ def _is_sound_array(value: bytes) -> bool:
         return False
     fits = min(counts, default=0) >= 0 and len(items) == (math.prod(counts) if counts else 0)
     return fits and all(item is None or _has_size(element, len(item)) for item in items)
-
-
-def pieces(data: bytes) -> Iterator[bytes | None]:
-    """Split what arrays and ranges are made of: 4 bytes length, then as many bytes; -1 for NULL."""
-    at = 0
-    while at < len(data):
-        (length,) = struct.unpack_from("!i", data, at)
-        at += 4
-        if not -1 <= length <= len(data) - at:
-            raise ValueError("a length beyond the end")
-        yield None if length < 0 else data[at : at + length]
-        at += max(length, 0)
 
 
 def _transformer() -> Any:

@@ -1,45 +1,71 @@
-"""The table of types: how the values of each are written, in text and in binary format."""
+"""All families, and what each says, by the type's name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
-from pgoutput_construct.pgtypes.arrays import array_form
-from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.pgtypes.form import Form, Writer
-from pgoutput_construct.pgtypes.geometry import GEOMETRY
-from pgoutput_construct.pgtypes.moments import MOMENTS
-from pgoutput_construct.pgtypes.nested import multirange_form, range_form
-from pgoutput_construct.pgtypes.numbers import NUMBERS
-from pgoutput_construct.pgtypes.scalars import SCALARS
-from pgoutput_construct.pgtypes.searches import SEARCHES
+from pgoutput_construct.pgtypes import (
+    arrays,
+    binary,
+    bits,
+    composites,
+    dates,
+    geometry,
+    network,
+    numbers,
+    ranges,
+    searches,
+    system,
+    text,
+)
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, FIRST_USER_OID
+from pgoutput_construct.pgtypes.codec import Form, Writer
+from pgoutput_construct.pgtypes.family import Family
+from pgoutput_construct.pgtypes.loader import base_oid
+from pgoutput_construct.wire.messages import Type
 
-__all__ = ["FORMS", "TEXTS"]
+__all__ = ["FAMILIES", "FORMS", "TEXTS", "writer"]
 
 
-def _over(make: Callable[[Form], Form], parts: Mapping[str, Form]) -> dict[str, Form]:
-    """Return the forms of the types that are made of ``parts``: ranges of their bounds, multiranges of ranges."""
-    subtypes = {row.name: BUILTIN_TYPES[row.subtype_oid].name for row in BUILTIN_TYPES.values() if row.subtype_oid}
-    return {name: make(parts[subtype]) for name, subtype in subtypes.items() if subtype in parts}
+def _forms(families: Mapping[str, Family]) -> dict[str, Form]:
+    return {name: form for family in families.values() for name, form in family.forms.items()}
 
 
-def _arrays(elements: Mapping[str, Form]) -> dict[str, Form]:
-    arrays = ((row, BUILTIN_TYPES[row.element_oid].name) for row in BUILTIN_TYPES.values() if row.element_oid)
-    return {row.name: array_form(row, elements[element]) for row, element in arrays if element in elements}
+_SINGLE: Final = {
+    module.__name__.rpartition(".")[2]: module.FAMILY
+    for module in (numbers, text, binary, dates, bits, network, geometry, searches, system, composites)
+}
+_ELEMENTS: Final = {**_SINGLE, "ranges": ranges.family_over(_forms(_SINGLE))}
 
+FAMILIES: Final[Mapping[str, Family]] = {**_ELEMENTS, "arrays": arrays.family_over(_forms(_ELEMENTS))}
+"""By the names of their modules."""
 
-_SINGLE: Final = {**SCALARS, **NUMBERS, **MOMENTS, **GEOMETRY, **SEARCHES}
-_RANGES: Final = _over(range_form, _SINGLE)
-_ELEMENTS: Final = {**_SINGLE, **_RANGES, **_over(multirange_form, _RANGES)}
-
-_KNOWN: Final = {**_ELEMENTS, **_arrays(_ELEMENTS)}
+_KNOWN: Final = _forms(FAMILIES)
 _ALIKE: Final = {row.name: BUILTIN_TYPES[row.binary_like].name for row in BUILTIN_TYPES.values() if row.binary_like}
 
 FORMS: Final[Mapping[str, Form]] = _KNOWN | {name: _KNOWN[like] for name, like in _ALIKE.items() if like in _KNOWN}
-"""By name in pg_type: all types that are built in, but those whose text a locale decides (money), or a catalog
-(regclass and its like), and those without a send function (aclitem, gtsvector)."""
+"""By name in pg_type: all types that are built in, but those that are ``without_form`` in their families."""
 
 TEXTS: Final[Mapping[str, Writer]] = {name: form.text for name, form in FORMS.items()}
 """By name in pg_type: bytes of the binary format -> PostgreSQL's text; raises one of ``CANNOT``.
 
 Only what can be written exactly as the server would: no locale, no catalog, no guess.
 """
+
+
+def writer(type_oid: int, types: Mapping[int, Type]) -> Writer:
+    """Return what writes the text of a type's values in binary format; it raises one of ``CANNOT`` where nothing does.
+
+    Args:
+        type_oid: The type's OID.
+        types: The Type messages before the Relation, by OID.
+    """
+    oid = base_oid(type_oid, types)
+    if oid < FIRST_USER_OID:
+        return TEXTS.get(BUILTIN_TYPES[oid].name, _refuse) if oid in BUILTIN_TYPES else _refuse
+    name = types[oid].name if oid in types else None
+    return partial(composites.user_text, name, lambda part: writer(part, types))
+
+
+def _refuse(data: bytes) -> str:
+    raise ValueError("only its server knows its text")

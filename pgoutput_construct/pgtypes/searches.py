@@ -5,9 +5,10 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from pgoutput_construct.pgtypes.form import Form, utf8
+from pgoutput_construct.pgtypes.codec import Form, utf8
+from pgoutput_construct.pgtypes.family import Family
 
-__all__ = ["SEARCHES"]
+__all__ = ["FAMILY"]
 
 _WEIGHTS = ("", "C", "B", "A")
 """D, the lowest, is not written."""
@@ -112,5 +113,6 @@ def _infix(items: Iterator[_Item], outer: int, is_right_of_phrase: bool) -> str:
     return f"( {joined} )" if priority < outer or (operator == _PHRASE and is_right_of_phrase) else joined
 
 
-SEARCHES: Final = {"tsvector": Form(_vector_text, _vector_binary), "tsquery": Form(_query_text)}
-"""By name in pg_type."""
+FAMILY: Final = Family(
+    {"tsvector": Form(_vector_text, _vector_binary), "tsquery": Form(_query_text)}, without_form=["gtsvector"]
+)

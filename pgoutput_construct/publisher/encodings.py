@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, BuiltinType
-from pgoutput_construct.pgtypes.form import CANNOT
-from pgoutput_construct.pgtypes.loader import base_oid, pieces
-from pgoutput_construct.pgtypes.own import label
+from pgoutput_construct.pgtypes.codec import CANNOT, pieces
+from pgoutput_construct.pgtypes.composites import label
+from pgoutput_construct.pgtypes.loader import base_oid
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description, RelationCache

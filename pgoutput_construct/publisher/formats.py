@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.pgtypes.form import CANNOT, Form
+from pgoutput_construct.pgtypes.codec import CANNOT, Form
 from pgoutput_construct.pgtypes.loader import base_oid
-from pgoutput_construct.pgtypes.own import writer
-from pgoutput_construct.pgtypes.registry import FORMS
+from pgoutput_construct.pgtypes.registry import FORMS, writer
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description, RelationCache

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.pgtypes.arrow_types import UNTYPED
-from pgoutput_construct.pgtypes.arrow_values import CannotHold, ColumnReader
+from pgoutput_construct.pgtypes.column_reader import ColumnReader
+from pgoutput_construct.pgtypes.family import CannotHold
 from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Delete, Truncate

@@ -9,8 +9,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pgoutput_construct.pgtypes.canonical import output_text
 from pgoutput_construct.spark.missing import default_row
-from pgoutput_construct.spark.output import output_text
 from pgoutput_construct.spark.schemas import SHAPE, column
 from pgoutput_construct.spark.survey import BEFORE_ALL, at_place, place
 from pgoutput_construct.spark.tables import Table

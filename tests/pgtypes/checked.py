@@ -58,11 +58,11 @@ COPY: Final = "checked"
 """The package of the copies, while they are there."""
 JIT: Final = "pgoutput_construct.compiled.jit"
 COPIED: Final = {
-    f"{COPY}.kernels": "pgoutput_construct.pgtypes.kernels",
+    f"{COPY}.pgtypes": "pgoutput_construct.pgtypes",
     f"{COPY}.gather": "pgoutput_construct.columnar.gather",
 }
 """What the copies are made of."""
-PACKAGES: Final = (COPY, f"{COPY}.kernels")
+PACKAGES: Final = (COPY, f"{COPY}.pgtypes", f"{COPY}.pgtypes.kernels")
 
 
 class Checked(np.ndarray[Any, Any]):
@@ -111,7 +111,7 @@ def put_entry(array: Any, at: int, number: int) -> None:
 
 
 class _Copies(MetaPathFinder, Loader):
-    """Imports copies of columnar/gather and pgtypes/kernels whose kernels are checked."""
+    """Imports copies of columnar/gather and pgtypes whose kernels are checked."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
         mine = fullname.partition(".")[0] == COPY
@@ -137,7 +137,7 @@ def checked_registry() -> Iterator[ModuleType]:
     finder = _Copies()
     sys.meta_path.insert(0, finder)
     try:
-        yield import_module(f"{COPY}.kernels.registry")
+        yield import_module(f"{COPY}.pgtypes.kernels.registry")
     finally:
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if name.partition(".")[0] == COPY]:

@@ -5,7 +5,7 @@ import struct
 
 import pyarrow as pa
 
-from pgoutput_construct.pgtypes.float_bits import float_bits, lists_of_float_bits
+from pgoutput_construct.pgtypes.numbers import float_bits, lists_of_float_bits
 
 
 def test_bits() -> None:

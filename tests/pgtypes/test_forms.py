@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from psycopg.types.numeric import DecimalBinaryDumper
 
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.pgtypes import times
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
-from pgoutput_construct.pgtypes.form import CANNOT
-from pgoutput_construct.pgtypes.own import label, writer
-from pgoutput_construct.pgtypes.registry import FORMS, TEXTS
+from pgoutput_construct.pgtypes.codec import CANNOT
+from pgoutput_construct.pgtypes.composites import label
+from pgoutput_construct.pgtypes.registry import FORMS, TEXTS, writer
 from pgoutput_construct.wire.messages import Type
 
 
@@ -135,7 +134,7 @@ def test_a_part_of_an_unknown_type(part: bytes, text: str | None) -> None:
 )
 def test_intervals(microseconds: int, days: int, months: int, text: str) -> None:
     """Signs and plurals are PostgreSQL's."""
-    assert times.interval_text(struct.pack("!qii", microseconds, days, months)) == text
+    assert TEXTS["interval"](struct.pack("!qii", microseconds, days, months)) == text
 
 
 @pytest.mark.parametrize(
@@ -151,16 +150,16 @@ def test_intervals(microseconds: int, days: int, months: int, text: str) -> None
 )
 def test_dates(days: int, text: str) -> None:
     """Also where Python's calendar ends."""
-    assert times.date_text(struct.pack("!i", days)) == text
+    assert TEXTS["date"](struct.pack("!i", days)) == text
 
 
 def test_times() -> None:
     """The last moment of the day, zones east and west, fractions without trailing zeros."""
-    assert times.time_text(struct.pack("!q", 86_400_000_000)) == "24:00:00"
-    assert times.timetz_text(struct.pack("!qi", 1_500_000, -19_800)) == "00:00:01.5+05:30"
-    assert times.timetz_text(struct.pack("!qi", 0, 3_661)) == "00:00:00-01:01:01"
+    assert TEXTS["time"](struct.pack("!q", 86_400_000_000)) == "24:00:00"
+    assert TEXTS["timetz"](struct.pack("!qi", 1_500_000, -19_800)) == "00:00:01.5+05:30"
+    assert TEXTS["timetz"](struct.pack("!qi", 0, 3_661)) == "00:00:00-01:01:01"
     assert TEXTS["timestamptz"](struct.pack("!q", -1)) == "1999-12-31 23:59:59.999999+00"
-    assert times.timestamp_text(struct.pack("!q", -(2**63))) == "-infinity"
+    assert TEXTS["timestamp"](struct.pack("!q", -(2**63))) == "-infinity"
 
 
 @pytest.mark.parametrize("data", [bytes([2, 33, 0, 4, 1, 2, 3, 4]), bytes([3, 129, 0, 16, *bytes(16)])])

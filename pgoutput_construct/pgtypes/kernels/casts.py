@@ -12,8 +12,6 @@ from pgoutput_construct.compiled.jit import WORD, kernel
 from pgoutput_construct.compiled.memory import room
 from pgoutput_construct.pgtypes.kernels import walked
 from pgoutput_construct.pgtypes.kernels.column import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
-from pgoutput_construct.pgtypes.kernels.digits import MOST
-from pgoutput_construct.pgtypes.kernels.moments import DAY, FIRST_DAY, LAST_DAY
 from pgoutput_construct.pgtypes.kernels.walked import (
     ENTRIES,
     FORM,
@@ -24,27 +22,8 @@ from pgoutput_construct.pgtypes.kernels.walked import (
     read_array,
     read_value,
 )
-from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
-__all__ = [
-    "BOOL_BINARY",
-    "BOOL_TEXT",
-    "DATE_BINARY",
-    "DATE_TEXT",
-    "DECIMAL_BINARY",
-    "DECIMAL_TEXT",
-    "FLOAT_BINARY",
-    "FLOAT_TEXT",
-    "INTEGER_BINARY",
-    "INTEGER_TEXT",
-    "JSONB_BINARY",
-    "OID_BINARY",
-    "TEXT",
-    "TIMESTAMP_BINARY",
-    "TIMESTAMP_TEXT",
-    "Walked",
-    "plan_of",
-]
+__all__ = ["INTEGER_TEXT", "TEXT", "Bounds", "Walked", "big_endian", "parsed", "plan_of", "text_after", "within"]
 
 Bounds = Callable[[pa.DataType], tuple[int, int]]
 
@@ -108,7 +87,7 @@ def plan_of(target: pa.DataType, casts: Mapping[int, Cast | None]) -> list[int]:
     return [*forms[0], *forms[1], width, *[0] * (ENTRIES - 2 * FORM - 1)]
 
 
-def _parsed(values: Values, target: pa.DataType) -> Result:
+def parsed(values: Values, target: pa.DataType) -> Result:
     """Cast texts of floats by Arrow's parser, which makes infinity of what is too large: that is left."""
     array = TEXT(values, pa.string())[0].cast(target)
     endless = pc.is_inf(array).fill_null(False)
@@ -116,7 +95,8 @@ def _parsed(values: Values, target: pa.DataType) -> Result:
     return (pc.if_else(endless, None, array), left) if left.any() else (array, None)
 
 
-def _within(low: int, high: int) -> Bounds:
+def within(low: int, high: int) -> Bounds:
+    """Return the same bounds for each Arrow type."""
     return lambda target: (low, high)
 
 
@@ -124,34 +104,15 @@ def _signed(bits: int) -> tuple[int, int]:
     return -(1 << bits - 1), (1 << bits - 1) - 1
 
 
-def _exact_floats(target: pa.DataType) -> tuple[int, int]:
-    return (1 << 53, MOST) if target.bit_width == 64 else (1 << 24, 10)
+def text_after(version: int) -> Walked:
+    """Return the cast of texts before which a byte with a version stands (jsonb_send()); -1 for no such byte."""
+    return Walked(walked.TEXT, within(version, 0))
 
 
-def _moments(size: int, unit: int) -> Walked:
-    """Read days (4 bytes) or microseconds (8) since 2000; infinities, and years outside 1 to 9999, are left."""
-    epoch = UNIX_TO_POSTGRES // DAY * unit
-    return Walked(size, _within(FIRST_DAY * unit - epoch, (LAST_DAY + 1) * unit - 1 - epoch), epoch)
+def big_endian(size: int, signed: bool = True) -> Walked:
+    """Return the cast of numbers, or of the bits of floats, of so many bytes."""
+    return Walked(size, within(*_signed(64)) if signed else within(0, (1 << 8 * size) - 1))
 
 
-def _digits(target: pa.DataType) -> tuple[int, int]:
-    return target.precision, target.scale
-
-
-TEXT: Final = Walked(walked.TEXT, _within(-1, 0))
-JSONB_BINARY: Final = Walked(walked.TEXT, _within(1, 0))
-"""jsonb_send(): a version stands before the text."""
-BOOL_TEXT: Final = Walked(walked.BOOLEAN, _within(ord("t"), ord("f")))
-BOOL_BINARY: Final = Walked(1, _within(0, 1))
+TEXT: Final = text_after(-1)
 INTEGER_TEXT: Final = Walked(walked.INTEGER, lambda target: _signed(target.bit_width))
-INTEGER_BINARY: Final = {size: Walked(size, _within(*_signed(64))) for size in (2, 4, 8)}
-OID_BINARY: Final = Walked(4, _within(0, (1 << 32) - 1))
-FLOAT_TEXT: Final = Walked(walked.FLOAT, _exact_floats, rest=_parsed)
-FLOAT_BINARY: Final = {size: Walked(size, _within(*_signed(64))) for size in (4, 8)}
-"""Their bits."""
-DECIMAL_TEXT: Final = Walked(walked.NUMERIC_TEXT, _digits)
-DECIMAL_BINARY: Final = Walked(walked.NUMERIC, _digits)
-DATE_TEXT: Final = Walked(walked.DATE, _within(0, 0))
-DATE_BINARY: Final = _moments(4, unit=1)
-TIMESTAMP_TEXT: Final = Walked(walked.MOMENT, lambda target: (int(target.tz is not None), 0))
-TIMESTAMP_BINARY: Final = _moments(8, unit=DAY)

@@ -1,16 +1,44 @@
-"""Types that are text or bytes in Arrow: text as it is, bytea, jsonb, uuid, inet and cidr (IPv4), time."""
+"""Types that are text or bytes in Arrow: text copied a word at a time, bytea, uuid, inet and cidr (IPv4), time."""
 
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.compiled.jit import WORD, inlined, kernel, put_length, put_word, u8, u32, u64
+from pgoutput_construct.compiled.jit import WORD, copy_word, inlined, kernel, put_length, put_word, u8, u32, u64
 from pgoutput_construct.compiled.memory import room
 from pgoutput_construct.pgtypes.kernels.column import LEFT, NULL, SLACK, TAKEN, Cast, Result, Values, array_of
-from pgoutput_construct.pgtypes.kernels.moments import NONE, write_time
+from pgoutput_construct.pgtypes.kernels.dates import NONE, write_time
 
-__all__ = ["BYTEA_TEXT", "INET_BINARY", "TIME_BINARY", "UUID_BINARY", "UUID_TEXT"]
+__all__ = ["BYTEA_TEXT", "INET_BINARY", "NO_ASCII", "TIME_BINARY", "UUID_BINARY", "UUID_TEXT", "copy_text"]
+
+NO_ASCII: Final = -0x7F7F7F7F7F7F7F80
+"""The highest bit of each byte of a word."""
+
+
+@inlined
+def copy_text(data: Any, source: int, size: int, out: Any, at: int) -> int:
+    """Copy bytes; return their bits, which tell whether all are ASCII (NO_ASCII).
+
+    The last word of a text runs over its end, where the next one is written later.
+    """
+    last_word, stop, seen = len(data) - WORD, at + size, 0
+    while at + WORD <= stop:
+        seen |= u64(data, source)
+        copy_word(out, at, data, source)
+        at += WORD
+        source += WORD
+    if at < stop and source <= last_word:
+        seen |= u64(data, source) & (-1 << 8 * (WORD - stop + at))
+        copy_word(out, at, data, source)
+        return seen
+    while at < stop:
+        seen |= u8(data, source)
+        out[at] = u8(data, source)
+        at += 1
+        source += 1
+    return seen
+
 
 BACKSLASH: Final = ord("\\")
 X: Final = ord("x")
@@ -25,7 +53,7 @@ HEAD: Final = 4
 IPV4: Final = 2
 """inet.c: family (PGSQL_AF_INET), bits, whether it is a cidr, and the bytes that follow."""
 BYTEA, BYTES_OF_UUID, UUID, INET, TIME = range(5)
-"""What is written anew. One kernel knows them all: numba keeps no code of kernels that are given functions."""
+"""What is rewritten. One kernel knows them all: numba keeps no code of kernels that are given functions."""
 
 
 @inlined

@@ -22,11 +22,16 @@ from pgoutput_construct.compiled.jit import (
 )
 from pgoutput_construct.compiled.memory import LINE, allocate, bitmap
 from pgoutput_construct.pgtypes.kernels.column import SLACK
-from pgoutput_construct.pgtypes.kernels.copying import NO_ASCII, copy_text
-from pgoutput_construct.pgtypes.kernels.decimals import WIDTH as DECIMAL
-from pgoutput_construct.pgtypes.kernels.decimals import read_decimal, read_decimal_text
-from pgoutput_construct.pgtypes.kernels.moments import read_day, read_moment
-from pgoutput_construct.pgtypes.kernels.numbers import read_boolean, read_float, read_integer
+from pgoutput_construct.pgtypes.kernels.dates import read_day, read_moment
+from pgoutput_construct.pgtypes.kernels.numbers import WIDTH as DECIMAL
+from pgoutput_construct.pgtypes.kernels.numbers import (
+    read_boolean,
+    read_decimal,
+    read_decimal_text,
+    read_float,
+    read_integer,
+)
+from pgoutput_construct.pgtypes.kernels.texts import NO_ASCII, copy_text
 
 __all__ = [
     "BOOLEAN",

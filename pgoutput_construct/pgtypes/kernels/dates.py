@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 
 from pgoutput_construct.compiled.jit import inlined, put_word, u8, u16, u64
-from pgoutput_construct.pgtypes.kernels.digits import MINUS, POINT, POWERS, digits
+from pgoutput_construct.pgtypes.kernels.numbers import MINUS, POINT, POWERS, digits
 
 __all__ = ["DAY", "FIRST_DAY", "LAST_DAY", "NONE", "read_day", "read_moment", "write_time"]
 

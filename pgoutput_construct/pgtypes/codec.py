@@ -1,10 +1,10 @@
-"""The two forms of a value: PostgreSQL's text, and the bytes of its binary format."""
+"""The two formats of a value: PostgreSQL's text, and the bytes of its binary format; and what arrays consist of."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-__all__ = ["CANNOT", "Form", "Reader", "Writer", "hexadecimal", "utf8"]
+__all__ = ["CANNOT", "MAX_DIMENSIONS", "NUMERIC_NEGATIVE", "Form", "Reader", "Writer", "hexadecimal", "pieces", "utf8"]
 
 CANNOT: Final = (ValueError, ArithmeticError, struct.error, LookupError, RecursionError, NameError, TypeError)
 """What a writer of text raises for bytes that are not of its type, and a reader for such text."""
@@ -13,6 +13,11 @@ Writer = Callable[[bytes], str]
 """Binary format -> PostgreSQL's text, as its output function writes it; raises one of ``CANNOT``."""
 Reader = Callable[[str], bytes]
 """PostgreSQL's text -> binary format, as its send function writes it; raises one of ``CANNOT``."""
+
+MAX_DIMENSIONS: Final = 6
+"""MAXDIM in PostgreSQL's array.h."""
+NUMERIC_NEGATIVE: Final = 0x4000
+"""NUMERIC_NEG in numeric.c; here, where kernels and numbers have it from."""
 
 
 class Form(NamedTuple):
@@ -35,3 +40,15 @@ def hexadecimal(data: bytes) -> str:
 def utf8(data: bytes) -> str:
     """Read text; raise UnicodeDecodeError (a ValueError) for what is not UTF-8."""
     return data.decode("utf-8")
+
+
+def pieces(data: bytes) -> Iterator[bytes | None]:
+    """Split what arrays and ranges are made of: 4 bytes length, then as many bytes; -1 for NULL."""
+    at = 0
+    while at < len(data):
+        (length,) = struct.unpack_from("!i", data, at)
+        at += 4
+        if not -1 <= length <= len(data) - at:
+            raise ValueError("a length beyond the end")
+        yield None if length < 0 else data[at : at + length]
+        at += max(length, 0)

@@ -1,33 +1,33 @@
-"""Values made of others: ranges, multiranges and rows (rangetypes.c, multirangetypes.c, rowtypes.c)."""
+"""Ranges and multiranges of whatever has a form (rangetypes.c, multirangetypes.c)."""
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from pgoutput_construct.pgtypes.form import Form, Reader, Writer
-from pgoutput_construct.pgtypes.loader import pieces
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.pgtypes.codec import Form, Reader, Writer, pieces
+from pgoutput_construct.pgtypes.family import Family
 
-__all__ = ["multirange_form", "range_form", "row_text"]
+__all__ = ["family_over"]
 
 _EMPTY, _LOWER_IN, _UPPER_IN, _LOWER_FREE, _UPPER_FREE = 1, 2, 4, 8, 16  # rangetypes.h
 _EMPTY_TEXT: Final = "empty"
 _QUOTED: Final = frozenset('"\\()[], \t\n\r\v\f')
-_ROW_QUOTED: Final = frozenset('"\\(), \t\n\r\v\f')
 _BOUND = r'("(?:[^"\\]|\\.|"")*"|[^"\\()\[\],]*)'
 _RANGE: Final = re.compile(rf"([\[(]){_BOUND},{_BOUND}([\])])", re.DOTALL)
 _ONE: Final = re.compile(rf"{_EMPTY_TEXT}|[\[(]{_BOUND},{_BOUND}[\])]", re.DOTALL)
 
 
-def _quoted(text: str, special: frozenset[str]) -> str:
-    if text and not special.intersection(text):
+def _quoted(text: str) -> str:
+    if text and not _QUOTED.intersection(text):
         return text
     return '"' + text.replace("\\", "\\\\").replace('"', '""') + '"'
 
 
 def _range_text(bound: Writer, data: bytes) -> str:
-    flags, bounds = data[0], [_quoted(bound(each or b""), _QUOTED) for each in pieces(data[1:])]
+    flags, bounds = data[0], [_quoted(bound(each or b"")) for each in pieces(data[1:])]
     if flags & _EMPTY and not bounds:
         return _EMPTY_TEXT
     lower = "" if flags & _LOWER_FREE else bounds.pop(0)
@@ -73,25 +73,13 @@ def _form(text: Callable[[Writer, bytes], str], binary: Callable[[Reader, str], 
     return Form(partial(text, part.text), None if part.binary is None else partial(binary, part.binary))
 
 
-range_form: Final = partial(_form, _range_text, _range_binary)
-"""Return the form of the ranges whose bounds have a form."""
-multirange_form: Final = partial(_form, _multirange_text, _multirange_binary)
-"""Return the form of the multiranges whose ranges have a form."""
+def family_over(forms: Mapping[str, Form]) -> Family:
+    """Return the ranges whose bounds have one of some forms (by name in pg_type), and the multiranges of these."""
+    ranges = _over(partial(_form, _range_text, _range_binary), forms)
+    return Family(ranges | _over(partial(_form, _multirange_text, _multirange_binary), ranges))
 
 
-def row_text(writer: Callable[[int], Writer], data: bytes) -> str:
-    """Write a row of a composite type (record_out()); ``writer`` returns what writes a type's values, by its OID.
-
-    Raises one of ``CANNOT`` for what is no row, or has no columns.
-    """
-    (count,), at, texts = struct.unpack_from("!i", data), 4, list[str]()
-    while at < len(data):
-        oid, length = struct.unpack_from("!Ii", data, at)
-        at += 8
-        if not oid or not -1 <= length <= len(data) - at:
-            raise ValueError("this is no row")
-        texts.append("" if length < 0 else _quoted(writer(oid)(data[at : at + length]), _ROW_QUOTED))
-        at += max(length, 0)
-    if not texts or len(texts) != count:
-        raise ValueError("so many columns it does not have")
-    return f"({','.join(texts)})"
+def _over(make: Callable[[Form], Form], parts: Mapping[str, Form]) -> dict[str, Form]:
+    """Return the forms of the types that are made of ``parts``: ranges of their bounds, multiranges of ranges."""
+    subtypes = {row.name: BUILTIN_TYPES[row.subtype_oid].name for row in BUILTIN_TYPES.values() if row.subtype_oid}
+    return {name: make(parts[subtype]) for name, subtype in subtypes.items() if subtype in parts}
