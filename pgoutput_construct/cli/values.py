@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from pgoutput_construct.cli.words import printable
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.pgtypes.codec import CANNOT, hexadecimal
+from pgoutput_construct.pgtypes.codec import CODEC_ERRORS, hexadecimal
 from pgoutput_construct.pgtypes.loader import base_oid, formatted, kind_text
 from pgoutput_construct.pgtypes.numbers import Numeral, json_value
 from pgoutput_construct.pgtypes.registry import writer
@@ -48,7 +48,7 @@ class Values:
     def _from_binary(self, value: Binary, type_oid: int, kind: str) -> Any:
         try:
             return json_value(writer(type_oid, self.types)(value), kind)
-        except CANNOT:
+        except CODEC_ERRORS:
             return hexadecimal(value)
 
 

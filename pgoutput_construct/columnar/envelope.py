@@ -12,7 +12,7 @@ from pgoutput_construct.columnar import frame_kernels
 from pgoutput_construct.columnar.gather import strings
 from pgoutput_construct.columnar.headers import read_columns
 from pgoutput_construct.errors import DecodeError, PgoutputError
-from pgoutput_construct.pgtypes.kernels.column import Values
+from pgoutput_construct.pgtypes.kernels.cast import Values
 from pgoutput_construct.wire import XLogData, parse_frame
 from pgoutput_construct.wire.engine import frame_parameters
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pgoutput_construct.compiled.jit import WORD, copy_word, kernel, u8
 from pgoutput_construct.compiled.memory import bitmap, room
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.pgtypes.kernels.casts import TEXT
-from pgoutput_construct.pgtypes.kernels.column import Values
+from pgoutput_construct.pgtypes.kernels.cast import Values
+from pgoutput_construct.pgtypes.kernels.planned_casts import TEXT
 from pgoutput_construct.wire.messages import PgoutputMessage
 
 __all__ = [

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pgoutput_construct.compiled.jit import find_nul, kernel, prefetch, u8, u16, u32, u64
-from pgoutput_construct.pgtypes.kernels.walked import put_nothing, read_value
+from pgoutput_construct.pgtypes.kernels.row_plan import put_nothing, read_value
 
 __all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "ROW_PARAMETERS", "ROW_TAGS", "TUPLES", "index"]
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.rows import rows_schema
 from pgoutput_construct.pgtypes.column_reader import ColumnReader
-from pgoutput_construct.pgtypes.kernels.casts import plan_of
-from pgoutput_construct.pgtypes.kernels.column import Cast
-from pgoutput_construct.pgtypes.kernels.registry import find_cast
-from pgoutput_construct.pgtypes.kernels.walked import ENTRIES
+from pgoutput_construct.pgtypes.kernels.cast import Cast
+from pgoutput_construct.pgtypes.kernels.cast_table import find_cast
+from pgoutput_construct.pgtypes.kernels.planned_casts import plan_of
+from pgoutput_construct.pgtypes.kernels.row_plan import ENTRIES
 from pgoutput_construct.pgtypes.loader import base_oid
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire.messages import VALUE_TAGS, VALUES, RelationColumn, Type

@@ -16,8 +16,8 @@ from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.reading import SENT, UNSENT, Column, Columns
 from pgoutput_construct.compiled.memory import LINE, bitmap, room
 from pgoutput_construct.pgtypes.family import CannotHold
-from pgoutput_construct.pgtypes.kernels.column import Values
-from pgoutput_construct.pgtypes.kernels.walked import READ, Plan, lay_out, learn, read_array
+from pgoutput_construct.pgtypes.kernels.cast import Values
+from pgoutput_construct.pgtypes.kernels.row_plan import READ, Plan, lay_out, learn, read_array
 from pgoutput_construct.pgtypes.loader import FORMATS
 from pgoutput_construct.wire.messages import VALUE_TAGS, VALUES
 

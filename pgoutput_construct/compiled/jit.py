@@ -83,7 +83,7 @@ def _compiled(function: Callable[..., Any], **settings: bool) -> Any:
 
 
 def _place(context: Any, builder: Any, array_type: Any, array: Any, at: Any, bits: int) -> Any:
-    """Return the pointer to a word of so many bits that starts at any byte of an array."""
+    """Return the pointer to a word of ``bits`` bits that starts at any byte of an array."""
     content = context.make_array(array_type)(context, builder, array)
     return builder.bitcast(builder.gep(content.data, [at]), ir.IntType(bits).as_pointer())
 
@@ -109,7 +109,7 @@ def _reader(bits: int, swapped: bool = True) -> Any:
 
 
 u8, u16, u32, u64 = (_reader(bits) for bits in (8, 16, 32, 64))
-"""Read an unsigned word of so many bits; u64 gives a signed number, which the caller views as unsigned."""
+"""Read an unsigned word; u64 gives a signed number, which the caller views as unsigned."""
 
 memory_word = _reader(64, swapped=False)
 """Read eight bytes as this machine has them in memory."""
@@ -136,7 +136,7 @@ def _writer(bits: int, swapped: bool = False) -> Any:
 
 
 put8, put32, put64 = (_writer(bits) for bits in (8, 32, 64))
-"""Write the last so many bits of a number as Arrow and numpy hold it."""
+"""Write the last bits of a number as Arrow and numpy hold it."""
 
 
 def _bits_of(kind: Any, size: int) -> Any:

@@ -11,13 +11,13 @@ __all__ = ["LINE", "allocate", "bitmap", "read_only", "room"]
 LINE: Final = 64
 """Bytes of a cache line; at its multiples Arrow wants a buffer to begin."""
 
-# numpy and Arrow's own pools ask for huge pages, and give them back soon: to take them anew can take longer than to
+# numpy and Arrow's own pools ask for huge pages, and give them back soon: to take them again can take longer than to
 # decode. The system's allocator keeps what is freed.
 _POOL: Final = pa.system_memory_pool()
 
 
 def allocate(size: int) -> pa.Buffer:
-    """Return so many bytes that are not set yet."""
+    """Return ``size`` bytes that are not set yet."""
     return pa.allocate_buffer(size, _POOL)
 
 

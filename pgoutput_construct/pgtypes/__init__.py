@@ -5,8 +5,8 @@ its binary format, Python objects, Arrow arrays, and expressions in SQL and Spar
 
 | modules | what they hold |
 |---|---|
-| ``numbers``, ``text``, ``binary``, ``dates``, ``bits``, ``network``, ``geometry``, ``searches`` | families of values |
-| ``system`` | the family of what the server counts and names |
+| ``numbers``, ``text``, ``binary``, ``dates``, ``bits`` | families of values |
+| ``network``, ``geometry``, ``text_search``, ``system`` | more of them; the last is what the server counts and names |
 | ``ranges``, ``arrays`` | families over other types |
 | ``composites`` | enums and rows of types that are not built in |
 | ``builtin_types`` | generated: OIDs, sizes, elements and Arrow types, from ``spec/builtin_types.yaml`` |
@@ -20,8 +20,8 @@ Invariants:
 
 - A type belongs to one family, or it is ``like`` another in ``spec/builtin_types.yaml``.
 - Text is what the server's output function would write (DateStyle ISO, IntervalStyle postgres, TimeZone UTC), or there
-  is none: bytes that are not of their type raise one of ``codec.CANNOT``, and nobody guesses.
-- ``text`` and ``binary`` of a form are inverse for all that a server sends.
+  is none: bytes that are not of their type raise one of ``codec.CODEC_ERRORS``, and nobody guesses.
+- ``text`` and ``binary`` of a codec are inverse for all that a server sends.
 - A kernel reads a value as ``column_reader`` does, or leaves it to that: kernels are optional, and never wrong.
 - What an Arrow type cannot hold is refused, not rounded: it goes to ``_untyped`` as text.
 - Families are imported without pyarrow, numba, psycopg and pyspark: they import those inside functions. ``arrow_types``
@@ -31,13 +31,13 @@ To add a type:
 
 1. Write a row into ``spec/builtin_types.yaml`` and run ``python -m tools.generate``. If the formats of the type are
    those of another one, say so by ``like``: that is all.
-2. Write its ``Form`` into the ``forms`` of its family; name it in ``without_form`` if only the server can write its
+2. Write its ``Codec`` into the ``codecs`` of its family; name it in ``without_codec`` if only the server can write its
    text. Arrays and ranges of it follow.
 3. If its columns are more than text in Arrow, name the Arrow type in the row (``arrow``). If Arrow has a kind of types
    that no family has yet, add it to the family's ``arrow``, with the text that Spark writes of it (``spark``) and its
    canonical text in SQL (``sql``), if that is not PostgreSQL's own.
 4. If values in binary format shall be fast, name a kernel in ``compiled``; ``kernels`` has those of its kind.
 
-``tests/pgtypes/test_families.py`` adds a type like this. ``tests/pgtypes/test_forms_of_servers.py`` compares all
+``tests/pgtypes/test_families.py`` adds a type like this. ``tests/pgtypes/test_codecs_of_servers.py`` compares all
 types with what servers write.
 """

@@ -1,4 +1,4 @@
-"""Arrays of whatever has a form (arrayfuncs.c). In Arrow, those of one dimension are lists, others are text."""
+"""Arrays of whatever has a codec (arrayfuncs.c). In Arrow, those of one dimension are lists, others are text."""
 
 import math
 import re
@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, BuiltinType
-from pgoutput_construct.pgtypes.codec import MAX_DIMENSIONS, Form, Reader, Writer, pieces
+from pgoutput_construct.pgtypes.codec import MAX_DIMENSIONS, Codec, Reader, Writer, split_items
 from pgoutput_construct.pgtypes.family import Family, SqlText
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _BOUND: Final = re.compile(r"\[(-?\d+):(-?\d+)\]")
 
 
 def element_oid(data: bytes) -> int:
-    """Return the OID of the type of an array's elements; raise one of ``CANNOT`` for what is none."""
+    """Return the OID of the type of an array's elements; raise one of ``CODEC_ERRORS`` for what is none."""
     dimensions, has_nulls, oid = _HEADER.unpack_from(data)
     if not 0 <= dimensions <= MAX_DIMENSIONS or has_nulls not in (0, 1):
         raise ValueError("this is no array")
@@ -49,11 +49,11 @@ def array_text(element: Writer, delimiter: str, data: bytes) -> str:
     (count,) = _LENGTH.unpack_from(data)
     start = _HEADER.size + count * _DIMENSION.size
     dimensions = list(_DIMENSION.iter_unpack(data[_HEADER.size : start]))
-    items = list(pieces(data[start:]))
+    items = list(split_items(data[start:]))
     if not count and not items:
         return "{}"
     if min(size for size, _ in dimensions) < 1 or len(items) != math.prod(size for size, _ in dimensions):
-        raise ValueError("so many elements it does not have")
+        raise ValueError(f"the dimensions do not multiply to {len(items)} elements")
     bounds = "".join(f"[{lower}:{lower + size - 1}]" for size, lower in dimensions)
     texts: list[str] = [_NULL if item is None else _quoted(element(item), delimiter) for item in items]
     for size, _ in reversed(dimensions):
@@ -67,15 +67,15 @@ def _quoted(text: str, delimiter: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _array_form(row: BuiltinType, element: Form) -> Form:
-    """Return the form of an array type whose elements have a form."""
+def _array_codec(row: BuiltinType, element: Codec) -> Codec:
+    """Return the codec of an array type whose elements have one."""
 
     def text(data: bytes) -> str:
         if element_oid(data) != row.element_oid:
             raise ValueError("these are not its elements")
         return array_text(element.text, row.delimiter, data)
 
-    return Form(text, None if element.binary is None else _reader(row, element.binary))
+    return Codec(text, None if element.binary is None else _reader(row, element.binary))
 
 
 def _reader(row: BuiltinType, element: Reader) -> Reader:
@@ -127,22 +127,22 @@ def _item(text: str, element: Reader) -> bytes:
 
 
 def binary_elements(data: bytes) -> list[bytes | None]:
-    """Split an array of one dimension, or none, in binary format (array_send()); raise one of CANNOT for others."""
+    """Split an array of one dimension, or none, in binary format (array_send()); raise CODEC_ERRORS for others."""
     (dimensions,) = _LENGTH.unpack_from(data)
     if not dimensions:
         return []
     size, lower = _DIMENSION.unpack_from(data, _HEADER.size)
-    items = list(pieces(data[_HEADER.size + _DIMENSION.size :]))
+    items = list(split_items(data[_HEADER.size + _DIMENSION.size :]))
     if dimensions != 1 or lower != 1 or len(items) != size:
         raise ValueError("no list")
     return items
 
 
-def family_over(forms: Mapping[str, Form]) -> Family:
-    """Return the arrays of elements that have one of some forms (by name in pg_type)."""
+def family_over(codecs: Mapping[str, Codec]) -> Family:
+    """Return the arrays of elements that have one of some codecs (by name in pg_type)."""
     arrays = {row.name: (row, BUILTIN_TYPES[row.element_oid].name) for row in BUILTIN_TYPES.values() if row.element_oid}
-    found = {name: _array_form(row, forms[element]) for name, (row, element) in arrays.items() if element in forms}
-    return Family(found, without_form=arrays.keys() - found.keys())
+    found = {name: _array_codec(row, codecs[element]) for name, (row, element) in arrays.items() if element in codecs}
+    return Family(found, without_codec=arrays.keys() - found.keys())
 
 
 # Canonical texts, in SQL and in Spark.

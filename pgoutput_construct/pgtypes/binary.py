@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
-from pgoutput_construct.pgtypes.codec import Form, hexadecimal
+from pgoutput_construct.pgtypes.codec import Codec, hexadecimal
 from pgoutput_construct.pgtypes.family import ArrowKind, ArrowTypes, Compiled, Family, SqlText
 
 if TYPE_CHECKING:
@@ -46,12 +46,12 @@ def _bytes(value: Any, target: "pa.DataType") -> Any:
 def _compiled() -> Mapping[str, Sequence[Compiled]]:
     import pyarrow as pa
 
-    from pgoutput_construct.pgtypes.kernels import casts, texts
+    from pgoutput_construct.pgtypes.kernels import planned_casts, text_casts
 
-    of_binary = Compiled(pa.types.is_binary, texts.UUID_TEXT, casts.TEXT)
+    of_binary = Compiled(pa.types.is_binary, text_casts.UUID_TEXT, planned_casts.TEXT)
     return {
-        "bytea": [Compiled(pa.types.is_binary, texts.BYTEA_TEXT, casts.TEXT)],
-        "uuid": [Compiled(pa.types.is_string, casts.TEXT, texts.UUID_BINARY), of_binary],
+        "bytea": [Compiled(pa.types.is_binary, text_casts.BYTEA_TEXT, planned_casts.TEXT)],
+        "uuid": [Compiled(pa.types.is_string, planned_casts.TEXT, text_casts.UUID_BINARY), of_binary],
     }
 
 
@@ -71,8 +71,8 @@ def _spark(value: "Column", kind: "T.DataType") -> "Column":
 
 FAMILY: Final = Family(
     {
-        "bytea": Form(hexadecimal, _hexadecimal_binary),
-        "uuid": Form(_uuid_text, lambda text: bytes.fromhex(text.replace("-", ""))),
+        "bytea": Codec(hexadecimal, _hexadecimal_binary),
+        "uuid": Codec(_uuid_text, lambda text: bytes.fromhex(text.replace("-", ""))),
     },
     arrow=_arrow,
     compiled=_compiled,

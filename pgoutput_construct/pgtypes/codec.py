@@ -4,15 +4,25 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-__all__ = ["CANNOT", "MAX_DIMENSIONS", "NUMERIC_NEGATIVE", "Form", "Reader", "Writer", "hexadecimal", "pieces", "utf8"]
+__all__ = [
+    "CODEC_ERRORS",
+    "MAX_DIMENSIONS",
+    "NUMERIC_NEGATIVE",
+    "Codec",
+    "Reader",
+    "Writer",
+    "hexadecimal",
+    "split_items",
+    "utf8",
+]
 
-CANNOT: Final = (ValueError, ArithmeticError, struct.error, LookupError, RecursionError, NameError, TypeError)
+CODEC_ERRORS: Final = (ValueError, ArithmeticError, struct.error, LookupError, RecursionError, NameError, TypeError)
 """What a writer of text raises for bytes that are not of its type, and a reader for such text."""
 
 Writer = Callable[[bytes], str]
-"""Binary format -> PostgreSQL's text, as its output function writes it; raises one of ``CANNOT``."""
+"""Binary format -> PostgreSQL's text, as its output function writes it; raises one of ``CODEC_ERRORS``."""
 Reader = Callable[[str], bytes]
-"""PostgreSQL's text -> binary format, as its send function writes it; raises one of ``CANNOT``."""
+"""PostgreSQL's text -> binary format, as its send function writes it; raises one of ``CODEC_ERRORS``."""
 
 MAX_DIMENSIONS: Final = 6
 """MAXDIM in PostgreSQL's array.h."""
@@ -20,7 +30,7 @@ NUMERIC_NEGATIVE: Final = 0x4000
 """NUMERIC_NEG in numeric.c; here, where kernels and numbers have it from."""
 
 
-class Form(NamedTuple):
+class Codec(NamedTuple):
     """How the values of a type are written in either format."""
 
     text: Writer
@@ -42,7 +52,7 @@ def utf8(data: bytes) -> str:
     return data.decode("utf-8")
 
 
-def pieces(data: bytes) -> Iterator[bytes | None]:
+def split_items(data: bytes) -> Iterator[bytes | None]:
     """Split what arrays and ranges are made of: 4 bytes length, then as many bytes; -1 for NULL."""
     at = 0
     while at < len(data):

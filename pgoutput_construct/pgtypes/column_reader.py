@@ -10,7 +10,7 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.arrays import binary_elements
 from pgoutput_construct.pgtypes.arrow_types import fitted, is_known
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.pgtypes.codec import CANNOT, hexadecimal, utf8
+from pgoutput_construct.pgtypes.codec import CODEC_ERRORS, hexadecimal, utf8
 from pgoutput_construct.pgtypes.family import CannotHold
 from pgoutput_construct.pgtypes.loader import ValueLoader, base_oid, formatted, kind_text
 from pgoutput_construct.pgtypes.numbers import single
@@ -53,7 +53,7 @@ class ColumnReader:
             loaded = self._load(plain)
         except PgoutputError:  # a ValueError too: psycopg is missing
             raise
-        except CANNOT as error:
+        except CODEC_ERRORS as error:
             raise CannotHold from error
         return fitted(single(loaded) if self._is_single else loaded, self._target)
 
@@ -67,7 +67,7 @@ class ColumnReader:
             return kind_text(value)
         try:
             return self._text(plain, self._oid)
-        except CANNOT:
+        except CODEC_ERRORS:
             return hexadecimal(value)
 
     def _scalar(self, value: bytes) -> Any:

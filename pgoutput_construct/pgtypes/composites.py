@@ -15,7 +15,7 @@ from pgoutput_construct.pgtypes.family import Family
 
 __all__ = ["FAMILY", "label", "user_text"]
 
-FAMILY: Final = Family({}, without_form=["record"])
+FAMILY: Final = Family({}, without_codec=["record"])
 _QUOTED: Final = frozenset('"\\(), \t\n\r\v\f')
 _ARRAY = "_"
 """With what the names of array types begin (makeArrayTypeName())."""
@@ -24,7 +24,7 @@ _SIZES: Final = frozenset(kind.size for kind in BUILTIN_TYPES.values())
 
 
 def user_text(name: str | None, writer: Callable[[int], Writer], data: bytes) -> str:
-    """Write a value, in binary format, of a type that is not built in; raise one of ``CANNOT`` where nobody can.
+    """Write a value, in binary format, of a type that is not built in; raise one of ``CODEC_ERRORS`` where nobody can.
 
     Args:
         name: The type's name; None where the stream does not tell it, as of the parts of arrays and rows.
@@ -65,7 +65,7 @@ def _quoted(text: str) -> str:
 def _row_text(writer: Callable[[int], Writer], data: bytes) -> str:
     """Write a row of a composite type (record_out()); ``writer`` returns what writes a type's values, by its OID.
 
-    Raises one of ``CANNOT`` for what is no row, or has no columns.
+    Raises one of ``CODEC_ERRORS`` for what is no row, or has no columns.
     """
     (count,), at, texts = struct.unpack_from("!i", data), 4, list[str]()
     while at < len(data):
@@ -76,5 +76,5 @@ def _row_text(writer: Callable[[int], Writer], data: bytes) -> str:
         texts.append("" if length < 0 else _quoted(writer(oid)(data[at : at + length])))
         at += max(length, 0)
     if not texts or len(texts) != count:
-        raise ValueError("so many columns it does not have")
+        raise ValueError(f"{len(texts)} columns where the count is {count}")
     return f"({','.join(texts)})"

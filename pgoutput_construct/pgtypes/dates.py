@@ -18,7 +18,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from pgoutput_construct.pgtypes.codec import Form
+from pgoutput_construct.pgtypes.codec import Codec
 from pgoutput_construct.pgtypes.family import ArrowKind, ArrowTypes, Compiled, Family
 from pgoutput_construct.wire.types import POSTGRES_EPOCH, UNIX_TO_POSTGRES, Timestamp
 
@@ -221,21 +221,21 @@ def _as_timestamp(value: Any, target: "pa.DataType") -> Any:
 def _compiled() -> Mapping[str, Sequence[Compiled]]:
     import pyarrow as pa
 
-    from pgoutput_construct.pgtypes.kernels import texts, walked
-    from pgoutput_construct.pgtypes.kernels.casts import TEXT, Walked, within
-    from pgoutput_construct.pgtypes.kernels.dates import FIRST_DAY, LAST_DAY
+    from pgoutput_construct.pgtypes.kernels import row_plan, text_casts
+    from pgoutput_construct.pgtypes.kernels.date_readers import FIRST_DAY, LAST_DAY
+    from pgoutput_construct.pgtypes.kernels.planned_casts import TEXT, PlannedCast, within
 
-    def since_2000(size: int, unit: int) -> Walked:
+    def since_2000(size: int, unit: int) -> PlannedCast:
         """Read days (4 bytes) or microseconds (8); infinities, and years outside 1 to 9999, are left."""
         first, last = FIRST_DAY * unit, (LAST_DAY + 1) * unit - 1
         epoch = UNIX_TO_POSTGRES // _DAY * unit
-        return Walked(size, within(first - epoch, last - epoch), epoch)
+        return PlannedCast(size, within(first - epoch, last - epoch), epoch)
 
-    days = Compiled(pa.types.is_date, Walked(walked.DATE, within(0, 0)), since_2000(4, unit=1))
-    moment = Walked(walked.MOMENT, lambda target: (int(target.tz is not None), 0))
-    moments = Compiled(pa.types.is_timestamp, moment, since_2000(8, unit=_DAY))
-    clock = Compiled(pa.types.is_string, TEXT, texts.TIME_BINARY)
-    return {"date": [days], "timestamp": [moments], "timestamptz": [moments], "time": [clock]}
+    days = Compiled(pa.types.is_date, PlannedCast(row_plan.DATE, within(0, 0)), since_2000(4, unit=1))
+    text = PlannedCast(row_plan.TIMESTAMP, lambda target: (int(target.tz is not None), 0))
+    timestamps = Compiled(pa.types.is_timestamp, text, since_2000(8, unit=_DAY))
+    clock = Compiled(pa.types.is_string, TEXT, text_casts.TIME_BINARY)
+    return {"date": [days], "timestamp": [timestamps], "timestamptz": [timestamps], "time": [clock]}
 
 
 # In Spark.
@@ -253,12 +253,12 @@ def _spark_timestamptz(value: "Column", kind: "T.DataType") -> "Column":
 
 FAMILY: Final = Family(
     {
-        "date": Form(_date_text, _date_binary),
-        "time": Form(_time_text, _time_binary),
-        "timestamp": Form(_timestamp_text, _timestamp_binary),
-        "timestamptz": Form(partial(_timestamp_text, zone="+00"), partial(_timestamp_binary, zone="+00")),
-        "interval": Form(_interval_text, _interval_binary),
-        "timetz": Form(_timetz_text, _timetz_binary),
+        "date": Codec(_date_text, _date_binary),
+        "time": Codec(_time_text, _time_binary),
+        "timestamp": Codec(_timestamp_text, _timestamp_binary),
+        "timestamptz": Codec(partial(_timestamp_text, zone="+00"), partial(_timestamp_binary, zone="+00")),
+        "interval": Codec(_interval_text, _interval_binary),
+        "timetz": Codec(_timetz_text, _timetz_binary),
     },
     arrow=_arrow,
     compiled=_compiled,

@@ -7,14 +7,14 @@ a function, which is called by those who have it.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pgoutput_construct.pgtypes.codec import Form
+from pgoutput_construct.pgtypes.codec import Codec
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column
     from pyspark.sql import types as T  # noqa: N812 - as Spark's documentation has it
 
-    from pgoutput_construct.pgtypes.kernels.column import Cast
+    from pgoutput_construct.pgtypes.kernels.cast import Cast
 
 __all__ = ["ArrowKind", "ArrowTypes", "CannotHold", "Compiled", "Family", "SqlText"]
 
@@ -77,9 +77,9 @@ class SqlText(NamedTuple):
 class Family(NamedTuple):
     """Types that have something in common. A type belongs to one family."""
 
-    forms: Mapping[str, Form]
+    codecs: Mapping[str, Codec]
     """How values are written, by the type's name in pg_type."""
-    without_form: Collection[str] = ()
+    without_codec: Collection[str] = ()
     """Types whose text a locale decides (money), or a catalog (regclass), and those without a send function."""
     arrow: Callable[[], ArrowTypes | None] = _none
     """Returns the family in Arrow; needs pyarrow. Without it, values are strings: PostgreSQL's text."""

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from pgoutput_construct.pgtypes.codec import Form
+from pgoutput_construct.pgtypes.codec import Codec
 from pgoutput_construct.pgtypes.family import Family
 from pgoutput_construct.pgtypes.numbers import float_text
 
@@ -30,16 +30,16 @@ def _points(floats: Sequence[str]) -> str:
     return ",".join(f"({x},{y})" for x, y in zip(floats[::2], floats[1::2], strict=True))
 
 
-def _fixed(count: int, before: str, after: str, points: bool = True) -> Form:
-    """Return the form of so many floats."""
+def _fixed(count: int, before: str, after: str, points: bool = True) -> Codec:
+    """Return the codec of values that consist of ``count`` floats."""
 
     def text(data: bytes) -> str:
         floats = _floats_text(data)
         if len(floats) != count:
-            raise ValueError("so many floats it does not have")
+            raise ValueError(f"{len(floats)} floats instead of {count}")
         return f"{before}{_points(floats) if points else ','.join(floats)}{after}"
 
-    return Form(text, _floats_binary)
+    return Codec(text, _floats_binary)
 
 
 def _circle_text(data: bytes) -> str:
@@ -51,7 +51,7 @@ def _counted_text(data: bytes) -> str:
     (count,) = struct.unpack_from("!i", data)
     floats = _floats_text(data[4:])
     if len(floats) != 2 * count:
-        raise ValueError("so many points it does not have")
+        raise ValueError(f"{len(floats)} coordinates where the count of points is {count}")
     return _points(floats)
 
 
@@ -76,8 +76,8 @@ FAMILY: Final = Family(
         "lseg": _fixed(4, "[", "]"),
         "box": _fixed(4, "", ""),
         "line": _fixed(3, "{", "}", points=False),
-        "circle": Form(_circle_text, _floats_binary),
-        "path": Form(_path_text, _path_binary),
-        "polygon": Form(lambda data: f"({_counted_text(data)})", _counted_binary),
+        "circle": Codec(_circle_text, _floats_binary),
+        "path": Codec(_path_text, _path_binary),
+        "polygon": Codec(lambda data: f"({_counted_text(data)})", _counted_binary),
     }
 )

@@ -7,14 +7,14 @@ from typing import Any, Final, Protocol
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.pgtypes.codec import MAX_DIMENSIONS, pieces
+from pgoutput_construct.pgtypes.codec import MAX_DIMENSIONS, split_items
 from pgoutput_construct.wire.messages import FORMS, VALUES, Binary, Type, Unchanged
 from pgoutput_construct.wire.types import Marker
 
 __all__ = ["FORMATS", "ValueLoader", "base_oid", "formatted", "kind_text"]
 
 _PLAIN: Final[Mapping[str, type[bytes]]] = {"text": bytes, "binary": Binary}
-FORMATS: Final[Mapping[object, type[bytes]]] = {VALUES[kind]: _PLAIN[form] for kind, form in FORMS.items()}
+FORMATS: Final[Mapping[object, type[bytes]]] = {VALUES[kind]: _PLAIN[format_] for kind, format_ in FORMS.items()}
 """The classes of values that are read, each with that of its format: bytes for text, Binary for binary format.
 
 Values of any other class stay as they came.
@@ -78,8 +78,8 @@ class ValueLoader:
 
 def formatted(value: bytes) -> bytes | None:
     """Return a value as bytes, which are text, or as Binary; None for one that is of none of FORMATS."""
-    form = FORMATS.get(type(value))
-    return value if form is type(value) else None if form is None else form(value)
+    plain = FORMATS.get(type(value))
+    return value if plain is type(value) else None if plain is None else plain(value)
 
 
 def kind_text(value: bytes | Marker) -> str:
@@ -97,7 +97,7 @@ def _alike(type_oid: int, binary: bool) -> int:
 
 
 def _is_sound(value: bytes, type_oid: int) -> bool:
-    """Tell whether binary bytes may be given to a loader: psycopg's, in C, read beyond what is too short."""
+    """Return whether binary bytes may be given to a loader: psycopg's, in C, read beyond what is too short."""
     builtin = BUILTIN_TYPES.get(type_oid)
     if builtin is None:
         return False
@@ -117,7 +117,7 @@ def _is_sound_array(value: bytes) -> bool:
         if not 0 <= dimensions <= MAX_DIMENSIONS:
             return False
         counts = struct.unpack_from("!" + "i4x" * dimensions, value, 12)
-        items = list(pieces(value[12 + 8 * dimensions :]))
+        items = list(split_items(value[12 + 8 * dimensions :]))
     except (struct.error, ValueError):
         return False
     fits = min(counts, default=0) >= 0 and len(items) == (math.prod(counts) if counts else 0)

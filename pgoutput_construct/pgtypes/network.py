@@ -5,7 +5,7 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Final
 
-from pgoutput_construct.pgtypes.codec import Form
+from pgoutput_construct.pgtypes.codec import Codec
 from pgoutput_construct.pgtypes.family import Compiled, Family
 
 __all__ = ["FAMILY"]
@@ -34,18 +34,18 @@ def _address_binary(cidr: bool, text: str) -> bytes:
 def _compiled() -> Mapping[str, Sequence[Compiled]]:
     import pyarrow as pa
 
-    from pgoutput_construct.pgtypes.kernels import casts, texts
+    from pgoutput_construct.pgtypes.kernels import planned_casts, text_casts
 
-    address = Compiled(pa.types.is_string, casts.TEXT, texts.INET_BINARY)
+    address = Compiled(pa.types.is_string, planned_casts.TEXT, text_casts.INET_BINARY)
     return {"inet": [address], "cidr": [address]}
 
 
-_MAC: Final = Form(lambda data: data.hex(":"), lambda text: bytes.fromhex(text.replace(":", "")))
+_MAC: Final = Codec(lambda data: data.hex(":"), lambda text: bytes.fromhex(text.replace(":", "")))
 
 FAMILY: Final = Family(
     {
-        "cidr": Form(_address_text, partial(_address_binary, True)),
-        "inet": Form(_address_text, partial(_address_binary, False)),
+        "cidr": Codec(_address_text, partial(_address_binary, True)),
+        "inet": Codec(_address_text, partial(_address_binary, False)),
         **dict.fromkeys(("macaddr", "macaddr8"), _MAC),
     },
     compiled=_compiled,

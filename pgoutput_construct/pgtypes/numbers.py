@@ -17,7 +17,7 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from pgoutput_construct.pgtypes.codec import NUMERIC_NEGATIVE, Form
+from pgoutput_construct.pgtypes.codec import NUMERIC_NEGATIVE, Codec
 from pgoutput_construct.pgtypes.family import ArrowKind, ArrowTypes, CannotHold, Compiled, Family, SqlText
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ __all__ = [
     "float_bits",
     "float_text",
     "float_texts",
-    "integer_form",
+    "integer_codec",
     "json_value",
     "lists_of_float_bits",
     "lists_of_float_texts",
@@ -87,21 +87,21 @@ def _numeric_binary(text: str) -> bytes:
     return struct.pack(f"!HhHH{len(groups)}H", len(groups), weight, sign, len(decimals), *groups)
 
 
-def float_text(form: str, data: bytes) -> str:
+def float_text(layout: str, data: bytes) -> str:
     """Write a float with the fewest digits that tell it from others (extra_float_digits above 0).
 
     Args:
-        form: How ``struct`` unpacks it: ``!f`` or ``!d``.
+        layout: How ``struct`` unpacks it: ``!f`` or ``!d``.
         data: Its bytes.
     """
-    (value,) = struct.unpack(form, data)
+    (value,) = struct.unpack(layout, data)
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "-Infinity" if value < 0 else "Infinity"
     sign = "-" if math.copysign(1, value) < 0 else ""
     if not value:
         return f"{sign}0"
-    digits, exponent = _shortest(form, abs(value))
-    return sign + _laid_out(digits, exponent, _PLAIN_DIGITS[form])
+    digits, exponent = _shortest(layout, abs(value))
+    return sign + _laid_out(digits, exponent, _PLAIN_DIGITS[layout])
 
 
 def _laid_out(digits: str, exponent: int, plain_digits: int) -> str:
@@ -115,18 +115,18 @@ def _laid_out(digits: str, exponent: int, plain_digits: int) -> str:
     return f"{whole}.{decimals}" if decimals else whole
 
 
-def _shortest(form: str, value: float) -> tuple[str, int]:
+def _shortest(layout: str, value: float) -> tuple[str, int]:
     """Return the fewest digits, and the power of ten of the first of them."""
     # What lies just between two floats is neither's for PostgreSQL, and the even one's for Python. So many bits as that
     # takes few digits have only above these numbers.
-    if form == "!d" and value < 2**52:
+    if layout == "!d" and value < 2**52:
         return _scientific(repr(value))
-    if form == "!f" and 2**-126 <= value < 2**24 and math.frexp(value)[0] != _POWER_OF_TWO:
+    if layout == "!f" and 2**-126 <= value < 2**24 and math.frexp(value)[0] != _POWER_OF_TWO:
         for digits in _FLOAT4_DIGITS:
             text = f"{value:.{digits}g}"
-            if struct.unpack(form, struct.pack(form, float(text))) == (value,):
+            if struct.unpack(layout, struct.pack(layout, float(text))) == (value,):
                 return _scientific(text)
-    return _strictly_between(form, value)
+    return _strictly_between(layout, value)
 
 
 def _scientific(text: str) -> tuple[str, int]:
@@ -137,13 +137,13 @@ def _scientific(text: str) -> tuple[str, int]:
     return digits.rstrip("0"), leading - 1 + int(power or 0)
 
 
-def _strictly_between(form: str, value: float) -> tuple[str, int]:
+def _strictly_between(layout: str, value: float) -> tuple[str, int]:
     """Return the fewest digits between the middles to the next floats, and of those the nearest to the value."""
-    bits = _MANTISSA_BITS[form]
+    bits = _MANTISSA_BITS[layout]
     _, exponent = math.frexp(value)
-    exponent = max(exponent - bits, _LEAST_EXPONENT[form])
+    exponent = max(exponent - bits, _LEAST_EXPONENT[layout])
     mantissa = int(math.ldexp(value, -exponent))
-    below = 1 if mantissa == 1 << bits - 1 and exponent > _LEAST_EXPONENT[form] else 2
+    below = 1 if mantissa == 1 << bits - 1 and exponent > _LEAST_EXPONENT[layout] else 2
     up, down = 1 << max(exponent, 0), 4 << max(-exponent, 0)
     exact, low, high = 4 * mantissa * up, (4 * mantissa - below) * up, (4 * mantissa + 2) * up
     power = Decimal(value).adjusted()
@@ -159,14 +159,14 @@ def _strictly_between(form: str, value: float) -> tuple[str, int]:
     raise ValueError("this is no float")
 
 
-def _float_binary(form: str, text: str) -> bytes:
-    return struct.pack(form, float(text))
+def _float_binary(layout: str, text: str) -> bytes:
+    return struct.pack(layout, float(text))
 
 
-def integer_form(form: str) -> Form:
-    """Return the form of whole numbers that ``struct`` packs so."""
-    packed = struct.Struct(form)
-    return Form(lambda data: str(packed.unpack(data)[0]), lambda text: packed.pack(int(text)))
+def integer_codec(layout: str) -> Codec:
+    """Return the codec of whole numbers that ``struct`` packs so."""
+    packed = struct.Struct(layout)
+    return Codec(lambda data: str(packed.unpack(data)[0]), lambda text: packed.pack(int(text)))
 
 
 # In JSON.
@@ -315,13 +315,13 @@ def _choose(name: str, words: str) -> "pa.DataType | None":
 def _compiled() -> Mapping[str, Sequence[Compiled]]:
     import pyarrow as pa
 
-    from pgoutput_construct.pgtypes.kernels import walked
-    from pgoutput_construct.pgtypes.kernels.casts import INTEGER_TEXT, Walked, big_endian, parsed, within
+    from pgoutput_construct.pgtypes.kernels import row_plan
+    from pgoutput_construct.pgtypes.kernels.planned_casts import INTEGER_TEXT, PlannedCast, big_endian, parsed, within
 
     is_type = pa.types
-    letters, byte = Walked(walked.BOOLEAN, within(ord("t"), ord("f"))), Walked(1, within(0, 1))
-    floats = Walked(walked.FLOAT, _exact_floats, rest=parsed)
-    decimals = (Walked(kind, _digits_of) for kind in (walked.NUMERIC_TEXT, walked.NUMERIC))
+    letters, byte = PlannedCast(row_plan.BOOLEAN, within(ord("t"), ord("f"))), PlannedCast(1, within(0, 1))
+    floats = PlannedCast(row_plan.FLOAT, _exact_floats, rest=parsed)
+    decimals = (PlannedCast(kind, _digits_of) for kind in (row_plan.NUMERIC_TEXT, row_plan.NUMERIC))
     return {
         "bool": [Compiled(is_type.is_boolean, letters, byte)],
         **{f"int{size}": [Compiled(is_type.is_integer, INTEGER_TEXT, big_endian(size))] for size in (2, 4, 8)},
@@ -392,8 +392,8 @@ def float_texts(values: "pa.Array") -> "pa.Array":
     numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
     size = numbers.itemsize
     data = numbers.astype(numbers.dtype.newbyteorder(">")).tobytes()
-    form = "!d" if size == 8 else "!f"
-    written = map(partial(float_text, form), (data[at : at + size] for at in range(0, len(data), size)))
+    layout = "!d" if size == 8 else "!f"
+    written = map(partial(float_text, layout), (data[at : at + size] for at in range(0, len(data), size)))
     return pa.array(list(written), pa.string(), mask=np.asarray(values.is_null()))
 
 
@@ -465,15 +465,15 @@ def _spark_decimal(value: "Column", kind: "T.DecimalType") -> "Column":
 
 FAMILY: Final = Family(
     {
-        "bool": Form({b"\0": "f", b"\1": "t"}.__getitem__, lambda text: bytes(["ft".index(text)])),
-        "int8": integer_form("!q"),
-        "int2": integer_form("!h"),
-        "int4": integer_form("!i"),
-        "numeric": Form(_numeric_text, _numeric_binary),
-        "float4": Form(partial(float_text, "!f"), partial(_float_binary, "!f")),
-        "float8": Form(partial(float_text, "!d"), partial(_float_binary, "!d")),
+        "bool": Codec({b"\0": "f", b"\1": "t"}.__getitem__, lambda text: bytes(["ft".index(text)])),
+        "int8": integer_codec("!q"),
+        "int2": integer_codec("!h"),
+        "int4": integer_codec("!i"),
+        "numeric": Codec(_numeric_text, _numeric_binary),
+        "float4": Codec(partial(float_text, "!f"), partial(_float_binary, "!f")),
+        "float8": Codec(partial(float_text, "!d"), partial(_float_binary, "!d")),
     },
-    without_form=["money"],
+    without_codec=["money"],
     arrow=_arrow,
     compiled=_compiled,
     sql=_sql,

@@ -1,4 +1,4 @@
-"""Ranges and multiranges of whatever has a form (rangetypes.c, multirangetypes.c)."""
+"""Ranges and multiranges of whatever has a codec (rangetypes.c, multirangetypes.c)."""
 
 import re
 import struct
@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.pgtypes.codec import Form, Reader, Writer, pieces
+from pgoutput_construct.pgtypes.codec import Codec, Reader, Writer, split_items
 from pgoutput_construct.pgtypes.family import Family
 
 __all__ = ["family_over"]
@@ -27,7 +27,7 @@ def _quoted(text: str) -> str:
 
 
 def _range_text(bound: Writer, data: bytes) -> str:
-    flags, bounds = data[0], [_quoted(bound(each or b"")) for each in pieces(data[1:])]
+    flags, bounds = data[0], [_quoted(bound(each or b"")) for each in split_items(data[1:])]
     if flags & _EMPTY and not bounds:
         return _EMPTY_TEXT
     lower = "" if flags & _LOWER_FREE else bounds.pop(0)
@@ -58,9 +58,9 @@ def _sized(data: bytes) -> bytes:
 
 
 def _multirange_text(one: Writer, data: bytes) -> str:
-    (count,), ranges = struct.unpack_from("!i", data), [one(piece or b"") for piece in pieces(data[4:])]
+    (count,), ranges = struct.unpack_from("!i", data), [one(piece or b"") for piece in split_items(data[4:])]
     if len(ranges) != count:
-        raise ValueError("so many ranges it does not have")
+        raise ValueError(f"{len(ranges)} ranges where the count is {count}")
     return f"{{{','.join(ranges)}}}"
 
 
@@ -69,17 +69,17 @@ def _multirange_binary(one: Reader, text: str) -> bytes:
     return struct.pack("!i", len(found)) + b"".join(found)
 
 
-def _form(text: Callable[[Writer, bytes], str], binary: Callable[[Reader, str], bytes], part: Form) -> Form:
-    return Form(partial(text, part.text), None if part.binary is None else partial(binary, part.binary))
+def _codec(text: Callable[[Writer, bytes], str], binary: Callable[[Reader, str], bytes], part: Codec) -> Codec:
+    return Codec(partial(text, part.text), None if part.binary is None else partial(binary, part.binary))
 
 
-def family_over(forms: Mapping[str, Form]) -> Family:
-    """Return the ranges whose bounds have one of some forms (by name in pg_type), and the multiranges of these."""
-    ranges = _over(partial(_form, _range_text, _range_binary), forms)
-    return Family(ranges | _over(partial(_form, _multirange_text, _multirange_binary), ranges))
+def family_over(codecs: Mapping[str, Codec]) -> Family:
+    """Return the ranges whose bounds have one of some codecs (by name in pg_type), and the multiranges of these."""
+    ranges = _over(partial(_codec, _range_text, _range_binary), codecs)
+    return Family(ranges | _over(partial(_codec, _multirange_text, _multirange_binary), ranges))
 
 
-def _over(make: Callable[[Form], Form], parts: Mapping[str, Form]) -> dict[str, Form]:
-    """Return the forms of the types that are made of ``parts``: ranges of their bounds, multiranges of ranges."""
+def _over(make: Callable[[Codec], Codec], parts: Mapping[str, Codec]) -> dict[str, Codec]:
+    """Return the codecs of the types that are made of ``parts``: ranges of their bounds, multiranges of ranges."""
     subtypes = {row.name: BUILTIN_TYPES[row.subtype_oid].name for row in BUILTIN_TYPES.values() if row.subtype_oid}
     return {name: make(parts[subtype]) for name, subtype in subtypes.items() if subtype in parts}

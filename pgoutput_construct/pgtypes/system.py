@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
-from pgoutput_construct.pgtypes.codec import Form
+from pgoutput_construct.pgtypes.codec import Codec
 from pgoutput_construct.pgtypes.family import Compiled, Family
-from pgoutput_construct.pgtypes.numbers import integer_form
+from pgoutput_construct.pgtypes.numbers import integer_codec
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["FAMILY"]
@@ -35,9 +35,9 @@ def _snapshot_binary(text: str) -> bytes:
     return struct.pack(f"!i{len(xids)}q", len(xids) - 2, *xids)
 
 
-def _vector(element: str, form: str) -> Form:
-    """Return the form of a vector, which is an array whose index begins at 0 (int2vectorsend(), oidvectorsend())."""
-    element_oid, header, item = TYPE_NAMES[element].oid, struct.Struct("!iiIii"), struct.Struct(f"!i{form}")
+def _vector(element: str, layout: str) -> Codec:
+    """Return the codec of a vector, which is an array whose index begins at 0 (int2vectorsend(), oidvectorsend())."""
+    element_oid, header, item = TYPE_NAMES[element].oid, struct.Struct("!iiIii"), struct.Struct(f"!i{layout}")
 
     def text(data: bytes) -> str:
         dimensions, nulls, oid, _, lower = header.unpack_from(data)
@@ -50,31 +50,33 @@ def _vector(element: str, form: str) -> Form:
         items = b"".join(item.pack(item.size - 4, value) for value in values)
         return header.pack(1, 0, element_oid, len(values), 0) + items
 
-    return Form(text, binary)
+    return Codec(text, binary)
 
 
 def _compiled() -> Mapping[str, Sequence[Compiled]]:
     import pyarrow as pa
 
-    from pgoutput_construct.pgtypes.kernels import casts
+    from pgoutput_construct.pgtypes.kernels import planned_casts
 
-    return {"oid": [Compiled(pa.types.is_integer, casts.INTEGER_TEXT, casts.big_endian(4, signed=False))]}
+    return {
+        "oid": [Compiled(pa.types.is_integer, planned_casts.INTEGER_TEXT, planned_casts.big_endian(4, signed=False))]
+    }
 
 
-_XIDS: Final = Form(_snapshot_text, _snapshot_binary)
+_XIDS: Final = Codec(_snapshot_text, _snapshot_binary)
 
 FAMILY: Final = Family(
     {
-        **dict.fromkeys(("oid", "xid", "cid"), integer_form("!I")),
-        **dict.fromkeys(("xid8", "oid8"), integer_form("!Q")),
-        "tid": Form(_tid_text, _tid_binary),
+        **dict.fromkeys(("oid", "xid", "cid"), integer_codec("!I")),
+        **dict.fromkeys(("xid8", "oid8"), integer_codec("!Q")),
+        "tid": Codec(_tid_text, _tid_binary),
         # Servers before 19 write a position so; later ones fill up its second half with zeros, to eight digits.
-        "pg_lsn": Form(lambda data: str(Lsn(int.from_bytes(data))), lambda text: int(Lsn(text)).to_bytes(8)),
+        "pg_lsn": Codec(lambda data: str(Lsn(int.from_bytes(data))), lambda text: int(Lsn(text)).to_bytes(8)),
         **dict.fromkeys(("txid_snapshot", "pg_snapshot"), _XIDS),
         "int2vector": _vector("int2", "h"),
         "oidvector": _vector("oid", "I"),
     },
-    without_form=[
+    without_codec=[
         *("regproc", "regprocedure", "regoper", "regoperator", "regclass", "regtype", "regconfig", "regdictionary"),
         *("regnamespace", "regrole", "regcollation", "regdatabase", "aclitem"),
     ],

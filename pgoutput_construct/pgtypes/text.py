@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pgoutput_construct.pgtypes.codec import Form, utf8
+from pgoutput_construct.pgtypes.codec import Codec, utf8
 from pgoutput_construct.pgtypes.family import ArrowKind, ArrowTypes, Compiled, Family
 
 __all__ = ["FAMILY"]
@@ -38,20 +38,20 @@ def _arrow() -> ArrowTypes:
 def _compiled() -> Mapping[str, Sequence[Compiled]]:
     import pyarrow as pa
 
-    from pgoutput_construct.pgtypes.kernels import casts
+    from pgoutput_construct.pgtypes.kernels import planned_casts
 
-    text = Compiled(pa.types.is_string, casts.TEXT, casts.TEXT)
-    versioned = Compiled(pa.types.is_string, casts.TEXT, casts.text_after(1))  # jsonb_send()
+    text = Compiled(pa.types.is_string, planned_casts.TEXT, planned_casts.TEXT)
+    versioned = Compiled(pa.types.is_string, planned_casts.TEXT, planned_casts.text_after(1))  # jsonb_send()
     plain = ("text", "varchar", "bpchar", "name", "json", "xml")
     return {**{name: [text] for name in plain}, "jsonb": [versioned]}
 
 
-_TEXT: Final = Form(utf8, str.encode)
-_VERSIONED: Final = Form(_versioned_text, lambda text: b"\x01" + text.encode())
+_TEXT: Final = Codec(utf8, str.encode)
+_VERSIONED: Final = Codec(_versioned_text, lambda text: b"\x01" + text.encode())
 
 FAMILY: Final = Family(
     {
-        "char": Form(_char_text, _char_binary),
+        "char": Codec(_char_text, _char_binary),
         **dict.fromkeys(("name", "text", "json", "xml", "bpchar", "varchar", "refcursor"), _TEXT),
         **dict.fromkeys(("jsonb", "jsonpath"), _VERSIONED),
     },

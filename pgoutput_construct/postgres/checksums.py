@@ -22,7 +22,7 @@ from pgoutput_construct.columnar.canonical import (
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.pgtypes.canonical import canonical_sql
-from pgoutput_construct.pgtypes.registry import TEXTS
+from pgoutput_construct.pgtypes.registry import TEXT_WRITERS
 from pgoutput_construct.postgres.connection import connect, describe_error
 from pgoutput_construct.postgres.copying.snapshots import read_snapshot
 from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row, run
@@ -146,7 +146,7 @@ class HeldSnapshot:
         return SourceTable(self.connection, qualified_name(namespace, name), table, found, published)
 
     def _column(self, field: pa.Field, name: str, element: str | None, oid: int, send: str) -> SourceColumn:
-        has_text = not self.binary or oid not in BUILTIN_TYPES or name in TEXTS or send == _NO_SEND
+        has_text = not self.binary or oid not in BUILTIN_TYPES or name in TEXT_WRITERS or send == _NO_SEND
         return SourceColumn(field.name, name, element, field.type, None if has_text else send)
 
     def _filter(self, namespace: str, name: str) -> str | None:

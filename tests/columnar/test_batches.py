@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import pgoutput_construct as pgo
 from pgoutput_construct.columnar import BatchDecoder, index, reading, table
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
-from pgoutput_construct.pgtypes.kernels.registry import TYPES
+from pgoutput_construct.pgtypes.kernels.cast_table import TYPES
 from pgoutput_construct.stream import RelationCache
 from pgoutput_construct.wire import engine
 from tests.columnar.decode import decode_rows

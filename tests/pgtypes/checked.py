@@ -137,7 +137,7 @@ def checked_registry() -> Iterator[ModuleType]:
     finder = _Copies()
     sys.meta_path.insert(0, finder)
     try:
-        yield import_module(f"{COPY}.pgtypes.kernels.registry")
+        yield import_module(f"{COPY}.pgtypes.kernels.cast_table")
     finally:
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if name.partition(".")[0] == COPY]:

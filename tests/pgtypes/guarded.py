@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pgoutput_construct.compiled import memory
-from pgoutput_construct.pgtypes.kernels import walked
+from pgoutput_construct.pgtypes.kernels import row_plan
 
 __all__ = ["guarded_allocation", "guarded_payloads"]
 
@@ -38,7 +38,7 @@ def _guarded(size: int, front: bool) -> np.ndarray[Any, np.dtype[np.uint8]]:
 def guarded_allocation(front: bool) -> Iterator[None]:
     """Give kernels guarded memory to write to."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (memory, walked):
+        for module in (memory, row_plan):
             patch.setattr(module, "allocate", lambda size: pa.py_buffer(_guarded(size, front)))
         yield
 

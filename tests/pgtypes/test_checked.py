@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import pgoutput_construct as pgo
 from pgoutput_construct.columnar import columns_schema
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
-from pgoutput_construct.pgtypes.kernels.column import Values
+from pgoutput_construct.pgtypes.kernels.cast import Values
 from pgoutput_construct.wire.messages import VALUE_TAGS
 from tests.columnar.decode import decode_rows
 from tests.columnar.test_decode import described, insert
 from tests.pgtypes.checked import Checked, checked_registry
-from tests.pgtypes.test_typed import BINARY, TEXT, array_of_items
+from tests.pgtypes.test_casts import BINARY, TEXT, array_of_items
 from tests.spec_fuzz.checked_reads import OutsideError, Window
 
 FORMATS = {"text": TEXT, "binary": BINARY}

@@ -16,7 +16,7 @@ from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
 from pgoutput_construct.stream.relations import Description
 from tests.pgtypes.guarded import guarded_allocation, guarded_payloads
-from tests.pgtypes.test_typed import BINARY, TEXT
+from tests.pgtypes.test_casts import BINARY, TEXT
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pages are protected by mprotect()")
 

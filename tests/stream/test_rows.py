@@ -14,7 +14,7 @@ from pgoutput_construct import UNCHANGED, Binary, Relation, RelationColumn
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
 from pgoutput_construct.pgtypes.column_reader import ColumnReader
 from pgoutput_construct.pgtypes.family import CannotHold
-from pgoutput_construct.pgtypes.kernels.registry import find_cast
+from pgoutput_construct.pgtypes.kernels.cast_table import find_cast
 from pgoutput_construct.stream import RelationCache, RowReader, ValueLoader
 from pgoutput_construct.wire.types import Extended, FormattedBytes
 

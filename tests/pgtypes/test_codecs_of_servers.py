@@ -1,4 +1,4 @@
-"""Both forms of values, judged by PostgreSQL: text of what it sends, and binary of what it writes."""
+"""Both formats of values, judged by PostgreSQL: text of what it sends, and binary of what it writes."""
 
 import random
 import re
@@ -12,7 +12,7 @@ from psycopg.sql import SQL, Identifier
 
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.pgtypes.registry import FORMS
+from pgoutput_construct.pgtypes.registry import CODECS
 
 _COUNT: Final = 2000
 _WORDS: Final = ("", "a", "two words", "NULL", "null", 'q"u\\o', "{x,y};(z)", "[1", "tab\tand\nline", "grün 🐘", "it's")
@@ -120,7 +120,7 @@ def values_of(name: str, server_version: int) -> Sequence[str]:
     return ["{}", "{empty}", *(f"{{{each}}}" for each in parts), f"{{{parts[-1]},{parts[0]}}}"]
 
 
-NAMES: Final = sorted(name for name in FORMS if not name.startswith("_") and name != "xml")
+NAMES: Final = sorted(name for name in CODECS if not name.startswith("_") and name != "xml")
 """Embedded servers are built without XML."""
 
 
@@ -143,13 +143,13 @@ def _sent(connection: psycopg.Connection[Any], query: Any, *values: Any) -> list
 
 
 def _check(name: str, sent: Sequence[tuple[bytes, bytes]]) -> None:
-    form = FORMS[name]
+    codec = CODECS[name]
     texts = [text.decode() for _, text in sent]
     if name.endswith("pg_lsn"):  # which 19 writes with zeros
         texts = [re.sub("/0{1,7}(?=[0-9A-F])", "/", text) for text in texts]
-    assert [form.text(binary) for binary, _ in sent] == texts
-    if form.binary is not None:
-        assert [form.binary(text.decode()).hex(" ") for _, text in sent] == [binary.hex(" ") for binary, _ in sent]
+    assert [codec.text(binary) for binary, _ in sent] == texts
+    if codec.binary is not None:
+        assert [codec.binary(text.decode()).hex(" ") for _, text in sent] == [binary.hex(" ") for binary, _ in sent]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -187,4 +187,4 @@ def test_floats(connection: psycopg.Connection[Any]) -> None:
                 copy.write(b"\xff\xff")
             texts = cursor.execute("SELECT value::text FROM floats ORDER BY n").fetchall()
             cursor.execute("DROP TABLE floats")
-        assert [(FORMS[name].text(each),) for each in data] == texts
+        assert [(CODECS[name].text(each),) for each in data] == texts

@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.compiled.jit import WORD, kernel
 from pgoutput_construct.compiled.memory import room
-from pgoutput_construct.pgtypes.kernels import walked
-from pgoutput_construct.pgtypes.kernels.column import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
-from pgoutput_construct.pgtypes.kernels.walked import (
+from pgoutput_construct.pgtypes.kernels import row_plan
+from pgoutput_construct.pgtypes.kernels.cast import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
+from pgoutput_construct.pgtypes.kernels.row_plan import (
     ENTRIES,
-    FORM,
+    FORMAT_ENTRIES,
     KIND,
     OFFSET,
     lay_out,
@@ -23,7 +23,7 @@ from pgoutput_construct.pgtypes.kernels.walked import (
     read_value,
 )
 
-__all__ = ["INTEGER_TEXT", "TEXT", "Bounds", "Walked", "big_endian", "parsed", "plan_of", "text_after", "within"]
+__all__ = ["INTEGER_TEXT", "TEXT", "Bounds", "PlannedCast", "big_endian", "parsed", "plan_of", "text_after", "within"]
 
 Bounds = Callable[[pa.DataType], tuple[int, int]]
 
@@ -43,11 +43,11 @@ def _read(data: Any, starts: Any, lengths: Any, tags: Any, code: int, plan: Any,
 
 
 @dataclass(frozen=True)
-class Walked:
+class PlannedCast:
     """The cast of a type in one format."""
 
     kind: int
-    """How its values are read (kernels/walked.py)."""
+    """How its values are read (kernels/row_plan.py)."""
     bounds: Bounds
     """The lowest and the highest number taken for an Arrow type, or what else the kind goes by."""
     more: int = 0
@@ -56,7 +56,7 @@ class Walked:
     """The cast of those that are not taken; None where they go one by one."""
 
     def __call__(self, values: Values, target: pa.DataType) -> Result:
-        """Cast values whose places are known."""
+        """Cast values whose positions are known."""
         plan = np.array([plan_of(target, {values.code: self})])
         plan, content = lay_out(plan, len(values), np.array([values.size // max(len(values), 1) + 1]))
         state = room(len(values))
@@ -79,12 +79,12 @@ class Walked:
 
 def plan_of(target: pa.DataType, casts: Mapping[int, Cast | None]) -> list[int]:
     """Return what a plan says of a column, given the casts by the tags of their formats."""
-    known = [cast.entries(target, code) for code, cast in casts.items() if isinstance(cast, Walked)]
+    known = [cast.entries(target, code) for code, cast in casts.items() if isinstance(cast, PlannedCast)]
     if not known:
         return [0] * ENTRIES
-    forms = [*known, [0] * FORM][:2]
-    width = OFFSET if known[0][KIND] == walked.TEXT else max(target.bit_width // 8, 1)
-    return [*forms[0], *forms[1], width, *[0] * (ENTRIES - 2 * FORM - 1)]
+    formats = [*known, [0] * FORMAT_ENTRIES][:2]
+    width = OFFSET if known[0][KIND] == row_plan.TEXT else max(target.bit_width // 8, 1)
+    return [*formats[0], *formats[1], width, *[0] * (ENTRIES - 2 * FORMAT_ENTRIES - 1)]
 
 
 def parsed(values: Values, target: pa.DataType) -> Result:
@@ -104,15 +104,15 @@ def _signed(bits: int) -> tuple[int, int]:
     return -(1 << bits - 1), (1 << bits - 1) - 1
 
 
-def text_after(version: int) -> Walked:
+def text_after(version: int) -> PlannedCast:
     """Return the cast of texts before which a byte with a version stands (jsonb_send()); -1 for no such byte."""
-    return Walked(walked.TEXT, within(version, 0))
+    return PlannedCast(row_plan.TEXT, within(version, 0))
 
 
-def big_endian(size: int, signed: bool = True) -> Walked:
-    """Return the cast of numbers, or of the bits of floats, of so many bytes."""
-    return Walked(size, within(*_signed(64)) if signed else within(0, (1 << 8 * size) - 1))
+def big_endian(size: int, signed: bool = True) -> PlannedCast:
+    """Return the cast of numbers, or of the bits of floats, of ``size`` bytes."""
+    return PlannedCast(size, within(*_signed(64)) if signed else within(0, (1 << 8 * size) - 1))
 
 
 TEXT: Final = text_after(-1)
-INTEGER_TEXT: Final = Walked(walked.INTEGER, lambda target: _signed(target.bit_width))
+INTEGER_TEXT: Final = PlannedCast(row_plan.INTEGER, lambda target: _signed(target.bit_width))

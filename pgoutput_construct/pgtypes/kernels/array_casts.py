@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pgoutput_construct.compiled.jit import inlined, kernel, u8, u32
 from pgoutput_construct.compiled.memory import room
-from pgoutput_construct.pgtypes.kernels.column import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
+from pgoutput_construct.pgtypes.kernels.cast import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
 from pgoutput_construct.wire.messages import VALUE_TAGS
 
 __all__ = ["list_of"]
@@ -25,7 +25,7 @@ TEXT_TAG: Final = VALUE_TAGS["text"]
 
 @inlined
 def _elements(data: Any, at: int, end: int, code: int, total: int, starts: Any, lengths: Any, tags: Any) -> int:
-    """Note the elements of an array in binary format behind those noted; return how many there are, -1 for no array."""
+    """Note the elements of an array in binary format after those noted; return how many there are, -1 for no array."""
     size = end - at
     if size == EMPTY and u32(data, at) == 0:
         return total

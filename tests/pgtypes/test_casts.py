@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import pgoutput_construct as pgo
 from pgoutput_construct.columnar import columns_schema, reading
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.pgtypes.kernels.column import Values
-from pgoutput_construct.pgtypes.kernels.registry import TYPES, find_cast
+from pgoutput_construct.pgtypes.kernels.cast import Values
+from pgoutput_construct.pgtypes.kernels.cast_table import TYPES, find_cast
 from pgoutput_construct.wire.messages import VALUE_TAGS
 from tests.columnar.decode import decode_rows
 from tests.columnar.test_decode import described, insert

@@ -175,7 +175,7 @@ def read_decimal_text(data: Any, at: int, end: int, precision: int, scale: int, 
 
 @inlined
 def _without_zeros(number: int, count: int) -> int:
-    """Take so many decimal zeros (3 at most) from the end of a number; -1 where there are fewer, or it is negative."""
+    """Remove ``count`` decimal zeros (3 at most) from the end of a number; -1 if there are fewer, or it is negative."""
     if number < 0:
         return -1
     rest, step = np.uint64(number), np.uint64(1)  # dividing numbers with a sign takes twice as many instructions
@@ -199,7 +199,7 @@ def _number(word: int) -> int:
 
 @inlined
 def _take_few(word: int, count: int, cut: int, power: int, most: int, negative: bool, out: Any, place: int) -> bool:
-    """Write the number of the last digits of a word, so many (FEW at most), if it is taken.
+    """Write the number of the last ``count`` digits of a word (FEW at most), if it is taken.
 
     It loses ``cut`` decimal zeros, is multiplied by 10 ** ``power``, and has ``most`` decimal digits at most.
     """
@@ -213,7 +213,7 @@ def _take_few(word: int, count: int, cut: int, power: int, most: int, negative: 
 
 @inlined
 def _take_many(data: Any, at: int, count: int, cut: int, power: int, negative: bool, out: Any, place: int) -> bool:
-    """Write the number of so many digits, which fits into the type, if it is taken; the rest as for ``_take_few``."""
+    """Write the number of ``count`` digits, which fits into the type, if it is taken; the rest as for ``_take_few``."""
     last = u16(data, at + 2 * count - 2)
     end = _without_zeros(last, cut)
     if u16(data, at) == 0 or last == 0 or last >= POWERS[BASE_DIGITS] or end < 0:

@@ -12,7 +12,7 @@ from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import columns_schema
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.compiled.memory import allocate
-from pgoutput_construct.pgtypes.kernels import walked
+from pgoutput_construct.pgtypes.kernels import row_plan
 from pgoutput_construct.stream.relations import Description
 from tests.columnar.decode import decode_rows
 from tests.columnar.test_decode import described, insert
@@ -169,7 +169,7 @@ def test_room_is_made_for_what_payloads_have(monkeypatch: pytest.MonkeyPatch) ->
         sizes.append(size)
         return allocate(size)
 
-    monkeypatch.setattr(walked, "allocate", noted)
+    monkeypatch.setattr(row_plan, "allocate", noted)
     texts = [b"x" * (30_000 if at % 66 == 0 else 3) for at in range(65_000)]
     payloads = [pgo.build(insert(b"a", b"", b"", text, b"1", None)) for text in texts]
     BatchDecoder().decode([pgo.build(DESCRIPTION.relation), *payloads])

@@ -8,9 +8,9 @@ import pyarrow as pa
 from pgoutput_construct.pgtypes.arrow_types import ARROW
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, BuiltinType
 from pgoutput_construct.pgtypes.family import Compiled
-from pgoutput_construct.pgtypes.kernels import casts
-from pgoutput_construct.pgtypes.kernels.arrays import list_of
-from pgoutput_construct.pgtypes.kernels.column import Cast, Result, Values
+from pgoutput_construct.pgtypes.kernels import planned_casts
+from pgoutput_construct.pgtypes.kernels.array_casts import list_of
+from pgoutput_construct.pgtypes.kernels.cast import Cast, Result, Values
 from pgoutput_construct.pgtypes.registry import FAMILIES
 from pgoutput_construct.wire.messages import FORMS, VALUE_TAGS
 
@@ -22,22 +22,22 @@ TYPES: Final[Mapping[str, Sequence[Compiled]]] = {
 }
 """By the name of the built-in type (pg_type)."""
 
-_FORM_OF: Final[Mapping[int, str]] = {VALUE_TAGS[kind]: form for kind, form in FORMS.items()}
+_FORMAT_OF: Final[Mapping[int, str]] = {VALUE_TAGS[kind]: name for kind, name in FORMS.items()}
 """What the bytes after a tag are, text or binary format; other kinds of values are loaded one by one."""
 
 
 def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
     """Return how values with this tag (VALUE_TAGS) are read by a kernel, None where they are loaded one by one."""
     builtin = BUILTIN_TYPES.get(type_oid)
-    if code not in _FORM_OF:
+    if code not in _FORMAT_OF:
         return None
     if _is.is_list(target):
         if code not in (VALUE_TAGS["text"], VALUE_TAGS["binary"]):
             return None
         element = find_cast(code, builtin.element_oid, target.value_type) if builtin is not None else None
         return list_of(element) if element is not None else None
-    if _FORM_OF[code] == "text" and _is.is_string(target):
-        return casts.TEXT
+    if _FORMAT_OF[code] == "text" and _is.is_string(target):
+        return planned_casts.TEXT
     own = ARROW.get(builtin.arrow) if builtin is not None else None
     if own is not None and own != target and _is_wider(target, own):
         cast = find_cast(code, type_oid, own)
@@ -47,7 +47,7 @@ def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
 
 def _own_cast(code: int, builtin: BuiltinType, target: pa.DataType) -> Cast | None:
     """Return the cast of a type, or that of the type whose format it has."""
-    is_text = _FORM_OF[code] == "text"
+    is_text = _FORMAT_OF[code] == "text"
     for known in TYPES.get(builtin.name, ()):
         if known.holds(target):
             return known.text if is_text else known.binary

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from pgoutput_construct.pgtypes.codec import Form, utf8
+from pgoutput_construct.pgtypes.codec import Codec, utf8
 from pgoutput_construct.pgtypes.family import Family
 
 __all__ = ["FAMILY"]
@@ -41,7 +41,7 @@ def _vector_text(data: bytes) -> str:
         told = ",".join(f"{place % (1 << _WEIGHT_SHIFT)}{_WEIGHTS[place >> _WEIGHT_SHIFT]}" for place in found)
         words.append(f"{_quoted(lexeme)}:{told}" if told else _quoted(lexeme))
     if len(words) != count:
-        raise ValueError("so many lexemes it does not have")
+        raise ValueError(f"{len(words)} lexemes where the count is {count}")
     return " ".join(words)
 
 
@@ -88,13 +88,13 @@ def _items(data: bytes) -> Iterator[_Item]:
 def _query_text(data: bytes) -> str:
     (count,), items = struct.unpack_from("!i", data), list(_items(data))
     if len(items) != count:
-        raise ValueError("so many parts it does not have")
+        raise ValueError(f"{len(items)} items where the count is {count}")
     if not items:
         return ""
     rest = iter(items)
     text = _infix(rest, 0, False)
     if next(rest, None) is not None:
-        raise ValueError("something stands behind the query")
+        raise ValueError("more items follow the query")
     return text
 
 
@@ -114,5 +114,5 @@ def _infix(items: Iterator[_Item], outer: int, is_right_of_phrase: bool) -> str:
 
 
 FAMILY: Final = Family(
-    {"tsvector": Form(_vector_text, _vector_binary), "tsquery": Form(_query_text)}, without_form=["gtsvector"]
+    {"tsvector": Codec(_vector_text, _vector_binary), "tsquery": Codec(_query_text)}, without_codec=["gtsvector"]
 )

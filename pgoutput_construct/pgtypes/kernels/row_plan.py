@@ -21,32 +21,32 @@ from pgoutput_construct.compiled.jit import (
     u64,
 )
 from pgoutput_construct.compiled.memory import LINE, allocate, bitmap
-from pgoutput_construct.pgtypes.kernels.column import SLACK
-from pgoutput_construct.pgtypes.kernels.dates import read_day, read_moment
-from pgoutput_construct.pgtypes.kernels.numbers import WIDTH as DECIMAL
-from pgoutput_construct.pgtypes.kernels.numbers import (
+from pgoutput_construct.pgtypes.kernels.cast import SLACK
+from pgoutput_construct.pgtypes.kernels.date_readers import read_day, read_timestamp
+from pgoutput_construct.pgtypes.kernels.number_readers import WIDTH as DECIMAL
+from pgoutput_construct.pgtypes.kernels.number_readers import (
     read_boolean,
     read_decimal,
     read_decimal_text,
     read_float,
     read_integer,
 )
-from pgoutput_construct.pgtypes.kernels.texts import NO_ASCII, copy_text
+from pgoutput_construct.pgtypes.kernels.text_casts import NO_ASCII, copy_text
 
 __all__ = [
     "BOOLEAN",
     "DATE",
     "ENTRIES",
     "FLOAT",
-    "FORM",
+    "FORMAT_ENTRIES",
     "INTEGER",
     "KIND",
-    "MOMENT",
     "NUMERIC",
     "NUMERIC_TEXT",
     "OFFSET",
     "READ",
     "TEXT",
+    "TIMESTAMP",
     "Plan",
     "lay_out",
     "learn",
@@ -59,22 +59,22 @@ READ: Final = 0
 """What stands for the tag of a value that was read, and where there is no row: no protocol has it."""
 
 TAG, KIND, MASK, SIGN, LOW, HIGH, MORE = range(7)
-FORM: Final = 7
+FORMAT_ENTRIES: Final = 7
 """What a plan says of the values of a column that have one tag (0 for none): how they are read; all bits of a number,
 and the bit of its sign (0 for none); the lowest and the highest number taken, or what else the kind goes by; what is
 added to a big-endian number."""
-WIDTH, FIRST, CONTENT, END, LIMIT, SEEN = range(2 * FORM, 2 * FORM + 6)
-ENTRIES: Final = 2 * FORM + 6
+WIDTH, FIRST, CONTENT, END, LIMIT, SEEN = range(2 * FORMAT_ENTRIES, 2 * FORMAT_ENTRIES + 6)
+ENTRIES: Final = 2 * FORMAT_ENTRIES + 6
 """That is said for text and for binary format; then the bytes that a value, or the end of a text, has in Arrow (0 for a
 column that is not read), and where the first one is written. Of texts: where their content begins, where the next one
 is written, and where there is no more room (0 for what is no text); and all their bits, to tell ASCII.
 
 A number is written as a word, least byte first, whatever the column's width: what is too much of it stands where the
-next row's is written later. So rows are written in their order, each of them, and there is SLACK behind the last."""
+next row's is written later. So rows are written in their order, each of them, and there is SLACK after the last."""
 
-NUMERIC, NUMERIC_TEXT, INTEGER, BOOLEAN, FLOAT, DATE, MOMENT, TEXT = range(-1, -9, -1)
-"""The kinds, beside those of big-endian numbers, which are called by the bytes that they have. Numerics go by precision
-and scale, booleans by their letters, floats by the greatest integer and power of ten, moments by whether they have a
+NUMERIC, NUMERIC_TEXT, INTEGER, BOOLEAN, FLOAT, DATE, TIMESTAMP, TEXT = range(-1, -9, -1)
+"""The kinds, in addition to big-endian numbers, whose kinds are their sizes in bytes. Numerics go by precision and
+scale, booleans by their letters, floats by the greatest integer and power of ten, timestamps by whether they have a
 zone, texts by the byte that stands before them (-1 for none)."""
 
 OFFSET: Final = 4
@@ -119,7 +119,7 @@ def _put_end(plan: Any, column: int, row: int, out: Any) -> None:
 
 @inlined
 def _read_text(data: Any, at: int, length: int, version: int, plan: Any, column: int, row: int, out: Any) -> bool:
-    """Copy a text behind those that were copied; return whether there was room, and the byte before it is right."""
+    """Copy a text after those that were copied; return whether there was room, and the byte before it is right."""
     skip = version >= 0
     begin = _entry(plan, column, END)
     stop = begin + length - skip
@@ -147,8 +147,8 @@ def _read_number(kind: int, data: Any, at: int, length: int, low: int, high: int
     end = at + length
     if kind == INTEGER:
         return read_integer(data, at, end, low, high)
-    if kind == MOMENT:
-        return read_moment(data, at, end, low)
+    if kind == TIMESTAMP:
+        return read_timestamp(data, at, end, low)
     if kind == DATE:
         return read_day(data, at, length)
     if kind == BOOLEAN:
@@ -160,7 +160,7 @@ def _read_number(kind: int, data: Any, at: int, length: int, low: int, high: int
 @inlined
 def read_value(tag: int, data: Any, at: int, length: int, plan: Any, column: int, row: int, out: Any) -> bool:
     """Read a value, if it has a tag of the plan; return whether it is taken."""
-    line = 0 if tag == _entry(plan, column, TAG) else FORM
+    line = 0 if tag == _entry(plan, column, TAG) else FORMAT_ENTRIES
     if tag != _entry(plan, column, line + TAG):
         return False
     kind = _entry(plan, column, line + KIND)
@@ -191,7 +191,7 @@ def _lay_out(plan: Any, rows: int, expected: Any) -> int:
     for column in range(len(plan)):
         plan[column, FIRST] = at
         at += -(-(plan[column, WIDTH] * (rows + 1) + SLACK) // LINE) * LINE
-        if plan[column, KIND] == TEXT or plan[column, FORM + KIND] == TEXT:
+        if plan[column, KIND] == TEXT or plan[column, FORMAT_ENTRIES + KIND] == TEXT:
             plan[column, CONTENT] = plan[column, END] = at
             at += -(-(expected[column] * rows + SPARE) // LINE) * LINE
             plan[column, LIMIT] = at - SLACK
@@ -207,7 +207,7 @@ def _begin(plan: Any, out: Any) -> None:
 
 
 def lay_out(lines: Plan, rows: int, expected: NDArray[np.int64]) -> tuple[Plan, pa.Buffer]:
-    """Return a plan in which each value of so many rows has its place, and one piece of memory for all.
+    """Return a plan in which each value of ``rows`` rows has its place, and one piece of memory for all.
 
     ``expected`` are the bytes that a row's text in each column may have, on the average.
     """
@@ -219,7 +219,7 @@ def lay_out(lines: Plan, rows: int, expected: NDArray[np.int64]) -> tuple[Plan, 
 
 @kernel
 def learn(plan: Any, left: Any, rows: int, expected: Any) -> None:
-    """Expect what was found in so many rows, and a quarter more; ``left`` are the bytes for which there was no room."""
+    """Expect what was found in ``rows`` rows, and a quarter more; ``left``: the bytes for which there was no room."""
     for column in range(len(plan)):
         found = plan[column, END] - plan[column, CONTENT] + left[column]
         expected[column] = max(found * 5 // (4 * rows) + 1, expected[column] // 2)

@@ -18,7 +18,7 @@ LEFT: Final = 2
 """What a kernel says of a row: no value of this format, taken, or left to be loaded by itself."""
 
 SLACK: Final = 8
-"""Bytes behind a buffer that the last word written to it may run over."""
+"""Bytes after a buffer that the last word written to it may run over."""
 
 Flags = NDArray[np.bool_]
 

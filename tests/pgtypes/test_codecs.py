@@ -12,9 +12,9 @@ from psycopg.types.numeric import DecimalBinaryDumper
 
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
-from pgoutput_construct.pgtypes.codec import CANNOT
+from pgoutput_construct.pgtypes.codec import CODEC_ERRORS
 from pgoutput_construct.pgtypes.composites import label
-from pgoutput_construct.pgtypes.registry import FORMS, TEXTS, writer
+from pgoutput_construct.pgtypes.registry import CODECS, TEXT_WRITERS, writer
 from pgoutput_construct.wire.messages import Type
 
 
@@ -52,37 +52,37 @@ from pgoutput_construct.wire.messages import Type
 )
 def test_texts(name: str, data: bytes, text: str) -> None:
     """Each type as its output function writes it."""
-    assert TEXTS[name](data) == text
+    assert TEXT_WRITERS[name](data) == text
 
 
-@given(st.sampled_from(sorted(TEXTS)), st.binary(max_size=40))
+@given(st.sampled_from(sorted(TEXT_WRITERS)), st.binary(max_size=40))
 def test_any_bytes(name: str, data: bytes) -> None:
     """Bytes that are not of the type are refused, and nothing else happens."""
-    with suppress(*CANNOT):
-        assert isinstance(TEXTS[name](data), str)
+    with suppress(*CODEC_ERRORS):
+        assert isinstance(TEXT_WRITERS[name](data), str)
 
 
-@given(st.sampled_from(sorted(name for name, form in FORMS.items() if form.binary)), st.text(max_size=40))
+@given(st.sampled_from(sorted(name for name, codec in CODECS.items() if codec.binary)), st.text(max_size=40))
 def test_any_text(name: str, text: str) -> None:
     """Text that is not of the type is refused, or makes bytes of which other text is made, and nothing else happens."""
-    reader = FORMS[name].binary
+    reader = CODECS[name].binary
     assert reader is not None
-    with suppress(*CANNOT):
-        assert isinstance(FORMS[name].text(reader(text)), str)
+    with suppress(*CODEC_ERRORS):
+        assert isinstance(CODECS[name].text(reader(text)), str)
 
 
-def test_every_type_has_a_form() -> None:
+def test_every_type_has_a_codec() -> None:
     """But for those whose text a locale or a catalog decides, and those that are not sent in binary format."""
-    without = {name for name in TYPE_NAMES.keys() - FORMS.keys() if not name.startswith("_")}
-    assert FORMS.keys() <= TYPE_NAMES.keys()
+    without = {name for name in TYPE_NAMES.keys() - CODECS.keys() if not name.startswith("_")}
+    assert CODECS.keys() <= TYPE_NAMES.keys()
     assert {name for name in without if not name.startswith("reg")} == {"money", "aclitem", "gtsvector", "record"}
-    assert TYPE_NAMES.keys() - FORMS.keys() == without | {f"_{name}" for name in without}
+    assert TYPE_NAMES.keys() - CODECS.keys() == without | {f"_{name}" for name in without}
 
 
 @given(st.decimals() | st.decimals(places=3, allow_nan=False, allow_infinity=False) | st.integers().map(Decimal))
 def test_numerics(number: Decimal) -> None:
     """The text of a numeric is that of the number which psycopg sends."""
-    text = TEXTS["numeric"](bytes(DecimalBinaryDumper(Decimal).dump(number)))
+    text = TEXT_WRITERS["numeric"](bytes(DecimalBinaryDumper(Decimal).dump(number)))
     if number.is_finite():
         assert text.lstrip("-") == f"{number.copy_abs():f}"
         assert text.startswith("-") == (number < 0)
@@ -95,8 +95,8 @@ def test_numerics(number: Decimal) -> None:
 )
 def test_no_numeric(data: bytes) -> None:
     """Digits above 9999, unknown signs and other lengths are refused."""
-    with pytest.raises(CANNOT):
-        TEXTS["numeric"](data)
+    with pytest.raises(CODEC_ERRORS):
+        TEXT_WRITERS["numeric"](data)
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\0\0\1", b"a\x01", b"\xff"])
@@ -134,7 +134,7 @@ def test_a_part_of_an_unknown_type(part: bytes, text: str | None) -> None:
 )
 def test_intervals(microseconds: int, days: int, months: int, text: str) -> None:
     """Signs and plurals are PostgreSQL's."""
-    assert TEXTS["interval"](struct.pack("!qii", microseconds, days, months)) == text
+    assert TEXT_WRITERS["interval"](struct.pack("!qii", microseconds, days, months)) == text
 
 
 @pytest.mark.parametrize(
@@ -150,23 +150,23 @@ def test_intervals(microseconds: int, days: int, months: int, text: str) -> None
 )
 def test_dates(days: int, text: str) -> None:
     """Also where Python's calendar ends."""
-    assert TEXTS["date"](struct.pack("!i", days)) == text
+    assert TEXT_WRITERS["date"](struct.pack("!i", days)) == text
 
 
 def test_times() -> None:
     """The last moment of the day, zones east and west, fractions without trailing zeros."""
-    assert TEXTS["time"](struct.pack("!q", 86_400_000_000)) == "24:00:00"
-    assert TEXTS["timetz"](struct.pack("!qi", 1_500_000, -19_800)) == "00:00:01.5+05:30"
-    assert TEXTS["timetz"](struct.pack("!qi", 0, 3_661)) == "00:00:00-01:01:01"
-    assert TEXTS["timestamptz"](struct.pack("!q", -1)) == "1999-12-31 23:59:59.999999+00"
-    assert TEXTS["timestamp"](struct.pack("!q", -(2**63))) == "-infinity"
+    assert TEXT_WRITERS["time"](struct.pack("!q", 86_400_000_000)) == "24:00:00"
+    assert TEXT_WRITERS["timetz"](struct.pack("!qi", 1_500_000, -19_800)) == "00:00:01.5+05:30"
+    assert TEXT_WRITERS["timetz"](struct.pack("!qi", 0, 3_661)) == "00:00:00-01:01:01"
+    assert TEXT_WRITERS["timestamptz"](struct.pack("!q", -1)) == "1999-12-31 23:59:59.999999+00"
+    assert TEXT_WRITERS["timestamp"](struct.pack("!q", -(2**63))) == "-infinity"
 
 
 @pytest.mark.parametrize("data", [bytes([2, 33, 0, 4, 1, 2, 3, 4]), bytes([3, 129, 0, 16, *bytes(16)])])
 def test_no_address(data: bytes) -> None:
     """No address has more bits than its family's."""
-    with pytest.raises(CANNOT):
-        TEXTS["inet"](data)
+    with pytest.raises(CODEC_ERRORS):
+        TEXT_WRITERS["inet"](data)
 
 
 def test_addresses_are_those_of_the_server(server: EmbeddedServer) -> None:
@@ -178,4 +178,4 @@ def test_addresses_are_those_of_the_server(server: EmbeddedServer) -> None:
         rows = connection.execute(f"{sent} FROM unnest(%s::inet[]) AS a, network(a) AS c", [addresses]).fetchall()
     assert len(rows) == len(addresses)
     for inet, inet_text, cidr, cidr_text in rows:
-        assert (TEXTS["inet"](inet), TEXTS["cidr"](cidr)) == (inet_text, cidr_text)
+        assert (TEXT_WRITERS["inet"](inet), TEXT_WRITERS["cidr"](cidr)) == (inet_text, cidr_text)

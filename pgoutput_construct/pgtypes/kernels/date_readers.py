@@ -5,9 +5,9 @@ from typing import Any, Final
 import numpy as np
 
 from pgoutput_construct.compiled.jit import inlined, put_word, u8, u16, u64
-from pgoutput_construct.pgtypes.kernels.numbers import MINUS, POINT, POWERS, digits
+from pgoutput_construct.pgtypes.kernels.number_readers import MINUS, POINT, POWERS, digits
 
-__all__ = ["DAY", "FIRST_DAY", "LAST_DAY", "NONE", "read_day", "read_moment", "write_time"]
+__all__ = ["DAY", "FIRST_DAY", "LAST_DAY", "NONE", "read_day", "read_timestamp", "write_time"]
 
 DAY: Final = 86_400_000_000
 SECOND: Final = 1_000_000
@@ -15,7 +15,7 @@ FIRST_DAY: Final = -719_162
 LAST_DAY: Final = 2_932_896
 """Days since 1970 of the years 1 to 9999, which Python's dates have."""
 NONE: Final = -(1 << 62)
-"""What is no moment, and ends nowhere."""
+"""What is no time, and ends nowhere."""
 DATE_SIZE: Final = len("2000-01-01")
 TIME_SIZE: Final = len("00:00:00")
 MICROSECONDS: Final = 6
@@ -84,7 +84,7 @@ def read_day(data: Any, at: int, length: int) -> tuple[bool, int]:
 
 
 @inlined
-def read_moment(data: Any, at: int, end: int, zoned: int) -> tuple[bool, int]:
+def read_timestamp(data: Any, at: int, end: int, zoned: int) -> tuple[bool, int]:
     """Read ``2000-01-01 00:00:00.000000+00``, where the fraction is as long as need be, and the zone there if zoned.
 
     Return whether it stands there, and the microseconds since 1970.
@@ -101,9 +101,9 @@ def read_moment(data: Any, at: int, end: int, zoned: int) -> tuple[bool, int]:
         places = stop - rest - 1
         fraction = digits(data, rest + 1, stop) * POWERS[MICROSECONDS - places] if places <= MICROSECONDS else -1
     zone = _zone(data, stop, end) if zoned else 0 if stop == end else NONE
-    moment = day * DAY + (clock - zone) * SECOND + fraction
+    time = day * DAY + (clock - zone) * SECOND + fraction
     good = day != NONE and clock >= 0 and fraction >= 0 and zone != NONE
-    return good and FIRST_DAY * DAY <= moment < (LAST_DAY + 1) * DAY, moment
+    return good and FIRST_DAY * DAY <= time < (LAST_DAY + 1) * DAY, time
 
 
 @inlined
