@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from pgoutput_construct.cli._json_lines import BEFORE, Decoded
-from pgoutput_construct.cli._options import as_arguments, choose
+from pgoutput_construct.cli._options import as_arguments, choose, is_log
 from pgoutput_construct.errors import DecodeError, PgoutputError
 from pgoutput_construct.extras import require
 from pgoutput_construct.stream import Session
@@ -25,7 +25,6 @@ __all__ = [
     "FORMATS",
     "ByteSource",
     "hex_lines",
-    "is_log",
     "open_reading",
     "open_source",
     "payload_of",
@@ -61,11 +60,6 @@ def open_reading(
             yield _Reading(_read_hex(source, given), source.done)
         else:
             yield _Reading(read_recvlogical(source, choose(given), warn), source.done)
-
-
-def is_log(source: str) -> bool:
-    """Tell the address of a change log, a directory or a URI, from names of files."""
-    return "://" in source or (source != "-" and Path(source).is_dir())
 
 
 def _recognize(source: "ByteSource") -> str:

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime
 from functools import wraps
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import click
 
-from pgoutput_construct.cli._input import is_log
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.identifiers import normal_name, split_list
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -33,6 +33,7 @@ __all__ = [
     "choose",
     "first_in",
     "in_arguments",
+    "is_log",
     "layout_options",
     "replication_options",
     "state_options",
@@ -208,6 +209,11 @@ def _listen(text: str) -> Listen:
     if not port.isdecimal() or int(port) > 0xFFFF:
         raise PgoutputError(f"{text!r} is no port: give a number up to 65535, or HOST:PORT")
     return Listen(host.strip("[]") or "127.0.0.1", int(port))
+
+
+def is_log(source: str) -> bool:
+    """Tell the address of a change log, a directory or a URI, from names of files."""
+    return "://" in source or (source != "-" and Path(source).is_dir())
 
 
 def _log(text: str) -> str:

@@ -17,10 +17,10 @@ from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import JAVA, installation
 
-__all__ = ["cli", "reason", "spark_reason"]
+__all__ = ["BROKEN_PIPE", "INTERRUPTED", "cli", "reason", "spark_reason"]
 
-_INTERRUPTED = 130
-_BROKEN_PIPE = 141
+INTERRUPTED = 130
+BROKEN_PIPE = 141
 
 
 class _LazyGroup(click.Group):
@@ -43,10 +43,10 @@ class _LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            ctx.exit(_INTERRUPTED)
+            ctx.exit(INTERRUPTED)
         except BrokenPipeError:
             _forget_stdout()
-            ctx.exit(_BROKEN_PIPE)
+            ctx.exit(BROKEN_PIPE)
         except Exception as error:
             text = reason(error)
             if text is None:

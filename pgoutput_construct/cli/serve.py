@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pgoutput_construct.cli._input import is_log, open_source
+from pgoutput_construct.cli._input import open_source
 from pgoutput_construct.cli._json_lines import parse_line
-from pgoutput_construct.cli._options import REPLACE_ROWS, SECONDS
+from pgoutput_construct.cli._options import REPLACE_ROWS, SECONDS, is_log
 from pgoutput_construct.cli._printing import counted, say
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.errors import PgoutputError

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from pgoutput_construct.cli._input import is_log
-from pgoutput_construct.cli._options import LSN, TABLE
+from pgoutput_construct.cli._options import LSN, TABLE, is_log
 from pgoutput_construct.cli._tail_output import PRINTERS, Header, Wanted
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.values import Values
