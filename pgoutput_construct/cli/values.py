@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pgoutput_construct.cli.words import printable
+from pgoutput_construct.cli._printing import printable
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.pgtypes.codec import CODEC_ERRORS, hexadecimal
 from pgoutput_construct.pgtypes.loader import base_oid, formatted, kind_text
