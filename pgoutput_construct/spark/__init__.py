@@ -15,15 +15,14 @@ with needing("spark"):
 if TYPE_CHECKING:
     from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, UnpublishedColumns
     from pgoutput_construct.spark.comparison import Comparison, compare
-    from pgoutput_construct.spark.failures import plain_errors
+    from pgoutput_construct.spark.execution import plain_errors
     from pgoutput_construct.spark.job import OpenLog, Written, open_log, read_table, write_tables
-    from pgoutput_construct.spark.names import directory_name, table_of_directory
+    from pgoutput_construct.spark.replicated_tables import Table, directory_name, table_of_directory
     from pgoutput_construct.spark.schemas import changes_schema
     from pgoutput_construct.spark.session import spark_session
     from pgoutput_construct.spark.source.datasource import register
     from pgoutput_construct.spark.source.decoding import decode
     from pgoutput_construct.spark.state import advance, current_state, missing_rows, net_changes
-    from pgoutput_construct.spark.tables import Table
     from pgoutput_construct.spark.verifying import TableVerdict, verify
     from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
     from pgoutput_construct.stream.identifiers import qualified_name
@@ -65,7 +64,7 @@ _MODULES = {
     "IncompleteTableWarning": "changelog.wholeness",
     "Lack": "changelog.wholeness",
     "OpenLog": "spark.job",
-    "Table": "spark.tables",
+    "Table": "spark.replicated_tables",
     "TableVerdict": "spark.verifying",
     "UnpublishedColumns": "changelog.wholeness",
     "Written": "spark.job",
@@ -74,18 +73,18 @@ _MODULES = {
     "compare": "spark.comparison",
     "current_state": "spark.state",
     "decode": "spark.source.decoding",
-    "directory_name": "spark.names",
+    "directory_name": "spark.replicated_tables",
     "missing_rows": "spark.state",
     "net_changes": "spark.state",
     "open_log": "spark.job",
-    "plain_errors": "spark.failures",
+    "plain_errors": "spark.execution",
     "qualified_name": "stream.identifiers",
     "read_current": "spark.warehouse",
     "read_table": "spark.job",
     "register": "spark.source.datasource",
     "replicate": "spark.warehouse",
     "spark_session": "spark.session",
-    "table_of_directory": "spark.names",
+    "table_of_directory": "spark.replicated_tables",
     "verify": "spark.verifying",
     "write_tables": "spark.job",
 }

@@ -11,9 +11,9 @@ from pgoutput_construct.changelog.block import Numbers
 from pgoutput_construct.columnar import UNTYPED
 from pgoutput_construct.spark.changed import BOTH, Replay, Replayed
 from pgoutput_construct.spark.counting import counted_rows, placed_rows, unplaced_rows
+from pgoutput_construct.spark.replicated_tables import Base
 from pgoutput_construct.spark.schemas import CHANGED, SHAPE, SIDE, STORED, TURN
 from pgoutput_construct.spark.survey import BEFORE_ALL, CAME, EMPTIED
-from pgoutput_construct.spark.tables import Base
 from pgoutput_construct.stream.rows import SNAPSHOT
 
 __all__ = ["Rule", "advanced_rows", "history_schema", "recorded_rows", "rows_schema"]

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog.block import Flags, Numbers
 from pgoutput_construct.spark.equality import codes_of, combined
 from pgoutput_construct.spark.intervals import OPEN, Alike, Events, Intervals, find_intervals, truncate_of
+from pgoutput_construct.spark.replicated_tables import Place
 from pgoutput_construct.spark.schemas import CARRIED, CHANGED, EPOCH, SHAPE, SIDE, TURN
 from pgoutput_construct.spark.survey import CAME, GONE, PLACE
-from pgoutput_construct.spark.tables import Place
 from pgoutput_construct.spark.texts import Texts, untyped_of
 
 __all__ = ["BOTH", "COMES", "GOES", "Replay", "Replayed"]

@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.execution import plain_errors
 from pgoutput_construct.spark.schemas import column
 
 __all__ = ["Comparison", "compare"]

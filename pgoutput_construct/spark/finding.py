@@ -9,8 +9,8 @@ from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.facts import TableReading
 from pgoutput_construct.columnar import AS_USUAL, Choices
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark.columns import Columns, Numbering, find_columns, read_one, used_ones
-from pgoutput_construct.spark.tables import Base, Identity, Place, Refused, Shape, Table, Usage
+from pgoutput_construct.spark.replicated_tables import Base, Identity, Place, Refused, Shape, Table, Usage
+from pgoutput_construct.spark.table_columns import Columns, Numbering, find_columns, read_one, used_ones
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity

@@ -24,16 +24,15 @@ from pgoutput_construct.changelog.wholeness import (
 )
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.counting import near
-from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.execution import plain_errors
 from pgoutput_construct.spark.metadata import PREFIX, USUAL, Prefix, check_prefix
-from pgoutput_construct.spark.names import plain_path
 from pgoutput_construct.spark.opened import Opened, opened
 from pgoutput_construct.spark.phases import OnMissing, advance, check_on_missing, missing_rows
+from pgoutput_construct.spark.replicated_tables import Table, plain_path
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.datasource import PgoutputSource, register
 from pgoutput_construct.spark.state import current_state
 from pgoutput_construct.spark.swapping import replacing
-from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.writing import write_changes
 from pgoutput_construct.stream.rows import OPS
 

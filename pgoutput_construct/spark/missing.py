@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
-from pgoutput_construct.spark.columns import Missing
+from pgoutput_construct.spark.replicated_tables import Missing
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Delete, Truncate
 

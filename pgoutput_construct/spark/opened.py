@@ -16,7 +16,7 @@ from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
 from pgoutput_construct.spark.finding import find_tables
 from pgoutput_construct.spark.plan import Plan, plan_of
-from pgoutput_construct.spark.tables import Refused, Table
+from pgoutput_construct.spark.replicated_tables import Refused, Table
 from pgoutput_construct.spark.usages import find_usages, visible_runs
 from pgoutput_construct.stream.identifiers import normal_name
 from pgoutput_construct.wire.engine import parse

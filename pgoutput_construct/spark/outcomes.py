@@ -10,7 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.changelog.block import Numbers
 from pgoutput_construct.spark.changed import Replay, Replayed
-from pgoutput_construct.spark.demands import Demand
+from pgoutput_construct.spark.execution import Demand
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.partitions import events_of, labels_of, netted, replayed
 from pgoutput_construct.spark.schemas import COMPONENT, EPOCH, column

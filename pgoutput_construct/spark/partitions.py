@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pgoutput_construct.spark.changed import BOTH, COMES, GOES, Replay, Replayed
 from pgoutput_construct.spark.components import connect
 from pgoutput_construct.spark.equality import exact_key
-from pgoutput_construct.spark.leaves import as_leaf
+from pgoutput_construct.spark.execution import as_leaf
 from pgoutput_construct.spark.schemas import CHANGED, COMPONENT, EPOCH, SHAPE, SIDE, STORED, TURN, column
 from pgoutput_construct.spark.survey import CAME, GONE, Survey, is_unsent, moves
 from pgoutput_construct.spark.values import BEFORE, NEW

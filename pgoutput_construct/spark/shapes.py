@@ -11,9 +11,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.spark.missing import default_row
 from pgoutput_construct.spark.output import output_text
+from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.schemas import SHAPE, column
 from pgoutput_construct.spark.survey import BEFORE_ALL, at_place, place
-from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.stream.rows import SNAPSHOT
 
 __all__ = ["retyped", "shapes_of", "stored_rows", "with_defaults", "with_shapes"]

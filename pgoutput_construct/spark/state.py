@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.demands import Demand
+from pgoutput_construct.spark.execution import Demand
 from pgoutput_construct.spark.keyed import net_rows, netted
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.phases import advance, missing_rows

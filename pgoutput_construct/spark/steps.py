@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.changed import Replay
-from pgoutput_construct.spark.demands import Demand
+from pgoutput_construct.spark.execution import Demand
 from pgoutput_construct.spark.keyed import advanced
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.outcomes import remaining

@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.spark.equality import exact
-from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.execution import plain_errors
+from pgoutput_construct.spark.replicated_tables import Place
 from pgoutput_construct.spark.schemas import CHANGE, SHAPE
-from pgoutput_construct.spark.tables import Place
 from pgoutput_construct.spark.values import BEFORE, NEW
 from pgoutput_construct.stream.rows import OPERATIONS
 from pgoutput_construct.wire.messages import Delete, Insert, Truncate

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.usage import COPIED
 from pgoutput_construct.spark.plan import Numbers, Plan
+from pgoutput_construct.spark.replicated_tables import Usage
 from pgoutput_construct.spark.rows import bounds_of_runs
-from pgoutput_construct.spark.tables import Usage
 
 __all__ = ["Runs", "find_usages", "visible_runs"]
 

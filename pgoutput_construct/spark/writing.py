@@ -20,14 +20,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.changelog.planning import lost_ends
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.dealing import deal
+from pgoutput_construct.spark.execution import deal
 from pgoutput_construct.spark.metadata import USUAL, Prefix
 from pgoutput_construct.spark.opened import Opened
+from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.pieces import Range, TableRows
 from pgoutput_construct.spark.source.planning import table_pieces
 from pgoutput_construct.spark.source.reading import read_table_rows
-from pgoutput_construct.spark.tables import Table
 
 __all__ = ["PARQUET", "codec_of", "footer_of", "write_changes"]
 

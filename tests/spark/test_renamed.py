@@ -6,7 +6,7 @@ import pytest
 
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.spark.opened import opened
-from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.replicated_tables import Table
 from tests.postgres.shop import Shop, wait_until
 
 pytestmark = pytest.mark.server

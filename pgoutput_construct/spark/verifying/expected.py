@@ -15,9 +15,9 @@ from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.metadata import Prefix
 from pgoutput_construct.spark.phases import advance
+from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.survey import at_place, place
-from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.verifying.kept import Kept
 from pgoutput_construct.spark.verifying.texts import TEXTS
 from pgoutput_construct.spark.warehouse.naming import unescaped

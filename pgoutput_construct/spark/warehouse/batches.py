@@ -15,7 +15,7 @@ from pgoutput_construct.changelog.wholeness import Lack, UnpublishedColumns
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.phases import OnMissing
-from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.warehouse.adoption import adopted, adoption_of, check_same_log, check_whole
 from pgoutput_construct.spark.warehouse.engine import advanced, has_key, net
 from pgoutput_construct.spark.warehouse.histories import record_history

@@ -7,10 +7,10 @@ from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.metadata import escaped
 from pgoutput_construct.spark.phases import OnMissing, demand_of
+from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.state import advance, net_changes
 from pgoutput_construct.spark.survey import survey
-from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.naming import Naming
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.staging import Changes

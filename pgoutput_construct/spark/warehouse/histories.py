@@ -5,8 +5,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.metadata import escaped
+from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.shapes import retyped, with_defaults
-from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.history import HISTORY, KNOWN_BY, history
 from pgoutput_construct.spark.warehouse.naming import renamed
 from pgoutput_construct.spark.warehouse.notes import Dataset

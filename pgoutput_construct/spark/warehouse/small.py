@@ -9,14 +9,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.spark.arrow_state import Rule
 from pgoutput_construct.spark.counting import Commits
-from pgoutput_construct.spark.dealing import deal
-from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.execution import deal, plain_errors
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.metadata import MARK
 from pgoutput_construct.spark.phases import OnMissing
+from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.survey import Seen
-from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.parquet import ParquetSink
 from pgoutput_construct.spark.warehouse.small_tasks import DONE, SmallTable, SmallTask, advance_small

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.failures import reason_of
+from pgoutput_construct.spark.execution import reason_of
 from pgoutput_construct.spark.source.pieces import Piece, Used
 from pgoutput_construct.spark.source.reading import Part, parts_of_piece, rows_of_part
 from pgoutput_construct.spark.survey import Seen
