@@ -62,7 +62,7 @@ def verify_command(
     from pgoutput_construct.changelog.wholeness import unpublished_columns
     from pgoutput_construct.postgres.checksums import SourceServer
     from pgoutput_construct.spark import spark_session
-    from pgoutput_construct.spark.opened import opened
+    from pgoutput_construct.spark.log_tables import opened
     from pgoutput_construct.spark.verifying import Pace, Record, chosen_tables, format_of, verify
 
     # All that can be wrong is found before a session is started.

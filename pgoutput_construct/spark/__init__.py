@@ -14,15 +14,14 @@ with needing("spark"):
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, UnpublishedColumns
-    from pgoutput_construct.spark.comparison import Comparison, compare
     from pgoutput_construct.spark.execution import plain_errors
+    from pgoutput_construct.spark.formats import spark_session
     from pgoutput_construct.spark.job import OpenLog, Written, open_log, read_table, write_tables
     from pgoutput_construct.spark.replicated_tables import Table, directory_name, table_of_directory
     from pgoutput_construct.spark.schemas import changes_schema
-    from pgoutput_construct.spark.session import spark_session
     from pgoutput_construct.spark.source.datasource import register
     from pgoutput_construct.spark.source.decoding import decode
-    from pgoutput_construct.spark.state import advance, current_state, missing_rows, net_changes
+    from pgoutput_construct.spark.state import Comparison, advance, compare, current_state, missing_rows, net_changes
     from pgoutput_construct.spark.verifying import TableVerdict, verify
     from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
     from pgoutput_construct.stream.identifiers import qualified_name
@@ -60,7 +59,7 @@ __all__ = [
 
 _MODULES = {
     "Batch": "spark.warehouse",
-    "Comparison": "spark.comparison",
+    "Comparison": "spark.state",
     "IncompleteTableWarning": "changelog.wholeness",
     "Lack": "changelog.wholeness",
     "OpenLog": "spark.job",
@@ -70,7 +69,7 @@ _MODULES = {
     "Written": "spark.job",
     "advance": "spark.state",
     "changes_schema": "spark.schemas",
-    "compare": "spark.comparison",
+    "compare": "spark.state",
     "current_state": "spark.state",
     "decode": "spark.source.decoding",
     "directory_name": "spark.replicated_tables",
@@ -83,7 +82,7 @@ _MODULES = {
     "read_table": "spark.job",
     "register": "spark.source.datasource",
     "replicate": "spark.warehouse",
-    "spark_session": "spark.session",
+    "spark_session": "spark.formats",
     "table_of_directory": "spark.replicated_tables",
     "verify": "spark.verifying",
     "write_tables": "spark.job",

@@ -25,8 +25,8 @@ from pgoutput_construct.changelog.wholeness import (
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.execution import plain_errors
+from pgoutput_construct.spark.log_tables import Opened, opened
 from pgoutput_construct.spark.metadata import PREFIX, USUAL, Prefix, check_prefix
-from pgoutput_construct.spark.opened import Opened, opened
 from pgoutput_construct.spark.phases import OnMissing, advance, check_on_missing, missing_rows
 from pgoutput_construct.spark.replicated_tables import Table, plain_path
 from pgoutput_construct.spark.schemas import changes_schema

@@ -14,8 +14,8 @@ from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.execution import AS_IT_COMES, Demand, as_leaf, plain_errors, refuse
 from pgoutput_construct.spark.outcomes import unfound
 from pgoutput_construct.spark.replicated_tables import Identity, Place, Table
+from pgoutput_construct.spark.schema_evolution import shapes_of, stored_rows, with_shapes
 from pgoutput_construct.spark.schemas import column
-from pgoutput_construct.spark.shapes import shapes_of, stored_rows, with_shapes
 from pgoutput_construct.spark.steps import Step, stepped
 from pgoutput_construct.spark.survey import BEFORE_ALL, Seen, at_place, place
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity

@@ -21,8 +21,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pgoutput_construct.changelog.planning import lost_ends
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.execution import deal
+from pgoutput_construct.spark.log_tables import Opened
 from pgoutput_construct.spark.metadata import USUAL, Prefix
-from pgoutput_construct.spark.opened import Opened
 from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.pieces import Range, TableRows

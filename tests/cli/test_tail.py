@@ -11,7 +11,7 @@ import pytest
 
 from pgoutput_construct import Lsn
 from pgoutput_construct.postgres import slot_health
-from pgoutput_construct.spark.opened import opened
+from pgoutput_construct.spark.log_tables import opened
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop, wait_until
 

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog
-from pgoutput_construct.spark.opened import opened
+from pgoutput_construct.spark.log_tables import opened
 from pgoutput_construct.spark.warehouse.notes import Warehouse
 from tests.spark.cluster import BIN, ENVIRONMENT, cluster
 from tests.spark.logs import write_orders

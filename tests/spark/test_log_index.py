@@ -22,7 +22,7 @@ from pgoutput_construct.changelog.planning import committed
 from pgoutput_construct.changelog.pruned import Pruned, write_pruned
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.counting import near
-from pgoutput_construct.spark.opened import opened
+from pgoutput_construct.spark.log_tables import opened
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.offsets import Limits, needed_from, next_seq, offset_at
 from pgoutput_construct.spark.source.pieces import Range

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.spark.opened import opened
+from pgoutput_construct.spark.log_tables import opened
 from pgoutput_construct.spark.replicated_tables import Table
 from tests.postgres.shop import Shop, wait_until
 

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.spark.opened import Opened, opened
+from pgoutput_construct.spark.log_tables import Opened, opened
 from pgoutput_construct.spark.source.archives import keep_archives
 from pgoutput_construct.spark.source.options import SourceOptions
 

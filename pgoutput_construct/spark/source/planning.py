@@ -21,8 +21,8 @@ from pgoutput_construct.changelog.planning import committed, spans_of
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.usage import COPIED, PLAIN
 from pgoutput_construct.changelog.wholeness import present_copies
+from pgoutput_construct.spark.log_tables import Opened
 from pgoutput_construct.spark.metadata import USUAL, Prefix
-from pgoutput_construct.spark.opened import Opened
 from pgoutput_construct.spark.plan import Plan
 from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used

@@ -6,7 +6,7 @@ from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.metadata import escaped
 from pgoutput_construct.spark.replicated_tables import Table
-from pgoutput_construct.spark.shapes import retyped, with_defaults
+from pgoutput_construct.spark.schema_evolution import retyped, with_defaults
 from pgoutput_construct.spark.warehouse.history import HISTORY, KNOWN_BY, history
 from pgoutput_construct.spark.warehouse.naming import renamed
 from pgoutput_construct.spark.warehouse.notes import Dataset

@@ -16,8 +16,8 @@ from pgoutput_construct.spark.intervals import OPEN
 from pgoutput_construct.spark.partitions import Emit, events_of, replayed
 from pgoutput_construct.spark.phases import phases_of, placed, with_keys
 from pgoutput_construct.spark.replicated_tables import Identity, Table
+from pgoutput_construct.spark.schema_evolution import shapes_of, stored_rows, with_shapes
 from pgoutput_construct.spark.schemas import CARRIED, CHANGED, SHAPE, STORED, TURN, column
-from pgoutput_construct.spark.shapes import shapes_of, stored_rows, with_shapes
 from pgoutput_construct.spark.survey import BEFORE_ALL, EMPTIED, Seen, survey
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity

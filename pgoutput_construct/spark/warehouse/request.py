@@ -8,8 +8,8 @@ from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.spark.log_tables import opened
 from pgoutput_construct.spark.metadata import check_prefix
-from pgoutput_construct.spark.opened import opened
 from pgoutput_construct.spark.warehouse.adoption import check_same_log
 from pgoutput_construct.spark.warehouse.notes import Warehouse
 from pgoutput_construct.stream.identifiers import normal_name

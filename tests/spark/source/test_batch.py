@@ -13,7 +13,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import SCHEMA, ChangeLog
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.spark import open_log, plain_errors, register
-from pgoutput_construct.spark.opened import opened
+from pgoutput_construct.spark.log_tables import opened
 from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.spark.source import planning
 from pgoutput_construct.spark.source.datasource import PgoutputSource

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog
-from pgoutput_construct.spark.opened import opened
+from pgoutput_construct.spark.log_tables import opened
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 

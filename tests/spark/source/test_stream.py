@@ -217,7 +217,7 @@ def test_changes_of_the_table(reader: Callable[..., Any], whole: Path, tmp_path:
 
 def tables(directory: Path) -> tuple[str, ...]:
     """Return the tables of a log."""
-    from pgoutput_construct.spark.opened import opened
+    from pgoutput_construct.spark.log_tables import opened
 
     return tuple(opened(ChangeLog(directory)).tables)
 
