@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, UnpublishedColumns
     from pgoutput_construct.spark.execution import plain_errors
     from pgoutput_construct.spark.formats import spark_session
-    from pgoutput_construct.spark.job import OpenLog, Written, open_log, read_table, write_tables
+    from pgoutput_construct.spark.log_view import OpenLog, open_log
+    from pgoutput_construct.spark.parquet_datasets import Written, read_table, write_tables
     from pgoutput_construct.spark.replicated_tables import Table, directory_name, table_of_directory
     from pgoutput_construct.spark.schemas import changes_schema
     from pgoutput_construct.spark.source.datasource import register
@@ -62,11 +63,11 @@ _MODULES = {
     "Comparison": "spark.state",
     "IncompleteTableWarning": "changelog.wholeness",
     "Lack": "changelog.wholeness",
-    "OpenLog": "spark.job",
+    "OpenLog": "spark.log_view",
     "Table": "spark.replicated_tables",
     "TableVerdict": "spark.verifying",
     "UnpublishedColumns": "changelog.wholeness",
-    "Written": "spark.job",
+    "Written": "spark.parquet_datasets",
     "advance": "spark.state",
     "changes_schema": "spark.schemas",
     "compare": "spark.state",
@@ -75,17 +76,17 @@ _MODULES = {
     "directory_name": "spark.replicated_tables",
     "missing_rows": "spark.state",
     "net_changes": "spark.state",
-    "open_log": "spark.job",
+    "open_log": "spark.log_view",
     "plain_errors": "spark.execution",
     "qualified_name": "stream.identifiers",
     "read_current": "spark.warehouse",
-    "read_table": "spark.job",
+    "read_table": "spark.parquet_datasets",
     "register": "spark.source.datasource",
     "replicate": "spark.warehouse",
     "spark_session": "spark.formats",
     "table_of_directory": "spark.replicated_tables",
     "verify": "spark.verifying",
-    "write_tables": "spark.job",
+    "write_tables": "spark.parquet_datasets",
 }
 
 

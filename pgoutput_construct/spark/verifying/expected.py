@@ -12,7 +12,7 @@ from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import committed
 from pgoutput_construct.spark.counting import near
-from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import Prefix
 from pgoutput_construct.spark.phases import advance
 from pgoutput_construct.spark.replicated_tables import Table

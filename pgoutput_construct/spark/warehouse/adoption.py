@@ -7,8 +7,8 @@ from pgoutput_construct.changelog.identity import identity_of
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.wholeness import lacks_of
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.log_tables import opened
+from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.warehouse.notes import Dataset, Progress, Warehouse
 from pgoutput_construct.spark.warehouse.steps import Step
 

@@ -13,7 +13,7 @@ from pgoutput_construct.changelog.identity import identity_of
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.wholeness import Lack, UnpublishedColumns
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.warehouse.adoption import adopted, adoption_of, check_same_log, check_whole

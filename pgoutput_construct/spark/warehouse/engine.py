@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.spark.counting import counting
-from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import escaped
 from pgoutput_construct.spark.phases import OnMissing, demand_of
 from pgoutput_construct.spark.replicated_tables import Table

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.spark.counting import counting
-from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import escaped
 from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.schema_evolution import retyped, with_defaults

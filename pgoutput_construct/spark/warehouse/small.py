@@ -10,8 +10,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pgoutput_construct.spark.arrow_state import Rule
 from pgoutput_construct.spark.counting import Commits
 from pgoutput_construct.spark.execution import deal, plain_errors
-from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import MARK
+from pgoutput_construct.spark.parquet_datasets import codec_of
 from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.schemas import changes_schema
@@ -21,7 +22,6 @@ from pgoutput_construct.spark.warehouse.parquet import ParquetSink
 from pgoutput_construct.spark.warehouse.small_tasks import DONE, SmallTable, SmallTask, advance_small
 from pgoutput_construct.spark.warehouse.staging import Staged, Wanted
 from pgoutput_construct.spark.warehouse.steps import How, Step
-from pgoutput_construct.spark.writing import codec_of
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 __all__ = ["advance_together"]

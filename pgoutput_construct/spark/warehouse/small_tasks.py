@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.arrow_state import Rule, advanced_rows, history_schema, recorded_rows, rows_schema
+from pgoutput_construct.spark.parquet_datasets import PARQUET, footer_of
 from pgoutput_construct.spark.warehouse.staged import put
-from pgoutput_construct.spark.writing import PARQUET, footer_of
 
 __all__ = ["DONE", "SMALL", "SmallTable", "SmallTask", "advance_small"]
 

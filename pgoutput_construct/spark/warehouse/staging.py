@@ -15,7 +15,7 @@ from pgoutput_construct.changelog.planning import lost_ends
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.execution import deal, plain_errors, reason_of
-from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.replicated_tables import Table, plain_path
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.pieces import Range, Used
