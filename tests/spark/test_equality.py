@@ -32,32 +32,35 @@ VALUES = [
     (pa.array(["1.0", "1.00", "", None], pa.string()), [0, 1, 2, 3]),
 ]
 
-# The last hour of summer time comes twice in many zones; Spark's own calendar begins in 1582.
-MOMENTS = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)) | st.sampled_from(
-    [datetime(2024, 10, 27, 0, 30), datetime(2024, 10, 27, 1, 30), datetime(1582, 10, 4), datetime(1582, 10, 15)]
-)
-TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=3) | st.sampled_from(
-    ["", " ", "a", "A", "a ", "null", "NULL", "1.0", "1.00", "00:60:00", "01:00:00", '["a","b"]', "\u00e9", "e\u0301"]
-)
-OF_TYPE: dict[pa.DataType, st.SearchStrategy[Any]] = {
-    pa.bool_(): st.booleans(),
-    pa.int16(): st.integers(-(2**15), 2**15 - 1) | st.sampled_from([0, 1]),
-    pa.int32(): st.integers(-(2**31), 2**31 - 1) | st.sampled_from([0, 1]),
-    pa.int64(): st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, 1, 2**53, 2**53 + 1]),
-    pa.float32(): st.floats(width=32) | st.sampled_from([0.0, -0.0, float("nan"), 2.0**-149, 16777216.0]),
-    pa.float64(): st.floats() | st.sampled_from([0.0, -0.0, float("nan"), 0.1, 0.1 + 2**-56, 5e-324]),
-    pa.decimal128(38, 10): st.decimals(-(10**20), 10**20, places=10) | st.sampled_from([Decimal(0), Decimal("1e-10")]),
-    pa.binary(): st.binary(max_size=3) | st.sampled_from([b"", b"\x00", b"a", b"A", b"\xff"]),
-    pa.date32(): MOMENTS.map(datetime.date) | st.just(date(1, 1, 1)),
-    pa.timestamp("us"): MOMENTS,
-    pa.timestamp("us", tz="UTC"): MOMENTS.map(lambda moment: moment.replace(tzinfo=UTC)),
-    pa.string(): TEXT,
+MOMENTS = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31))
+# The last hour of summer time comes twice in many zones; the calendar of Europe has no days between these of 1582.
+TURNS = [datetime(2024, 10, 27, 0, 30), datetime(2024, 10, 27, 1, 30), datetime(1582, 10, 4), datetime(1582, 10, 15)]
+NAN = float("nan")
+OF_TYPE: dict[pa.DataType, tuple[list[Any], st.SearchStrategy[Any]]] = {
+    pa.bool_(): ([True, False], st.booleans()),
+    pa.int16(): ([0, 1, -1], st.integers(-(2**15), 2**15 - 1)),
+    pa.int32(): ([0, 1, -1], st.integers(-(2**31), 2**31 - 1)),
+    pa.int64(): ([0, 1, 2**53, 2**53 + 1], st.integers(-(2**63), 2**63 - 1)),
+    pa.float32(): ([0.0, -0.0, NAN, 2.0**-149, 16777216.0], st.floats(width=32)),
+    pa.float64(): ([0.0, -0.0, NAN, 0.1, 0.1 + 2**-56, 5e-324], st.floats()),
+    pa.decimal128(38, 10): ([Decimal(0), Decimal("1e-10")], st.decimals(-(10**20), 10**20, places=10)),
+    pa.binary(): ([b"", b"\x00", b"a", b"A", b"\xff", b"\xfe"], st.binary(max_size=3)),
+    pa.date32(): ([date(1, 1, 1), date(1582, 10, 4), date(1582, 10, 15)], MOMENTS.map(datetime.date)),
+    pa.timestamp("us"): (TURNS, MOMENTS),
+    pa.timestamp("us", tz="UTC"): ([turn.replace(tzinfo=UTC) for turn in TURNS], st.datetimes(timezones=st.just(UTC))),
+    pa.string(): (
+        ["", " ", "a", "A", "a ", "null", "1.0", "1.00", "01:00:00", "00:60:00", "\u00e9", "e\u0301"],
+        st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=3),
+    ),
 }
-"""Types of columns, with values that look equal and are not."""
-LISTS = {pa.list_(kind): st.lists(values | st.none(), max_size=2) for kind, values in OF_TYPE.items()}
+"""Types of columns: values that look equal and are not, and any others."""
+LISTS = {
+    pa.list_(kind): ([[], [None], *([trap] for trap in traps), [traps[0], traps[1]]], st.lists(values, max_size=2))
+    for kind, (traps, values) in OF_TYPE.items()
+}
 ALL = OF_TYPE | LISTS
 NAMES = {f"c{number}": kind for number, kind in enumerate(ALL)}
-ROWS = 16
+ROWS = 20
 
 
 def test_all_types_are_tried() -> None:
@@ -99,7 +102,7 @@ def test_values_of_all_types(spark: Any, zone: str) -> None:
     spark.conf.set("spark.sql.session.timeZone", zone)
 
     @settings(max_examples=2)
-    @given(st.fixed_dictionaries({name: _values(ALL[kind]) for name, kind in NAMES.items()}))
+    @given(st.fixed_dictionaries({name: _values(*ALL[kind]) for name, kind in NAMES.items()}))
     def run(values: dict[str, list[Any]]) -> None:
         table = pa.table({name: pa.array(values[name], kind) for name, kind in NAMES.items()})
         written = {name: [repr(value) for value in table[name].to_pylist()] for name in NAMES}
@@ -123,8 +126,9 @@ def test_values_of_all_types(spark: Any, zone: str) -> None:
         spark.conf.set("spark.sql.session.timeZone", before)
 
 
-def _values(each: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
-    return st.lists(each | st.none(), min_size=ROWS, max_size=ROWS)
+def _values(traps: list[Any], others: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    count = ROWS - len(traps) - 1
+    return st.lists(others | st.sampled_from(traps), min_size=count, max_size=count).map([None, *traps].__add__)
 
 
 def _of_spark(spark: Any, table: pa.Table) -> tuple[Any, Any, Any]:

@@ -13,8 +13,7 @@ from pgoutput_construct.spark.execution import Demand, prefixed
 from pgoutput_construct.spark.metadata import escaped
 from pgoutput_construct.spark.schemas import column
 from pgoutput_construct.spark.values import texts
-from pgoutput_construct.spark.warehouse.history import KNOWN_BY
-from pgoutput_construct.spark.warehouse.naming import Naming
+from pgoutput_construct.spark.warehouse.naming import KNOWN_BY, Naming
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.version import Shape
 
