@@ -14,12 +14,12 @@ with needing("spark"):
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, UnpublishedColumns
+    from pgoutput_construct.spark.change_frames import changes_schema
     from pgoutput_construct.spark.execution import plain_errors
     from pgoutput_construct.spark.formats import spark_session
     from pgoutput_construct.spark.log_view import OpenLog, open_log
     from pgoutput_construct.spark.parquet_datasets import Written, read_table, write_tables
     from pgoutput_construct.spark.replicated_tables import Table, directory_name, table_of_directory
-    from pgoutput_construct.spark.schemas import changes_schema
     from pgoutput_construct.spark.source.datasource import register
     from pgoutput_construct.spark.source.decoding import decode
     from pgoutput_construct.spark.state import Comparison, advance, compare, current_state, missing_rows, net_changes
@@ -69,7 +69,7 @@ _MODULES = {
     "UnpublishedColumns": "changelog.wholeness",
     "Written": "spark.parquet_datasets",
     "advance": "spark.state",
-    "changes_schema": "spark.schemas",
+    "changes_schema": "spark.change_frames",
     "compare": "spark.state",
     "current_state": "spark.state",
     "decode": "spark.source.decoding",

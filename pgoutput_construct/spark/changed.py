@@ -13,12 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.block import Flags, Numbers
+from pgoutput_construct.spark.change_frames import (
+    CAME,
+    CARRIED,
+    CHANGED,
+    EPOCH,
+    GONE,
+    PLACE,
+    SHAPE,
+    SIDE,
+    TURN,
+    Texts,
+    untyped_array,
+)
 from pgoutput_construct.spark.equality import codes_of, combined
 from pgoutput_construct.spark.intervals import OPEN, Alike, Events, Intervals, find_intervals, truncate_of
 from pgoutput_construct.spark.replicated_tables import Place
-from pgoutput_construct.spark.schemas import CARRIED, CHANGED, EPOCH, SHAPE, SIDE, TURN
-from pgoutput_construct.spark.survey import CAME, GONE, PLACE
-from pgoutput_construct.spark.texts import Texts, untyped_of
 
 __all__ = ["BOTH", "COMES", "GOES", "Replay", "Replayed"]
 
@@ -126,7 +136,7 @@ class Replay:
         for name in self.identity:
             both = (pa.concat_arrays([old[part][name], new[part][name]]) for part in (0, 1))
             before[name], texts[f"_before.{name}"] = (each.take(pa.array(known[was])) for each in both)
-        found["_untyped"] = untyped_of(texts, assumed)
+        found["_untyped"] = untyped_array(texts, assumed)
         found["_before"] = pa.StructArray.from_arrays(list(before.values()), list(before))
         found["_open"] = _lists_of(left, assumed).fill_null(pa.scalar([], pa.list_(pa.string())))
         found |= {"_is": pa.array(is_row), "_lost": pa.array(lost)}
@@ -236,7 +246,7 @@ class Replayed:
         places, names = pa.array(chosen), self.rule.identity
         texts = {name: self.old.texts[name].take(places) for name in names}
         found = {name: self.old.values[name].take(places) for name in names}
-        return {**found, "_untyped": untyped_of(texts, len(chosen))}
+        return {**found, "_untyped": untyped_array(texts, len(chosen))}
 
     def sources(self, name: str, chosen: Numbers) -> Numbers:
         """Return which events sent the values of a column that rows have; -1 where nobody said it."""
@@ -254,7 +264,7 @@ class Replayed:
                 texts[name] = self.new.texts[name].take(places)
             if name in self.rule.open_ones:
                 left[name] = sources < 0
-        found["_untyped"], found["_unchanged"] = untyped_of(texts, len(chosen)), _lists_of(left, len(chosen))
+        found["_untyped"], found["_unchanged"] = untyped_array(texts, len(chosen)), _lists_of(left, len(chosen))
         return found
 
     def carried(self) -> pa.Table:

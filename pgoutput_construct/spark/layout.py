@@ -8,9 +8,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
+from pgoutput_construct.spark.change_frames import NEW, Survey, texts, untyped_of
 from pgoutput_construct.spark.equality import exact_key, restored
-from pgoutput_construct.spark.survey import Survey
-from pgoutput_construct.spark.values import NEW, texts, untyped_of
 
 __all__ = ["Layout"]
 

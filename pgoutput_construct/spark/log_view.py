@@ -21,12 +21,12 @@ from pgoutput_construct.changelog.wholeness import (
     whole_tables,
 )
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.change_frames import changes_schema
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.log_tables import Opened, opened
 from pgoutput_construct.spark.metadata import PREFIX, USUAL, Prefix, check_prefix
 from pgoutput_construct.spark.phases import OnMissing, advance, check_on_missing, missing_rows
 from pgoutput_construct.spark.replicated_tables import Table
-from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.datasource import PgoutputSource, register
 from pgoutput_construct.spark.state import current_state
 

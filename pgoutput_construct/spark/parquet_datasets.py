@@ -26,12 +26,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.changelog.planning import lost_ends
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.change_frames import changes_schema
 from pgoutput_construct.spark.execution import deal, plain_errors
 from pgoutput_construct.spark.log_tables import Opened
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import USUAL, Prefix
 from pgoutput_construct.spark.replicated_tables import Table, plain_path
-from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.pieces import Range, TableRows
 from pgoutput_construct.spark.source.planning import table_pieces
 from pgoutput_construct.spark.source.reading import read_table_rows

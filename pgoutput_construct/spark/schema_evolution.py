@@ -12,10 +12,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
+from pgoutput_construct.spark.change_frames import BEFORE_ALL, SHAPE, at_place, column, place
 from pgoutput_construct.spark.output import output_text
 from pgoutput_construct.spark.replicated_tables import Missing, Table
-from pgoutput_construct.spark.schemas import SHAPE, column
-from pgoutput_construct.spark.survey import BEFORE_ALL, at_place, place
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Delete, Truncate
 

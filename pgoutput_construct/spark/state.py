@@ -9,13 +9,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.change_frames import CHANGE, SHAPE, Seen, after, column, survey
 from pgoutput_construct.spark.execution import Demand, plain_errors
 from pgoutput_construct.spark.keyed import net_rows, netted
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.phases import advance, missing_rows
-from pgoutput_construct.spark.schemas import CHANGE, SHAPE, column
 from pgoutput_construct.spark.steps import Step, stepped
-from pgoutput_construct.spark.survey import Seen, after, survey
 
 __all__ = ["NET", "Comparison", "advance", "compare", "current_state", "missing_rows", "net_changes"]
 

@@ -8,13 +8,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.change_frames import CHANGE, SHAPE, WORK, Seen, Survey, after, column, survey
 from pgoutput_construct.spark.changed import Replay
 from pgoutput_construct.spark.execution import Demand
 from pgoutput_construct.spark.keyed import advanced
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.outcomes import remaining
-from pgoutput_construct.spark.schemas import CHANGE, SHAPE, WORK, column
-from pgoutput_construct.spark.survey import Seen, Survey, after, survey
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 __all__ = ["Step", "stepped"]

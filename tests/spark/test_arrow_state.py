@@ -8,10 +8,9 @@ import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog.copies import Snapshot, TableCopy
 from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.spark.change_frames import BEFORE_ALL, changes_schema
 from pgoutput_construct.spark.counting import counted_rows
 from pgoutput_construct.spark.replicated_tables import Base
-from pgoutput_construct.spark.schemas import changes_schema
-from pgoutput_construct.spark.survey import BEFORE_ALL
 from pgoutput_construct.spark.warehouse.small_tables import (
     Rule,
     SmallTable,

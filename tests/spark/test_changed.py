@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
+from pgoutput_construct.spark.change_frames import CHANGED, COMPONENT, EPOCH, SHAPE, SIDE, STORED, TURN, changes_schema
 from pgoutput_construct.spark.changed import Replay
 from pgoutput_construct.spark.intervals import OPEN
 from pgoutput_construct.spark.partitions import in_parts
-from pgoutput_construct.spark.schemas import CHANGED, COMPONENT, EPOCH, SHAPE, SIDE, STORED, TURN, changes_schema
 from tests.spark.histories import COLUMNS, KEYS, LONG, History, batch_of, held, histories
 
 

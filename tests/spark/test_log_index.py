@@ -21,9 +21,9 @@ from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import committed
 from pgoutput_construct.changelog.pruned import Pruned, write_pruned
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.change_frames import changes_schema
 from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.log_tables import opened
-from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.source.offsets import Limits, needed_from, next_seq, offset_at
 from pgoutput_construct.spark.source.pieces import Range
 from pgoutput_construct.spark.source.planning import table_pieces

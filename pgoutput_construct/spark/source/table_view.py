@@ -7,9 +7,9 @@ from pyspark.sql.datasource import InputPartition
 
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.change_frames import CHANGE, changes_schema
 from pgoutput_construct.spark.metadata import Prefix
 from pgoutput_construct.spark.replicated_tables import Table
-from pgoutput_construct.spark.schemas import CHANGE, changes_schema
 from pgoutput_construct.spark.source.known import opened_at
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pieces import Range, TableRows

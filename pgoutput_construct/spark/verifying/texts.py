@@ -7,8 +7,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.columnar.canonical import BUCKET_DIGITS, DIGITS
+from pgoutput_construct.spark.change_frames import column
 from pgoutput_construct.spark.output import BITS, array_text, output_text, quoted
-from pgoutput_construct.spark.schemas import column
 
 __all__ = ["TEXTS", "bucket", "canonical", "checksum", "digest"]
 

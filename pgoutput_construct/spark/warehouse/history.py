@@ -10,6 +10,18 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
+from pgoutput_construct.spark.change_frames import (
+    BEFORE_ALL,
+    CARRIED,
+    CHANGED,
+    EMPTIED,
+    SHAPE,
+    STORED,
+    TURN,
+    Seen,
+    column,
+    survey,
+)
 from pgoutput_construct.spark.changed import Replay, Replayed
 from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.execution import as_leaf, plain_errors
@@ -20,8 +32,6 @@ from pgoutput_construct.spark.partitions import Emit, events_of, replayed
 from pgoutput_construct.spark.phases import phases_of, placed, with_keys
 from pgoutput_construct.spark.replicated_tables import Identity, Table
 from pgoutput_construct.spark.schema_evolution import retyped, shapes_of, stored_rows, with_defaults, with_shapes
-from pgoutput_construct.spark.schemas import CARRIED, CHANGED, SHAPE, STORED, TURN, column
-from pgoutput_construct.spark.survey import BEFORE_ALL, EMPTIED, Seen, survey
 from pgoutput_construct.spark.warehouse.naming import HISTORY, KNOWN_BY, renamed
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink

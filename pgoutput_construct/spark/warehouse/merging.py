@@ -8,11 +8,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
+from pgoutput_construct.spark.change_frames import column, texts
 from pgoutput_construct.spark.equality import exact_key, is_always_typed, same_sql
 from pgoutput_construct.spark.execution import Demand, prefixed
 from pgoutput_construct.spark.metadata import escaped
-from pgoutput_construct.spark.schemas import column
-from pgoutput_construct.spark.values import texts
 from pgoutput_construct.spark.warehouse.naming import KNOWN_BY, Naming
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.version import Shape

@@ -19,6 +19,18 @@ from pgoutput_construct.changelog.block import Numbers
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.columnar import UNTYPED
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark.change_frames import (
+    BEFORE_ALL,
+    CAME,
+    CHANGED,
+    EMPTIED,
+    SHAPE,
+    SIDE,
+    STORED,
+    TURN,
+    Seen,
+    changes_schema,
+)
 from pgoutput_construct.spark.changed import BOTH, Replay, Replayed
 from pgoutput_construct.spark.counting import Commits, counted_rows, placed_rows, unplaced_rows
 from pgoutput_construct.spark.execution import deal, plain_errors
@@ -27,8 +39,6 @@ from pgoutput_construct.spark.metadata import MARK
 from pgoutput_construct.spark.parquet_datasets import PARQUET, codec_of, footer_of
 from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.replicated_tables import Base, Table
-from pgoutput_construct.spark.schemas import CHANGED, SHAPE, SIDE, STORED, TURN, changes_schema
-from pgoutput_construct.spark.survey import BEFORE_ALL, CAME, EMPTIED, Seen
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.parquet import SMALL, ParquetSink
 from pgoutput_construct.spark.warehouse.staged import put

@@ -13,8 +13,8 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import SCHEMA, ChangeLog
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.spark import open_log, plain_errors, register
+from pgoutput_construct.spark.change_frames import CHANGE
 from pgoutput_construct.spark.log_tables import opened
-from pgoutput_construct.spark.schemas import CHANGE
 from pgoutput_construct.spark.source import planning
 from pgoutput_construct.spark.source.datasource import PgoutputSource
 from pgoutput_construct.spark.source.ranges import log_of

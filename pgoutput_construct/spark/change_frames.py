@@ -1,36 +1,158 @@
-"""What changes have in them, found in one narrow pass: it decides which way a table's state is rebuilt."""
+"""What a change of a table is in Spark: its columns, where it stands, its rows, and what is known of many."""
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from operator import add
 from typing import Final, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
+from pgoutput_construct.columnar import UNTYPED, rows_schema
 from pgoutput_construct.spark.equality import exact
 from pgoutput_construct.spark.execution import plain_errors
 from pgoutput_construct.spark.replicated_tables import Place
-from pgoutput_construct.spark.schemas import CHANGE, SHAPE
-from pgoutput_construct.spark.values import BEFORE, NEW
 from pgoutput_construct.stream.rows import OPERATIONS
 from pgoutput_construct.wire.messages import Delete, Insert, Truncate
 
 __all__ = [
+    "BEFORE",
     "BEFORE_ALL",
     "CAME",
+    "CARRIED",
+    "CHANGE",
+    "CHANGED",
+    "COMPONENT",
     "EMPTIED",
+    "EPOCH",
     "GONE",
+    "NEW",
     "PLACE",
+    "SHAPE",
+    "SIDE",
+    "STORED",
+    "TURN",
+    "WORK",
     "Seen",
+    "Side",
     "Survey",
+    "Texts",
     "after",
     "at_place",
+    "changes_schema",
+    "column",
     "is_unsent",
     "moves",
     "place",
     "survey",
+    "texts",
+    "untyped_array",
+    "untyped_of",
 ]
+
+CHANGE: Final = (
+    *("_op", "_commit_lsn", "_seq", "_commit_time", "_xid", "_before", "_unchanged", "_untyped", "_relation_oid"),
+)
+"""The columns that a change has besides the table's own."""
+SHAPE: Final = "__shape"
+"""The column that says which columns a change was described with."""
+TURN, SIDE, EPOCH, COMPONENT = "__turn", "__side", "__epoch", "__component"
+"""Columns of changes that are replayed: when, one of STORED and so on; which of a change's rows; how many truncates
+come before; and what all changes of rows that may be the same have in common."""
+STORED, CARRIED, CHANGED = 0, 1, 2
+"""Rows before all changes, rows that an earlier part of these changes made, and changes."""
+WORK: Final = (SHAPE, TURN, SIDE, EPOCH, COMPONENT, "__left", "__given")
+"""Columns that stand next to the table's own while a state is rebuilt."""
+
+
+def column(*path: str) -> Column:
+    """Return a column (or a field of a struct) by its name as it is: dots and backticks mean themselves."""
+    return F.col(".".join("`" + name.replace("`", "``") + "`" for name in path))
+
+
+def changes_schema(columns: pa.Schema) -> pa.Schema:
+    """Return the schema of a table's changes: its columns, then those of ``CHANGE``.
+
+    ``_op`` is one of OPS, such as insert; ``_commit_lsn``, ``_seq`` and ``_xid`` are bigint; ``_commit_time``
+    is null outside the years 1 to 9999; ``_untyped`` is what the columns' types cannot hold (columnar/types.py);
+    ``_relation_oid`` (bigint) is the table of the change, among those that had its name.
+    """
+    rows = {field.name: field for field in rows_schema(columns)}
+    places = {name: pa.field(name, pa.int64()) for name in ("_commit_lsn", "_seq", "_xid", "_relation_oid")}
+    places["_commit_time"] = pa.field("_commit_time", pa.timestamp("us", tz="UTC"))
+    return pa.schema([*columns, *((rows | places)[name] for name in CHANGE if name in rows | places)])
+
+
+@dataclass(frozen=True)
+class Side:
+    """The new row of a change, or the one in ``_before``."""
+
+    prefix: tuple[str, ...] = ()
+
+    def value(self, name: str) -> Column:
+        """Return a column of the row, as its type holds it."""
+        return column(*self.prefix, name)
+
+    def text(self, name: str) -> Column:
+        """Return the text of what the column's type cannot hold, null where it can."""
+        return F.col("_untyped")[F.lit(".".join((*self.prefix, name)))]
+
+
+NEW: Final = Side()
+BEFORE: Final = Side(("_before",))
+
+
+def texts(parts: Sequence[Column]) -> Column:
+    """Return texts as an array, null where all of them are."""
+    found = F.array(*parts).cast("array<string>")
+    return F.when(F.exists(found, lambda text: text.isNotNull()), found)
+
+
+def untyped_of(found: Mapping[str, Column]) -> Column:
+    """Return the map of the texts that are not null, by column; null for none."""
+    if not found:
+        return F.lit(None).cast("map<string,string>")
+    entries = [part for name, text in found.items() for part in (F.lit(name), text)]
+    untyped = F.map_filter(F.create_map(*entries).cast("map<string,string>"), lambda _, text: text.isNotNull())
+    return F.when(F.coalesce(*found.values()).isNotNull(), untyped)
+
+
+class Texts:
+    """The texts of rows, by their names in the map."""
+
+    def __init__(self, untyped: pa.ChunkedArray) -> None:
+        self._untyped = untyped.combine_chunks()
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """All names that some row may have."""
+        return frozenset(pc.unique(self._untyped.keys).to_pylist())
+
+    def of(self, name: str) -> pa.Array:
+        """Return the text of each row, null where it has none."""
+        if name not in self.names:
+            return pa.nulls(len(self._untyped), pa.string())
+        return pc.map_lookup(self._untyped, name, "first")
+
+
+def untyped_array(texts: Mapping[str, pa.Array], rows: int) -> pa.Array:
+    """Return the map of the texts that are not null, by column; null for none."""
+    if not texts:
+        return pa.nulls(rows, UNTYPED)
+    has = np.stack([text.is_valid().to_numpy(zero_copy_only=False) for text in texts.values()], axis=1)
+    row, column = np.nonzero(has)
+    names = pa.array(texts, pa.string()).take(pa.array(column))
+    values = pa.concat_arrays([text.cast(pa.string()) for text in texts.values()]).take(pa.array(column * rows + row))
+    counts = has.sum(axis=1)
+    offsets = np.append(0, np.cumsum(counts)).astype(np.int32)
+    # A null among the offsets is a null among the maps.
+    starts = pa.array(offsets, mask=np.append(counts == 0, False))
+    return pa.MapArray.from_arrays(starts, names, values)
+
 
 CAME, GONE, EMPTIED = (OPERATIONS[cls] for cls in (Insert, Delete, Truncate))
 
