@@ -1,6 +1,6 @@
 """What a change of a table is in Spark: its columns, where it stands, its rows, and what is known of many."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
@@ -46,10 +46,13 @@ __all__ = [
     "changes_schema",
     "column",
     "is_unsent",
+    "joined_texts",
     "moves",
     "place",
+    "quoted",
     "survey",
     "texts",
+    "texts_within",
     "untyped_array",
     "untyped_of",
 ]
@@ -67,11 +70,24 @@ STORED, CARRIED, CHANGED = 0, 1, 2
 """Rows before all changes, rows that an earlier part of these changes made, and changes."""
 WORK: Final = (SHAPE, TURN, SIDE, EPOCH, COMPONENT, "__left", "__given")
 """Columns that stand next to the table's own while a state is rebuilt."""
+CAME, GONE, EMPTIED = (OPERATIONS[cls] for cls in (Insert, Delete, Truncate))
+
+PLACE: Final = ("_commit_lsn", "_seq")
+"""The columns that say where a change stands."""
+BEFORE_ALL: Final = -1
+"""The ``_commit_lsn`` of rows of a copy: they stand before all changes that count."""
+_BITS: Final = 62
+"""Columns that one number says something of."""
+
+
+def quoted(name: str) -> str:
+    """Return a name as Spark's SQL has it: dots and backticks mean themselves."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def column(*path: str) -> Column:
-    """Return a column (or a field of a struct) by its name as it is: dots and backticks mean themselves."""
-    return F.col(".".join("`" + name.replace("`", "``") + "`" for name in path))
+    """Return a column (or a field of a struct) by its name as it is."""
+    return F.col(".".join(map(quoted, path)))
 
 
 def changes_schema(columns: pa.Schema) -> pa.Schema:
@@ -85,6 +101,17 @@ def changes_schema(columns: pa.Schema) -> pa.Schema:
     places = {name: pa.field(name, pa.int64()) for name in ("_commit_lsn", "_seq", "_xid", "_relation_oid")}
     places["_commit_time"] = pa.field("_commit_time", pa.timestamp("us", tz="UTC"))
     return pa.schema([*columns, *((rows | places)[name] for name in CHANGE if name in rows | places)])
+
+
+def place() -> Column:
+    """Return where a change stands, for comparisons."""
+    return F.struct(*PLACE)
+
+
+def at_place(found: Place) -> Column:
+    """Return a place that ``place()`` can be compared with."""
+    commit_lsn, seq = (F.lit(number).cast("bigint") for number in found)
+    return F.struct(commit_lsn.alias("_commit_lsn"), seq.alias("_seq"))
 
 
 @dataclass(frozen=True)
@@ -106,6 +133,22 @@ NEW: Final = Side()
 BEFORE: Final = Side(("_before",))
 
 
+def is_unsent(name: str) -> Column:
+    """Return whether an update left a column out."""
+    return F.coalesce(F.array_contains("_unchanged", name), F.lit(False))
+
+
+def moves(changes: DataFrame, key_columns: Sequence[str]) -> Column:
+    """Return whether a change gave its row another key, as an update may; one that was left out is the same."""
+    same = F.lit(True)
+    for name in key_columns:
+        kind = changes.schema[name].dataType
+        old, new = (exact(side.value(name), kind) for side in (BEFORE, NEW))
+        same &= is_unsent(name) | (old.eqNullSafe(new) & BEFORE.text(name).eqNullSafe(NEW.text(name)))
+    has_new = ~F.col("_op").isin(GONE, EMPTIED)
+    return has_new & F.col("_before").isNotNull() & ~same
+
+
 def texts(parts: Sequence[Column]) -> Column:
     """Return texts as an array, null where all of them are."""
     found = F.array(*parts).cast("array<string>")
@@ -121,8 +164,21 @@ def untyped_of(found: Mapping[str, Column]) -> Column:
     return F.when(F.coalesce(*found.values()).isNotNull(), untyped)
 
 
+def joined_texts(*maps: Column) -> Column:
+    """Return maps such as ``_untyped``, of which any may be null, as one; null for none."""
+    nothing = F.create_map().cast("map<string,string>")
+    both = F.map_concat(*(F.coalesce(each, nothing) for each in maps))
+    return F.when(F.size(both) > 0, both)
+
+
+def texts_within(names: Collection[str], untyped: Column | None = None) -> Column:
+    """Return of ``_untyped`` the texts of some columns; null for none."""
+    given = F.col("_untyped") if untyped is None else untyped
+    return joined_texts(F.map_filter(given, lambda name, _: name.isin(list(names))))
+
+
 class Texts:
-    """The texts of rows, by their names in the map."""
+    """``_untyped`` of rows in Arrow."""
 
     def __init__(self, untyped: pa.ChunkedArray) -> None:
         self._untyped = untyped.combine_chunks()
@@ -152,16 +208,6 @@ def untyped_array(texts: Mapping[str, pa.Array], rows: int) -> pa.Array:
     # A null among the offsets is a null among the maps.
     starts = pa.array(offsets, mask=np.append(counts == 0, False))
     return pa.MapArray.from_arrays(starts, names, values)
-
-
-CAME, GONE, EMPTIED = (OPERATIONS[cls] for cls in (Insert, Delete, Truncate))
-
-PLACE: Final = ("_commit_lsn", "_seq")
-"""The columns that say where a change stands."""
-_BITS: Final = 62
-"""Columns that one number says something of."""
-BEFORE_ALL: Final = -1
-"""The ``_commit_lsn`` of rows of a copy: they stand before all changes that count."""
 
 
 class Survey(NamedTuple):
@@ -241,30 +287,3 @@ def _bits(names: Sequence[str]) -> Column:
 def after(changes: DataFrame, truncated: Place | None) -> DataFrame:
     """Leave out what precedes the last truncate, and truncates."""
     return changes if truncated is None else changes.where(place() > at_place(truncated))
-
-
-def place() -> Column:
-    """Return where a change stands, for comparisons."""
-    return F.struct(*PLACE)
-
-
-def at_place(found: Place) -> Column:
-    """Return a place that ``place()`` can be compared with."""
-    commit_lsn, seq = (F.lit(number).cast("bigint") for number in found)
-    return F.struct(commit_lsn.alias("_commit_lsn"), seq.alias("_seq"))
-
-
-def is_unsent(name: str) -> Column:
-    """Return whether an update left a column out."""
-    return F.coalesce(F.array_contains("_unchanged", name), F.lit(False))
-
-
-def moves(changes: DataFrame, key_columns: Sequence[str]) -> Column:
-    """Return whether a change gave its row another key, as an update may; one that was left out is the same."""
-    same = F.lit(True)
-    for name in key_columns:
-        kind = changes.schema[name].dataType
-        old, new = (exact(side.value(name), kind) for side in (BEFORE, NEW))
-        same &= is_unsent(name) | (old.eqNullSafe(new) & BEFORE.text(name).eqNullSafe(NEW.text(name)))
-    has_new = ~F.col("_op").isin(GONE, EMPTIED)
-    return has_new & F.col("_before").isNotNull() & ~same

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,19 +23,47 @@ from pgoutput_construct.columnar import AS_USUAL, Choices, chosen_types
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
 from pgoutput_construct.spark.plan import Numbers, Plan, plan_of
-from pgoutput_construct.spark.replicated_tables import Base, Identity, Place, Refused, Shape, Table, Usage
+from pgoutput_construct.spark.replicated_tables import Base, Identity, Place, Shape, Table
 from pgoutput_construct.spark.rows import bounds_of_runs
-from pgoutput_construct.spark.table_columns import Columns, Numbering, find_columns, read_one, used_ones
+from pgoutput_construct.spark.table_columns import BY_NAME, Columns, Numbering, find_columns, read_one, used_ones
 from pgoutput_construct.stream.identifiers import full_name, normal_name
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.engine import parse
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
-__all__ = ["BY_NAME", "Opened", "Runs", "find_tables", "find_usages", "opened", "visible_runs"]
+__all__ = ["LogTables", "Refused", "Runs", "Usage", "find_tables", "find_usages", "visible_runs"]
+
+
+class Usage(NamedTuple):
+    """How often, and where, one Relation describes visible rows in one segment."""
+
+    segment: int
+    """Index of the segment in the log."""
+    description: int
+    """Index in the history's descriptions."""
+    rows: int
+    """How many rows (truncates count as one)."""
+    first: Place
+    """Where the first of them stands."""
+    last: Place
+    """Where the last of them stands."""
+    copied: bool = False
+    """Whether they were copied from the table."""
+
+
+class Refused(NamedTuple):
+    """A published table that cannot be read, such as one with a column whose name is not UTF-8."""
+
+    relation_oid: int
+    """The table that has the name now."""
+    dropped: bool
+    """Whether it is no more."""
+    error: PgoutputError
+    """Why."""
 
 
 @dataclass(frozen=True)
-class Opened:
+class LogTables:
     """A log as of a seq."""
 
     log: ChangeLog
@@ -50,6 +78,28 @@ class Opened:
     refused: Mapping[str, Refused] = field(default_factory=dict)
     """The tables besides these that cannot be read."""
 
+    @classmethod
+    def from_log(
+        cls, log: ChangeLog, as_of: int | None = None, types: str = "", *, lets_pass: bool = False
+    ) -> "LogTables":
+        """Find the tables of a log as of a seq, None for all of it; raises as ``spark.open_log`` does.
+
+        ``types`` are as there. It ``lets_pass`` rows that nothing describes, as those that are malformed before they
+        name their table.
+        """
+        choices = chosen_types(types)
+        index = log.index if as_of is None else index_as_of(log, as_of)
+        plan = plan_of(log, index)
+        runs = visible_runs(index, plan)
+        is_known = runs.column("description") != UNDESCRIBED
+        for run in np.flatnonzero(~is_known).tolist() if not lets_pass else ():
+            raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
+        readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
+        used = find_usages(runs.take(is_known), plan), present_copies(index), lineage_of(index), readings
+        refused: dict[str, Refused] = {}
+        tables = find_tables(plan.history, *used, choices, refused)
+        return cls(log, index.last_seq if as_of is None else as_of, index, plan, tables, types, refused)
+
     def table(self, name: str) -> Table:
         """Return what is known of a table, named as in SQL; raise ChangeLogError where the log does not have it.
 
@@ -63,26 +113,6 @@ class Opened:
         return self.tables[known]
 
 
-def opened(log: ChangeLog, as_of: int | None = None, types: str = "", *, lets_pass: bool = False) -> Opened:
-    """Find out what is known of a log as of a seq, None for all of it; raises as ``spark.open_log`` does.
-
-    ``types`` are as there. It ``lets_pass`` rows that nothing describes, as those that are malformed before they name
-    their table.
-    """
-    choices = chosen_types(types)
-    index = log.index if as_of is None else index_as_of(log, as_of)
-    plan = plan_of(log, index)
-    runs = visible_runs(index, plan)
-    is_known = runs.column("description") != UNDESCRIBED
-    for run in np.flatnonzero(~is_known).tolist() if not lets_pass else ():
-        raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
-    readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
-    used = find_usages(runs.take(is_known), plan), present_copies(index), lineage_of(index), readings
-    refused: dict[str, Refused] = {}
-    tables = find_tables(plan.history, *used, choices, refused)
-    return Opened(log, index.last_seq if as_of is None else as_of, index, plan, tables, types, refused)
-
-
 def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogError:
     """Return what is wrong with a row that nothing describes: bytes that are no message explain it better."""
     entry = log.entry(seq)
@@ -92,24 +122,6 @@ def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogErr
     except PgoutputError as error:
         return explain(entry, error)
     raise EngineError(f"seq {seq}: the description of the relation OID {oid} is not found; please report this")
-
-
-class _ByName:
-    """What a log without facts of the catalog knows of columns."""
-
-    def numbers(self, description: Description) -> None:
-        """Know no attribute number."""
-
-    def has_whole_key(self, description: Description) -> bool:
-        """Take every key for a whole one."""
-        return True
-
-    def missing(self, relation_oid: int, number: int) -> None:
-        """Know no default."""
-
-
-BY_NAME: Final = _ByName()
-"""Of columns nothing is known but their names."""
 
 
 def find_tables(

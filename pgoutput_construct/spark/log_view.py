@@ -23,7 +23,7 @@ from pgoutput_construct.changelog.wholeness import (
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.change_frames import changes_schema
 from pgoutput_construct.spark.counting import near
-from pgoutput_construct.spark.log_tables import Opened, opened
+from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.metadata import PREFIX, USUAL, Prefix, check_prefix
 from pgoutput_construct.spark.phases import OnMissing, advance, check_on_missing, missing_rows
 from pgoutput_construct.spark.replicated_tables import Table
@@ -36,7 +36,7 @@ __all__ = ["OpenLog", "open_log"]
 class OpenLog:
     """A change log as tables; made by ``open_log``."""
 
-    def __init__(self, spark: SparkSession, opened: Opened, prefix: Prefix = USUAL) -> None:
+    def __init__(self, spark: SparkSession, opened: LogTables, prefix: Prefix = USUAL) -> None:
         self.spark = spark
         self.log = opened.log
         self.opened = opened
@@ -217,4 +217,6 @@ def open_log(
         ChangeLogError: The log is damaged, has bytes that are no message (with the field), or messages that do not fit
             together; it says segment and seq. Or it does not have the seq.
     """
-    return OpenLog(spark, opened(ChangeLog(directory, known), as_of, types), Prefix(check_prefix(metadata_prefix)))
+    return OpenLog(
+        spark, LogTables.from_log(ChangeLog(directory, known), as_of, types), Prefix(check_prefix(metadata_prefix))
+    )

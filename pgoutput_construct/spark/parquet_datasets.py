@@ -28,7 +28,7 @@ from pgoutput_construct.changelog.planning import lost_ends
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.change_frames import changes_schema
 from pgoutput_construct.spark.execution import deal, plain_errors
-from pgoutput_construct.spark.log_tables import Opened
+from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import USUAL, Prefix
 from pgoutput_construct.spark.replicated_tables import Table, plain_path
@@ -108,7 +108,7 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
 
 
 def write_changes(
-    spark: SparkSession, opened: Opened, table: Table, path: Path, prefix: Prefix = USUAL
+    spark: SparkSession, opened: LogTables, table: Table, path: Path, prefix: Prefix = USUAL
 ) -> dict[str, int]:
     """Write all changes of a table into a directory that is not there yet; return how many there are of each ``_op``.
 

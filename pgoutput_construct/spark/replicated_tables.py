@@ -19,10 +19,8 @@ __all__ = [
     "Identity",
     "Missing",
     "Place",
-    "Refused",
     "Shape",
     "Table",
-    "Usage",
     "directory_name",
     "plain_path",
     "table_of_directory",
@@ -44,23 +42,6 @@ class Missing(NamedTuple):
     """The value as PostgreSQL's text."""
 
 
-class Usage(NamedTuple):
-    """How often, and where, one Relation describes visible rows in one segment."""
-
-    segment: int
-    """Index of the segment in the log."""
-    description: int
-    """Index in the history's descriptions."""
-    rows: int
-    """How many rows (truncates count as one)."""
-    first: Place
-    """Where the first of them stands."""
-    last: Place
-    """Where the last of them stands."""
-    copied: bool = False
-    """Whether they were copied from the table."""
-
-
 class Base(NamedTuple):
     """The rows that a table begins with: its latest copy."""
 
@@ -69,17 +50,6 @@ class Base(NamedTuple):
     """Its rows have positions in the log after this, up to that of ``copy``."""
     columns: frozenset[str]
     """The columns that they were described with."""
-
-
-class Refused(NamedTuple):
-    """A published table that cannot be read, such as one with a column whose name is not UTF-8."""
-
-    relation_oid: int
-    """The table that has the name now."""
-    dropped: bool
-    """Whether it is no more."""
-    error: PgoutputError
-    """Why."""
 
 
 class Identity(NamedTuple):

@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.columnar.values import CannotHold, ColumnReader
-from pgoutput_construct.spark.change_frames import BEFORE_ALL, SHAPE, at_place, column, place
+from pgoutput_construct.spark.change_frames import BEFORE_ALL, SHAPE, at_place, column, joined_texts, place, untyped_of
 from pgoutput_construct.spark.output import output_text
 from pgoutput_construct.spark.replicated_tables import Missing, Table
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
@@ -72,10 +72,8 @@ def with_defaults(before: DataFrame, table: Table) -> DataFrame:
     row = row.select(F.struct("*").alias("__given"))
     names = [name for name in defaults.schema.names if name != "_untyped"]
     values = [column("__given", name).alias(name) for name in names]
-    nothing = F.create_map().cast("map<string,string>")
-    texts = F.map_concat(F.coalesce("_untyped", nothing), F.coalesce(F.col("__given._untyped"), nothing))
     kept = [column(name) for name in before.columns if name != "_untyped"]
-    untyped = F.when(F.size(texts) > 0, texts).alias("_untyped")
+    untyped = joined_texts(F.col("_untyped"), F.col("__given._untyped")).alias("_untyped")
     return before.crossJoin(F.broadcast(row)).select(*kept, *values, untyped)
 
 
@@ -95,12 +93,8 @@ def retyped(rows: DataFrame, kinds: Mapping[str, T.DataType]) -> DataFrame:
         texts[name] = F.when(values[name].isNull(), written)
     if not values:
         return rows
-    nothing = F.create_map().cast("map<string,string>")
-    others = F.map_filter(F.coalesce("_untyped", nothing), lambda name, _: ~name.isin(list(values)))
-    parts = [part for name, text in texts.items() for part in (F.lit(name), text)]
-    mine = F.map_filter(F.create_map(*parts).cast("map<string,string>"), lambda _, text: text.isNotNull())
-    both = F.map_concat(others, mine)
-    values["_untyped"] = F.when(F.size(both) > 0, both)
+    others = F.map_filter("_untyped", lambda name, _: ~name.isin(list(values)))
+    values["_untyped"] = joined_texts(others, untyped_of(texts))
     return rows.select(*(values[name].alias(name) if name in values else column(name) for name in rows.columns))
 
 

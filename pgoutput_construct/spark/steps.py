@@ -8,7 +8,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.change_frames import CHANGE, SHAPE, WORK, Seen, Survey, after, column, survey
+from pgoutput_construct.spark.change_frames import (
+    CHANGE,
+    SHAPE,
+    WORK,
+    Seen,
+    Survey,
+    after,
+    column,
+    survey,
+    texts_within,
+)
 from pgoutput_construct.spark.changed import Replay
 from pgoutput_construct.spark.execution import Demand
 from pgoutput_construct.spark.keyed import advanced
@@ -94,6 +104,4 @@ def stepped(step: Step, demand: Demand) -> DataFrame:
 
 def _row(columns: Sequence[str]) -> list[Column]:
     """Return the columns of rows, and of ``_untyped`` what is theirs."""
-    kept = F.map_filter("_untyped", lambda name, _: name.isin(list(columns)))
-    untyped = F.when(F.size(kept) > 0, kept).alias("_untyped")
-    return [*map(column, columns), untyped, F.col("_commit_lsn"), F.col("_seq")]
+    return [*map(column, columns), texts_within(columns).alias("_untyped"), F.col("_commit_lsn"), F.col("_seq")]

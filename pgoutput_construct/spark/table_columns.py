@@ -12,7 +12,7 @@ from pgoutput_construct.spark.replicated_tables import Missing
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire.messages import Relation, RelationColumn
 
-__all__ = ["Columns", "Numbering", "Used", "find_columns", "read_one", "used_ones"]
+__all__ = ["BY_NAME", "Columns", "Numbering", "Used", "find_columns", "read_one", "used_ones"]
 
 _NEXT: Final = 2**63 - 1
 
@@ -31,6 +31,24 @@ class Numbering(Protocol):
 
     def missing(self, relation_oid: int, number: int) -> str | None:
         """Return the text of what a column has in rows that are older than it; None for NULL."""
+
+
+class _ByName:
+    """What a log without facts of the catalog knows of columns."""
+
+    def numbers(self, description: Description) -> None:
+        """Know no attribute number."""
+
+    def has_whole_key(self, description: Description) -> bool:
+        """Take every key for a whole one."""
+        return True
+
+    def missing(self, relation_oid: int, number: int) -> None:
+        """Know no default."""
+
+
+BY_NAME: Final = _ByName()
+"""Of columns nothing is known but their names."""
 
 
 class Used(NamedTuple):

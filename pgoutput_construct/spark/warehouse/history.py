@@ -15,6 +15,7 @@ from pgoutput_construct.spark.change_frames import (
     CARRIED,
     CHANGED,
     EMPTIED,
+    PLACE,
     SHAPE,
     STORED,
     TURN,
@@ -86,7 +87,6 @@ def _together(there: DataFrame, rows: DataFrame) -> DataFrame:
 
 
 _FROM: Final = ("_op", "_commit_time", "_unchanged")
-_PLACE: Final = ("_commit_lsn", "_seq")
 
 
 def history(
@@ -155,7 +155,7 @@ def _intervals(
     rows = changes.where(F.col("_op") != EMPTIED)
     events, _ = events_of(before, rows, replay, found, apart)
     given = {field.name: field for field in events.schema}
-    kept = [*names, "_untyped", *_PLACE, *_FROM, SHAPE, TURN]
+    kept = [*names, "_untyped", *PLACE, *_FROM, SHAPE, TURN]
     ends = [T.StructField("_valid_to", T.TimestampType()), T.StructField("_ended_by", T.StringType())]
     schema = T.StructType([*(T.StructField(name, given[name].dataType) for name in kept), *ends])
     return replayed(events, replay, _emit(kept, [row["_commit_time"] for row in truncates]), schema)
@@ -178,5 +178,5 @@ def _truncates(changes: DataFrame) -> list[Row]:
     """Return where tables were emptied, in order; few. Times are microseconds, of which no zone takes away any."""
     rows = changes.where(F.col("_op") == EMPTIED)
     with plain_errors():
-        found = rows.select(*_PLACE, F.unix_micros("_commit_time").alias("_commit_time")).collect()
+        found = rows.select(*PLACE, F.unix_micros("_commit_time").alias("_commit_time")).collect()
     return sorted(found, key=lambda row: (row["_commit_lsn"], row["_seq"]))

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
-from pgoutput_construct.spark.change_frames import column, texts
+from pgoutput_construct.spark.change_frames import PLACE, column, joined_texts, quoted, texts
 from pgoutput_construct.spark.equality import exact_key, is_always_typed, same_sql
 from pgoutput_construct.spark.execution import Demand, prefixed
 from pgoutput_construct.spark.metadata import escaped
@@ -16,17 +16,10 @@ from pgoutput_construct.spark.warehouse.naming import KNOWN_BY, Naming
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.version import Shape
 
-__all__ = ["merging", "quoted", "recording"]
+__all__ = ["merging", "recording"]
 
 _SOURCE: Final = "pgoutput_net_changes"
 _OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
-
-_PLACES: Final = ("_commit_lsn", "_seq")
-
-
-def quoted(name: str) -> str:
-    """Return a name as SQL of Spark has it."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 @contextmanager
@@ -100,14 +93,14 @@ def _resolved(
     found = [_looked_up(name, changes.schema[name].dataType, demand).alias(name) for name in columns]
     untyped = F.when(F.col("_moved"), _texts_of(F.col("_row._untyped"))).otherwise(F.col("_untyped")).alias("_untyped")
     left = F.when(F.col("_moved"), F.array().cast("array<string>")).otherwise(F.col("_unchanged"))
-    return joined.select(*found, untyped, *_PLACES, "_op", left.alias("_unchanged"), "_missing")
+    return joined.select(*found, untyped, *PLACE, "_op", left.alias("_unchanged"), "_missing")
 
 
 def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: Demand, naming: Naming) -> str:
     """Return the statement: what it names in the source ``s`` is replayed, in the table ``t`` and as text stored."""
     columns = [name for name in rows.names if name != "_untyped"]
     on = " AND ".join(part for name in keys for part in _same(name, rows[name].dataType, naming))
-    kept = {name: _kept(name, naming) for name in columns if name not in _PLACES and name not in keys}
+    kept = {name: _kept(name, naming) for name in columns if name not in PLACE and name not in keys}
     values = {name: kept.get(name, f"s.{quoted(name)}") for name in columns}
     values["_untyped"] = _untyped(naming)
     inserted = {name: _required(name, demand, naming) if name in kept else value for name, value in values.items()}
@@ -193,8 +186,5 @@ def _looked_up(name: str, kind: T.DataType, demand: Demand) -> Column:
 
 def _texts_of(there: Column) -> Column:
     """Return ``_untyped`` of a row that has some columns from another one."""
-    nothing = F.create_map().cast("map<string,string>")
-    sent = F.map_filter(F.coalesce("_untyped", nothing), lambda name, _: ~F.array_contains("_unchanged", name))
-    kept = F.map_filter(F.coalesce(there, nothing), lambda name, _: F.array_contains("_unchanged", name))
-    both = F.map_concat(sent, kept)
-    return F.when(F.size(both) > 0, both)
+    sent = F.map_filter("_untyped", lambda name, _: ~F.array_contains("_unchanged", name))
+    return joined_texts(sent, F.map_filter(there, lambda name, _: F.array_contains("_unchanged", name)))
