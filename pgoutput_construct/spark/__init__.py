@@ -4,7 +4,7 @@ What is named here is imported when it is asked for: Spark starts Python process
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pgoutput_construct.extras import needing
 
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from pgoutput_construct.spark.formats import spark_session
     from pgoutput_construct.spark.log_view import OpenLog, open_log
     from pgoutput_construct.spark.parquet_datasets import Written, read_table, write_tables
+    from pgoutput_construct.spark.phases import advance, missing_rows
     from pgoutput_construct.spark.replicated_tables import Table, directory_name, table_of_directory
     from pgoutput_construct.spark.source.datasource import register
     from pgoutput_construct.spark.source.decoding import decode
-    from pgoutput_construct.spark.state import Comparison, advance, compare, current_state, missing_rows, net_changes
+    from pgoutput_construct.spark.state import Comparison, compare, current_state, net_changes
     from pgoutput_construct.spark.verifying import TableVerdict, verify
     from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
     from pgoutput_construct.stream.identifiers import qualified_name
@@ -58,40 +59,28 @@ __all__ = [
     "write_tables",
 ]
 
-_MODULES = {
-    "Batch": "spark.warehouse",
-    "Comparison": "spark.state",
-    "IncompleteTableWarning": "changelog.wholeness",
-    "Lack": "changelog.wholeness",
-    "OpenLog": "spark.log_view",
-    "Table": "spark.replicated_tables",
-    "TableVerdict": "spark.verifying",
-    "UnpublishedColumns": "changelog.wholeness",
-    "Written": "spark.parquet_datasets",
-    "advance": "spark.state",
-    "changes_schema": "spark.change_frames",
-    "compare": "spark.state",
-    "current_state": "spark.state",
-    "decode": "spark.source.decoding",
-    "directory_name": "spark.replicated_tables",
-    "missing_rows": "spark.state",
-    "net_changes": "spark.state",
-    "open_log": "spark.log_view",
-    "plain_errors": "spark.execution",
-    "qualified_name": "stream.identifiers",
-    "read_current": "spark.warehouse",
-    "read_table": "spark.parquet_datasets",
-    "register": "spark.source.datasource",
-    "replicate": "spark.warehouse",
-    "spark_session": "spark.formats",
-    "table_of_directory": "spark.replicated_tables",
-    "verify": "spark.verifying",
-    "write_tables": "spark.parquet_datasets",
+_MODULES: Final = {
+    "changelog.wholeness": ("IncompleteTableWarning", "Lack", "UnpublishedColumns"),
+    "spark.change_frames": ("changes_schema",),
+    "spark.execution": ("plain_errors",),
+    "spark.formats": ("spark_session",),
+    "spark.log_view": ("OpenLog", "open_log"),
+    "spark.parquet_datasets": ("Written", "read_table", "write_tables"),
+    "spark.phases": ("advance", "missing_rows"),
+    "spark.replicated_tables": ("Table", "directory_name", "table_of_directory"),
+    "spark.source.datasource": ("register",),
+    "spark.source.decoding": ("decode",),
+    "spark.state": ("Comparison", "compare", "current_state", "net_changes"),
+    "spark.verifying": ("TableVerdict", "verify"),
+    "spark.warehouse": ("Batch", "read_current", "replicate"),
+    "stream.identifiers": ("qualified_name",),
 }
+"""By module, what of it is imported."""
+_PLACES: Final = {name: f"pgoutput_construct.{module}" for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with needing("spark"):
-        return getattr(import_module(f"pgoutput_construct.{_MODULES[name]}"), name)
+        return getattr(import_module(_PLACES[name]), name)

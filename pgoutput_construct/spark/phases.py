@@ -16,7 +16,7 @@ from pgoutput_construct.spark.execution import AS_IT_COMES, Demand, as_leaf, pla
 from pgoutput_construct.spark.outcomes import unfound
 from pgoutput_construct.spark.replicated_tables import Identity, Place, Table
 from pgoutput_construct.spark.schema_evolution import shapes_of, stored_rows, with_shapes
-from pgoutput_construct.spark.steps import Step, stepped
+from pgoutput_construct.spark.state import Step, stepped
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 __all__ = [
