@@ -16,8 +16,8 @@ from pgoutput_construct.changelog.copies import Snapshot, TableCopy
 from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import LostEnd, committed, lost_ends
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.survey import BEFORE_ALL
-from pgoutput_construct.spark.tables import Base, Table
+from pgoutput_construct.spark.change_frames import BEFORE_ALL
+from pgoutput_construct.spark.replicated_tables import Base, Table
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Insert
 

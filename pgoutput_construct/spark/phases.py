@@ -10,16 +10,13 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 
 from pgoutput_construct.changelog.copies import snapshot_command
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark.change_frames import BEFORE_ALL, Seen, at_place, column, place
 from pgoutput_construct.spark.counting import counting
-from pgoutput_construct.spark.demands import AS_IT_COMES, Demand, refuse
-from pgoutput_construct.spark.failures import plain_errors
-from pgoutput_construct.spark.leaves import as_leaf
+from pgoutput_construct.spark.execution import AS_IT_COMES, Demand, as_leaf, plain_errors, refuse
 from pgoutput_construct.spark.outcomes import unfound
-from pgoutput_construct.spark.schemas import column
-from pgoutput_construct.spark.shapes import shapes_of, stored_rows, with_shapes
-from pgoutput_construct.spark.steps import Step, stepped
-from pgoutput_construct.spark.survey import BEFORE_ALL, Seen, at_place, place
-from pgoutput_construct.spark.tables import Identity, Place, Table
+from pgoutput_construct.spark.replicated_tables import Identity, Place, Table
+from pgoutput_construct.spark.schema_evolution import shapes_of, stored_rows, with_shapes
+from pgoutput_construct.spark.state import Step, stepped
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 __all__ = [

@@ -10,7 +10,7 @@ from pgoutput_construct.columnar.canonical import BUCKET_DIGITS, DIGITS
 from pgoutput_construct.pgtypes.arrays import spark_array, spark_quoted
 from pgoutput_construct.pgtypes.canonical import output_text
 from pgoutput_construct.pgtypes.numbers import FLOAT_BITS
-from pgoutput_construct.spark.schemas import column
+from pgoutput_construct.spark.change_frames import column
 
 __all__ = ["TEXTS", "bucket", "canonical", "checksum", "digest"]
 

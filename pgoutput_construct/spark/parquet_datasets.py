@@ -1,10 +1,16 @@
-"""Changes that tasks write as Parquet themselves: through Spark's own writer they would cost six times as much."""
+"""The changes of tables as datasets of Parquet, one for each table.
 
+Tasks write the files themselves: through Spark's own writer they would cost six times as much.
+"""
+
+import ctypes
+import os
 import platform
 import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,21 +21,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark import __version__
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.changelog.planning import lost_ends
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.dealing import deal
+from pgoutput_construct.spark.change_frames import changes_schema
+from pgoutput_construct.spark.execution import deal, plain_errors
+from pgoutput_construct.spark.log_tables import LogTables
+from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import USUAL, Prefix
-from pgoutput_construct.spark.opened import Opened
-from pgoutput_construct.spark.schemas import changes_schema
+from pgoutput_construct.spark.replicated_tables import Table, plain_path
 from pgoutput_construct.spark.source.pieces import Range, TableRows
 from pgoutput_construct.spark.source.planning import table_pieces
 from pgoutput_construct.spark.source.reading import read_table_rows
-from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.stream.rows import OPS
 
-__all__ = ["PARQUET", "codec_of", "footer_of", "write_changes"]
+__all__ = ["PARQUET", "Written", "codec_of", "footer_of", "read_table", "replacing", "write_changes", "write_tables"]
 
 _RESULT: Final = pa.schema([("file", pa.string()), ("op", pa.string()), ("rows", pa.int64())])
 _SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
@@ -50,8 +58,57 @@ PARQUET: Final[Mapping[str, Any]] = {
 """How typed rows are written."""
 
 
+@dataclass(frozen=True)
+class Written:
+    """One table's dataset on disk, and how many changes and copied rows it holds."""
+
+    path: str
+    """The directory of Parquet files."""
+    counts: Mapping[str, int]
+    """How many rows there are of each ``_op``; the attributes ``insert``, ``update`` and so on say it, too."""
+
+    def __getattr__(self, name: str) -> int:
+        if name not in OPS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.counts.get(name, 0)
+
+
+def write_tables(
+    log: OpenLog, directory: str | Path, tables: Iterable[str] | None = None, mode: str = "error"
+) -> dict[str, Written]:
+    """Write one Parquet dataset per table of ``log`` into ``directory``, named ``schema.table`` (``directory_name``).
+
+    ``directory`` must be on a file system that executors share. ``tables`` None means all; ``mode`` is Spark's, for
+    datasets that exist: ``overwrite`` writes next to the existing one and then puts it in its place, so that nobody
+    reads half of it. Returns the counts by table. Raises ChangeLogError as ``open_log`` does.
+    """
+    return {name: _write(log, name, Path(directory), mode) for name in (log.tables if tables is None else tables)}
+
+
+def read_table(spark: SparkSession, path: str | Path) -> DataFrame:
+    """Read a dataset of ``write_tables`` back; its ``path`` is a name, and no pattern as ``spark`` would take it."""
+    return spark.read.parquet(plain_path(path))
+
+
+def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
+    table, path = log.table(name), directory.resolve() / log.table(name).directory
+    log.check_names(table)
+    with plain_errors():
+        if mode == "overwrite":
+            with replacing(path) as written:
+                counts = write_changes(log.spark, log.opened, table, written, log.prefix)
+        elif not path.exists():
+            counts = write_changes(log.spark, log.opened, table, path, log.prefix)
+        else:
+            log.changes(name).write.mode(mode).parquet(str(path))
+            op = log.prefix.ours("_op")
+            rows = read_table(log.spark, path).groupBy(op).count().collect()
+            counts = {row[op]: row["count"] for row in rows}
+    return Written(str(path), dict.fromkeys(OPS, 0) | counts)
+
+
 def write_changes(
-    spark: SparkSession, opened: Opened, table: Table, path: Path, prefix: Prefix = USUAL
+    spark: SparkSession, opened: LogTables, table: Table, path: Path, prefix: Prefix = USUAL
 ) -> dict[str, int]:
     """Write all changes of a table into a directory that is not there yet; return how many there are of each ``_op``.
 
@@ -155,3 +212,44 @@ def _counted(batches: Iterable[pa.RecordBatch], counts: Counter[str], op: str) -
         for found in pc.value_counts(batch[op]).to_pylist():
             counts[found["values"]] += found["counts"]
         yield batch
+
+
+_AT_FDCWD: Final = -100
+_RENAME_EXCHANGE: Final = 2
+"""Both as Linux has them (linux/fcntl.h, linux/fs.h)."""
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield where to write a directory, which takes the place of ``path`` when the block ends; else it is removed.
+
+    Who looks at ``path`` meanwhile sees what was there, and then what was written: on Linux both are exchanged in one
+    step, elsewhere nothing is there for a moment.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = path.with_name(f"_{uuid4().hex}")  # Spark sees no such names
+    try:
+        yield written
+        if path.exists():
+            _exchange(written, path)
+        else:
+            written.rename(path)
+    finally:
+        shutil.rmtree(written, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> None:
+    if not _exchanged(one, other):
+        aside = other.with_name(f"_{uuid4().hex}")
+        other.rename(aside)
+        one.rename(other)
+        aside.rename(one)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Exchange two names at once; return whether the system, and the file system, can do that."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    if rename is None:
+        return False
+    done: int = rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+    return done == 0

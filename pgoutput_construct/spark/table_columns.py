@@ -8,14 +8,15 @@ import pyarrow as pa
 
 from pgoutput_construct.changelog.facts import TableReading
 from pgoutput_construct.columnar import AS_USUAL, Choices, columns_schema, unify
+from pgoutput_construct.spark.replicated_tables import Missing
 from pgoutput_construct.stream.relations import Description
-from pgoutput_construct.wire.messages import Relation, RelationColumn, Type
+from pgoutput_construct.wire.messages import Relation, RelationColumn
 
-__all__ = ["Columns", "Missing", "Numbering", "Used", "find_columns", "read_one", "used_ones"]
+__all__ = ["BY_NAME", "Columns", "Numbering", "Used", "find_columns", "read_one", "used_ones"]
 
 _NEXT: Final = 2**63 - 1
 
-Identity: TypeAlias = int | str
+_Attribute: TypeAlias = int | str
 """What a column is, among those of one OID: its attribute number, or its name where that is not known."""
 
 
@@ -30,6 +31,24 @@ class Numbering(Protocol):
 
     def missing(self, relation_oid: int, number: int) -> str | None:
         """Return the text of what a column has in rows that are older than it; None for NULL."""
+
+
+class _ByName:
+    """What a log without facts of the catalog knows of columns."""
+
+    def numbers(self, description: Description) -> None:
+        """Know no attribute number."""
+
+    def has_whole_key(self, description: Description) -> bool:
+        """Take every key for a whole one."""
+        return True
+
+    def missing(self, relation_oid: int, number: int) -> None:
+        """Know no default."""
+
+
+BY_NAME: Final = _ByName()
+"""Of columns nothing is known but their names."""
 
 
 class Used(NamedTuple):
@@ -53,16 +72,6 @@ class Used(NamedTuple):
     def columns(self) -> tuple[RelationColumn, ...]:
         """The columns as they were described."""
         return self.description.relation.columns
-
-
-class Missing(NamedTuple):
-    """What rows have in a column that is younger than they are."""
-
-    column: RelationColumn
-    """The column as it was described first."""
-    types: Mapping[int, Type]
-    text: str
-    """The value as PostgreSQL's text."""
 
 
 @dataclass(frozen=True)
@@ -137,11 +146,11 @@ def find_columns(used: Sequence[Used], numbering: Numbering, choices: Choices = 
     return Columns(_united(named, choices), named[0][1], names, missing, numbers or {})
 
 
-def _identities(used: Used, all_used: Iterable[Used]) -> tuple[Identity, ...]:
+def _identities(used: Used, all_used: Iterable[Used]) -> tuple[_Attribute, ...]:
     """Return what columns are; of which only the names are known, what had them last, or has them next."""
     if used.numbers is not None:
         return used.numbers
-    seq, numbers = used.description.seq, dict[str, Identity]()
+    seq, numbers = used.description.seq, dict[str, _Attribute]()
     for other in sorted(all_used, key=lambda other: _distance(other.description.seq, seq)):
         for column, number in zip(other.columns, other.numbers or (), strict=False):
             numbers.setdefault(column.name, number)
@@ -152,9 +161,9 @@ def _distance(seq: int, here: int) -> tuple[bool, int]:
     return seq > here, abs(seq - here)
 
 
-def _called(used: Sequence[Used], identities: Sequence[tuple[Identity, ...]]) -> dict[Identity, str]:
+def _called(used: Sequence[Used], identities: Sequence[tuple[_Attribute, ...]]) -> dict[_Attribute, str]:
     """Return the name of each column, which is that of no other."""
-    called: dict[Identity, str] = {}
+    called: dict[_Attribute, str] = {}
     for each, own in zip(used, identities, strict=True):
         for column, identity in zip(each.columns, own, strict=True):
             if identity not in called:
@@ -162,7 +171,7 @@ def _called(used: Sequence[Used], identities: Sequence[tuple[Identity, ...]]) ->
     return called
 
 
-def _free(name: str, identity: Identity, taken: set[str]) -> str:
+def _free(name: str, identity: _Attribute, taken: set[str]) -> str:
     found = name if name not in taken else f"{name}_dropped_{identity}"
     while found in taken:
         found += "_"
@@ -171,12 +180,12 @@ def _free(name: str, identity: Identity, taken: set[str]) -> str:
 
 def _missing(
     used: Sequence[Used],
-    identities: Sequence[tuple[Identity, ...]],
-    called: Mapping[Identity, str],
+    identities: Sequence[tuple[_Attribute, ...]],
+    called: Mapping[_Attribute, str],
     numbering: Numbering,
 ) -> dict[int, dict[str, Missing]]:
     """Return what the rows of each description have in the columns that came later."""
-    first: dict[Identity, tuple[int, Missing]] = {}
+    first: dict[_Attribute, tuple[int, Missing]] = {}
     for each, own in sorted(zip(used, identities, strict=True), key=lambda pair: pair[0].description.seq):
         for column, number in zip(each.columns, own, strict=True):
             text = numbering.missing(each.oid, number) if isinstance(number, int) and number not in first else None

@@ -1,10 +1,8 @@
-"""The main job: a change log becomes one typed DataFrame, and one Parquet dataset, for each table."""
+"""A change log as DataFrames: changes, states and missing rows of each table."""
 
 import json
 import warnings
-from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -23,42 +21,22 @@ from pgoutput_construct.changelog.wholeness import (
     whole_tables,
 )
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.change_frames import changes_schema
 from pgoutput_construct.spark.counting import near
-from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.metadata import PREFIX, USUAL, Prefix, check_prefix
-from pgoutput_construct.spark.names import plain_path
-from pgoutput_construct.spark.opened import Opened, opened
 from pgoutput_construct.spark.phases import OnMissing, advance, check_on_missing, missing_rows
-from pgoutput_construct.spark.schemas import changes_schema
+from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.source.datasource import PgoutputSource, register
 from pgoutput_construct.spark.state import current_state
-from pgoutput_construct.spark.swapping import replacing
-from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.spark.writing import write_changes
-from pgoutput_construct.stream.rows import OPS
 
-__all__ = ["OpenLog", "Written", "changes_schema", "open_log", "read_table", "write_tables"]
-
-
-@dataclass(frozen=True)
-class Written:
-    """One table's dataset on disk, and how many changes and copied rows it holds."""
-
-    path: str
-    """The directory of Parquet files."""
-    counts: Mapping[str, int]
-    """How many rows there are of each ``_op``; the attributes ``insert``, ``update`` and so on say it, too."""
-
-    def __getattr__(self, name: str) -> int:
-        if name not in OPS:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return self.counts.get(name, 0)
+__all__ = ["OpenLog", "open_log"]
 
 
 class OpenLog:
     """A change log as tables; made by ``open_log``."""
 
-    def __init__(self, spark: SparkSession, opened: Opened, prefix: Prefix = USUAL) -> None:
+    def __init__(self, spark: SparkSession, opened: LogTables, prefix: Prefix = USUAL) -> None:
         self.spark = spark
         self.log = opened.log
         self.opened = opened
@@ -239,38 +217,6 @@ def open_log(
         ChangeLogError: The log is damaged, has bytes that are no message (with the field), or messages that do not fit
             together; it says segment and seq. Or it does not have the seq.
     """
-    return OpenLog(spark, opened(ChangeLog(directory, known), as_of, types), Prefix(check_prefix(metadata_prefix)))
-
-
-def write_tables(
-    log: OpenLog, directory: str | Path, tables: Iterable[str] | None = None, mode: str = "error"
-) -> dict[str, Written]:
-    """Write one Parquet dataset per table of ``log`` into ``directory``, named ``schema.table`` (``directory_name``).
-
-    ``directory`` must be on a file system that executors share. ``tables`` None means all; ``mode`` is Spark's, for
-    datasets that exist: ``overwrite`` writes next to the existing one and then puts it in its place, so that nobody
-    reads half of it. Returns the counts by table. Raises ChangeLogError as ``open_log`` does.
-    """
-    return {name: _write(log, name, Path(directory), mode) for name in (log.tables if tables is None else tables)}
-
-
-def read_table(spark: SparkSession, path: str | Path) -> DataFrame:
-    """Read a dataset of ``write_tables`` back; its ``path`` is a name, and no pattern as ``spark`` would take it."""
-    return spark.read.parquet(plain_path(path))
-
-
-def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
-    table, path = log.table(name), directory.resolve() / log.table(name).directory
-    log.check_names(table)
-    with plain_errors():
-        if mode == "overwrite":
-            with replacing(path) as written:
-                counts = write_changes(log.spark, log.opened, table, written, log.prefix)
-        elif not path.exists():
-            counts = write_changes(log.spark, log.opened, table, path, log.prefix)
-        else:
-            log.changes(name).write.mode(mode).parquet(str(path))
-            op = log.prefix.ours("_op")
-            rows = read_table(log.spark, path).groupBy(op).count().collect()
-            counts = {row[op]: row["count"] for row in rows}
-    return Written(str(path), dict.fromkeys(OPS, 0) | counts)
+    return OpenLog(
+        spark, LogTables.from_log(ChangeLog(directory, known), as_of, types), Prefix(check_prefix(metadata_prefix))
+    )

@@ -1,39 +1,127 @@
-"""The tables of a log: which names, columns and keys its rows have, over all alterations."""
+"""What is known of a log and of its tables as of a seq, out of its index alone."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import NamedTuple
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pgoutput_construct.changelog.as_of import index_as_of
 from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.changelog.facts import TableReading
-from pgoutput_construct.columnar import AS_USUAL, Choices
-from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark.columns import Columns, Numbering, find_columns, read_one, used_ones
-from pgoutput_construct.spark.tables import Base, Identity, Place, Refused, Shape, Table, Usage
-from pgoutput_construct.stream.identifiers import full_name
+from pgoutput_construct.changelog.facts import TableReading, table_readings
+from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog.lineage import lineage_of
+from pgoutput_construct.changelog.log_index import LogIndex
+from pgoutput_construct.changelog.reader import ChangeLog, explain
+from pgoutput_construct.changelog.usage import COPIED
+from pgoutput_construct.changelog.wholeness import present_copies
+from pgoutput_construct.columnar import AS_USUAL, Choices, chosen_types
+from pgoutput_construct.columnar.descriptions import UNDESCRIBED
+from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
+from pgoutput_construct.spark.plan import Numbers, Plan, plan_of
+from pgoutput_construct.spark.replicated_tables import Base, Identity, Place, Shape, Table
+from pgoutput_construct.spark.rows import bounds_of_runs
+from pgoutput_construct.spark.table_columns import BY_NAME, Columns, Numbering, find_columns, read_one, used_ones
+from pgoutput_construct.stream.identifiers import full_name, normal_name
 from pgoutput_construct.stream.relations import Description, RelationHistory
+from pgoutput_construct.wire.engine import parse
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
-__all__ = ["BY_NAME", "find_tables"]
+__all__ = ["LogTables", "Refused", "Runs", "Usage", "find_tables", "find_usages", "visible_runs"]
 
 
-class _ByName:
-    """What a log without facts of the catalog knows of columns."""
+class Usage(NamedTuple):
+    """How often, and where, one Relation describes visible rows in one segment."""
 
-    def numbers(self, description: Description) -> None:
-        """Know no attribute number."""
+    segment: int
+    """Index of the segment in the log."""
+    description: int
+    """Index in the history's descriptions."""
+    rows: int
+    """How many rows (truncates count as one)."""
+    first: Place
+    """Where the first of them stands."""
+    last: Place
+    """Where the last of them stands."""
+    copied: bool = False
+    """Whether they were copied from the table."""
 
-    def has_whole_key(self, description: Description) -> bool:
-        """Take every key for a whole one."""
-        return True
 
-    def missing(self, relation_oid: int, number: int) -> None:
-        """Know no default."""
+class Refused(NamedTuple):
+    """A published table that cannot be read, such as one with a column whose name is not UTF-8."""
+
+    relation_oid: int
+    """The table that has the name now."""
+    dropped: bool
+    """Whether it is no more."""
+    error: PgoutputError
+    """Why."""
 
 
-BY_NAME: Final = _ByName()
-"""Of columns nothing is known but their names."""
+@dataclass(frozen=True)
+class LogTables:
+    """A log as of a seq."""
+
+    log: ChangeLog
+    as_of: int
+    """Transactions that ended by this seq are there, and what else stands in the log up to it."""
+    index: LogIndex
+    plan: Plan
+    tables: Mapping[str, Table]
+    """All tables with committed changes or a copy, by their names: ``schema.table``, quoted where SQL needs it."""
+    types: str = ""
+    """The types that columns have by choice, as they were given."""
+    refused: Mapping[str, Refused] = field(default_factory=dict)
+    """The tables besides these that cannot be read."""
+
+    @classmethod
+    def from_log(
+        cls, log: ChangeLog, as_of: int | None = None, types: str = "", *, lets_pass: bool = False
+    ) -> "LogTables":
+        """Find the tables of a log as of a seq, None for all of it; raises as ``spark.open_log`` does.
+
+        ``types`` are as there. It ``lets_pass`` rows that nothing describes, as those that are malformed before they
+        name their table.
+        """
+        choices = chosen_types(types)
+        index = log.index if as_of is None else index_as_of(log, as_of)
+        plan = plan_of(log, index)
+        runs = visible_runs(index, plan)
+        is_known = runs.column("description") != UNDESCRIBED
+        for run in np.flatnonzero(~is_known).tolist() if not lets_pass else ():
+            raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
+        readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
+        used = find_usages(runs.take(is_known), plan), present_copies(index), lineage_of(index), readings
+        refused: dict[str, Refused] = {}
+        tables = find_tables(plan.history, *used, choices, refused)
+        return cls(log, index.last_seq if as_of is None else as_of, index, plan, tables, types, refused)
+
+    def table(self, name: str) -> Table:
+        """Return what is known of a table, named as in SQL; raise ChangeLogError where the log does not have it.
+
+        Raises another PgoutputError where it cannot be read.
+        """
+        known = normal_name(name)
+        if known in self.refused:
+            raise self.refused[known].error
+        if known not in self.tables:
+            raise ChangeLogError(f"the log has no table {known}: it has {', '.join(self.tables) or 'none'}")
+        return self.tables[known]
+
+
+def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogError:
+    """Return what is wrong with a row that nothing describes: bytes that are no message explain it better."""
+    entry = log.entry(seq)
+    try:
+        parse(entry.payload, **log.segment(seq).options.layout() | entry.states)
+        plan.history.index(oid, seq, entry.scope)
+    except PgoutputError as error:
+        return explain(entry, error)
+    raise EngineError(f"seq {seq}: the description of the relation OID {oid} is not found; please report this")
 
 
 def find_tables(
@@ -194,3 +282,57 @@ def _base(copies: Sequence[TableCopy], usages: Iterable[Usage], columns: Columns
     mine = [usage for usage in usages if usage.copied and after < usage.first[1] < copy.seq]
     described = [frozenset(columns.names[usage.description]) for usage in mine]
     return Base(copy, after, frozenset(columns.schema.names).intersection(*described))
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Rows that are visible, together as far as they share segment, table, Relation and fate."""
+
+    table: pa.Table
+    """Entries of the index's ``rows``."""
+    segments: Numbers
+    """Index in the log of the segment of each run."""
+    first_origins: Numbers
+    """Where the first row of each comes from, see ``Plan.origins_at``."""
+    last_origins: Numbers
+    """The same of its last row."""
+
+    def column(self, name: str) -> Numbers:
+        """Return one of the numbers of each run."""
+        numbers: Numbers = self.table[name].to_numpy()
+        return numbers
+
+    def take(self, wanted: NDArray[np.bool_]) -> "Runs":
+        """Return some of the runs."""
+        columns = self.segments, self.first_origins, self.last_origins
+        return Runs(self.table.filter(pa.array(wanted)), *(column[wanted] for column in columns))
+
+
+def visible_runs(index: SegmentIndex, plan: Plan) -> Runs:
+    """Return the runs of rows of committed transactions, and of complete copies."""
+    table, segments = index.located("rows")
+    first_seq, last_seq, xids = (table[name].to_numpy() for name in ("first_seq", "last_seq", "xid"))
+    chunks = np.where(table["span"].to_numpy() == COPIED, xids, -1)
+    origins, found = plan.origins_at(first_seq, xids, chunks)
+    last_origins, _ = plan.origins_at(last_seq, xids, chunks)
+    return Runs(table.filter(pa.array(found)), segments[found], origins[found], last_origins[found])
+
+
+def find_usages(runs: Runs, plan: Plan) -> Iterator[Usage]:
+    """Yield how each description is used in each segment; all rows must be described."""
+    if not len(runs.segments):
+        return
+    known = np.array([description.seq for description in plan.history.descriptions], np.int64)
+    keys = np.stack([runs.segments, np.searchsorted(known, runs.column("description"))])
+    first_lsns, last_lsns = (plan.column("commit_lsn")[each] for each in (runs.first_origins, runs.last_origins))
+    first = plan.positions(runs.first_origins, runs.column("first_seq"))
+    last = plan.positions(runs.last_origins, runs.column("last_seq"))
+    by_first, by_last = np.lexsort((first, first_lsns, *keys)), np.lexsort((last, last_lsns, *keys))
+    starts, ends = bounds_of_runs(keys[:, by_first])
+    counts = np.add.reduceat(runs.column("count")[by_first], starts)
+    head, tail = by_first[starts], by_last[ends]
+    numbers = [column.tolist() for column in (*keys[:, head], counts)]
+    firsts = zip(first_lsns[head].tolist(), first[head].tolist(), strict=True)
+    lasts = zip(last_lsns[tail].tolist(), last[tail].tolist(), strict=True)
+    copied = runs.first_origins[head] >= len(plan.spans.xid)
+    yield from map(Usage, *numbers, firsts, lasts, copied.tolist())

@@ -1,22 +1,25 @@
-"""Which columns a table's changes, and the rows that they find, were described with."""
+"""Rows that are older than a column of their table, or than its type."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pgoutput_construct.pgtypes.arrow_types import UNTYPED
 from pgoutput_construct.pgtypes.canonical import output_text
-from pgoutput_construct.spark.missing import default_row
-from pgoutput_construct.spark.schemas import SHAPE, column
-from pgoutput_construct.spark.survey import BEFORE_ALL, at_place, place
-from pgoutput_construct.spark.tables import Table
-from pgoutput_construct.stream.rows import SNAPSHOT
+from pgoutput_construct.pgtypes.column_reader import ColumnReader
+from pgoutput_construct.pgtypes.family import CannotHold
+from pgoutput_construct.spark.change_frames import BEFORE_ALL, SHAPE, at_place, column, joined_texts, place, untyped_of
+from pgoutput_construct.spark.replicated_tables import Missing, Table
+from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
+from pgoutput_construct.wire.messages import Delete, Truncate
 
-__all__ = ["retyped", "shapes_of", "stored_rows", "with_defaults", "with_shapes"]
+__all__ = ["default_row", "retyped", "shapes_of", "stored_rows", "with_defaults", "with_missing", "with_shapes"]
 
 _ALIKE: Final = ((T.NumericType,), (T.DateType, T.TimestampNTZType))
 """Types of which one may hold the values of another."""
@@ -70,10 +73,8 @@ def with_defaults(before: DataFrame, table: Table) -> DataFrame:
     row = row.select(F.struct("*").alias("__given"))
     names = [name for name in defaults.schema.names if name != "_untyped"]
     values = [column("__given", name).alias(name) for name in names]
-    nothing = F.create_map().cast("map<string,string>")
-    texts = F.map_concat(F.coalesce("_untyped", nothing), F.coalesce(F.col("__given._untyped"), nothing))
     kept = [column(name) for name in before.columns if name != "_untyped"]
-    untyped = F.when(F.size(texts) > 0, texts).alias("_untyped")
+    untyped = joined_texts(F.col("_untyped"), F.col("__given._untyped")).alias("_untyped")
     return before.crossJoin(F.broadcast(row)).select(*kept, *values, untyped)
 
 
@@ -93,12 +94,8 @@ def retyped(rows: DataFrame, kinds: Mapping[str, T.DataType]) -> DataFrame:
         texts[name] = F.when(values[name].isNull(), written)
     if not values:
         return rows
-    nothing = F.create_map().cast("map<string,string>")
-    others = F.map_filter(F.coalesce("_untyped", nothing), lambda name, _: ~name.isin(list(values)))
-    parts = [part for name, text in texts.items() for part in (F.lit(name), text)]
-    mine = F.map_filter(F.create_map(*parts).cast("map<string,string>"), lambda _, text: text.isNotNull())
-    both = F.map_concat(others, mine)
-    values["_untyped"] = F.when(F.size(both) > 0, both)
+    others = F.map_filter("_untyped", lambda name, _: ~name.isin(list(values)))
+    values["_untyped"] = joined_texts(others, untyped_of(texts))
     return rows.select(*(values[name].alias(name) if name in values else column(name) for name in rows.columns))
 
 
@@ -135,3 +132,43 @@ def _unplaced(rows: DataFrame, table: Table) -> DataFrame:
     if "_op" in rows.columns:
         copied &= F.col("_op") == SNAPSHOT
     return rows.withColumn("_commit_lsn", F.when(copied, F.lit(BEFORE_ALL).cast("bigint")).otherwise(lsn))
+
+
+_WITHOUT_ROW: Final = pa.array([OPERATIONS[Delete], OPERATIONS[Truncate]])
+
+
+def with_missing(batch: pa.RecordBatch, missing: Mapping[str, Missing]) -> pa.RecordBatch:
+    """Put the values that are ``missing`` into the new rows of a batch, by column; they are null there.
+
+    PostgreSQL keeps such a value in pg_attribute.attmissingval, and rewrites no row for it.
+    """
+    if not missing:
+        return batch
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    has_row = pc.invert(pc.is_in(batch.column("_op"), _WITHOUT_ROW))
+    texts: dict[str, str] = {}
+    for name, given in missing.items():
+        kind = batch.schema.field(name).type
+        reader = ColumnReader(given.column, given.types, kind)
+        try:
+            value = pa.scalar(reader.load(given.text.encode()), kind)
+            columns[name] = pc.if_else(has_row, value, pa.scalar(None, kind))
+        except CannotHold:
+            texts[name] = reader.text(given.text.encode())
+    if texts:
+        columns["_untyped"] = _with_texts(columns["_untyped"], texts, has_row.to_pylist())
+    return pa.RecordBatch.from_arrays([columns[name] for name in batch.schema.names], schema=batch.schema)
+
+
+def default_row(columns: pa.Schema, missing: Mapping[str, Missing]) -> pa.RecordBatch | None:
+    """Return one row of the columns that are ``missing``, and ``_untyped``; None where there are none."""
+    if not missing:
+        return None
+    schema = pa.schema([*(columns.field(name) for name in missing), ("_op", pa.string()), ("_untyped", UNTYPED)])
+    nothing = pa.RecordBatch.from_pylist([{"_op": SNAPSHOT}], schema)
+    return with_missing(nothing, missing).drop_columns("_op")
+
+
+def _with_texts(untyped: pa.Array, texts: Mapping[str, str], chosen: Sequence[bool]) -> pa.Array:
+    rows = zip(untyped.to_pylist(), chosen, strict=True)
+    return pa.array([[*(row or ()), *texts.items()] if more else row for row, more in rows], untyped.type)

@@ -1,18 +1,30 @@
-"""What is known of a table of a log: its names, columns and keys over all alterations."""
+"""What is known of a table of a log: its names, columns and keys over all its alterations."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import NamedTuple
+from urllib.parse import unquote
 
 import pyarrow as pa
 
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark.columns import Missing
-from pgoutput_construct.spark.names import directory_name
 from pgoutput_construct.stream.identifiers import full_name
+from pgoutput_construct.wire.messages import RelationColumn, Type
 
-__all__ = ["Base", "Identity", "Place", "Refused", "Shape", "Table", "Usage"]
+__all__ = [
+    "Base",
+    "Identity",
+    "Missing",
+    "Place",
+    "Shape",
+    "Table",
+    "directory_name",
+    "plain_path",
+    "table_of_directory",
+]
 
 Place = tuple[int, int]
 """Where a change stands: ``(_commit_lsn, _seq)``."""
@@ -20,21 +32,14 @@ Shape = tuple[Place, frozenset[str]]
 """From where on changes have which columns; the table may have others that came later, or were dropped before."""
 
 
-class Usage(NamedTuple):
-    """How often, and where, one Relation describes visible rows in one segment."""
+class Missing(NamedTuple):
+    """What rows have in a column that is younger than they are."""
 
-    segment: int
-    """Index of the segment in the log."""
-    description: int
-    """Index in the history's descriptions."""
-    rows: int
-    """How many rows (truncates count as one)."""
-    first: Place
-    """Where the first of them stands."""
-    last: Place
-    """Where the last of them stands."""
-    copied: bool = False
-    """Whether they were copied from the table."""
+    column: RelationColumn
+    """The column as it was described first."""
+    types: Mapping[int, Type]
+    text: str
+    """The value as PostgreSQL's text."""
 
 
 class Base(NamedTuple):
@@ -45,17 +50,6 @@ class Base(NamedTuple):
     """Its rows have positions in the log after this, up to that of ``copy``."""
     columns: frozenset[str]
     """The columns that they were described with."""
-
-
-class Refused(NamedTuple):
-    """A published table that cannot be read, such as one with a column whose name is not UTF-8."""
-
-    relation_oid: int
-    """The table that has the name now."""
-    dropped: bool
-    """Whether it is no more."""
-    error: PgoutputError
-    """Why."""
 
 
 class Identity(NamedTuple):
@@ -135,3 +129,51 @@ class Table:
     def is_gone(self, relation_oid: int) -> bool:
         """Return whether a table that had the name is no more."""
         return self.dropped or relation_oid != self.relation_oid
+
+
+_LONGEST = 255  # bytes: NAME_MAX of Linux, and the limit of HDFS
+_DIGITS = 32
+
+
+def directory_name(namespace: str, name: str) -> str:
+    """Return ``schema.table`` as the name of a directory: letters, digits, ``-`` and ``_`` are themselves.
+
+    Everything else is percent-encoded bytes (UTF-8, or as they came where they are not), as is an underscore that
+    comes first: Spark does not see such files. What is longer than 255 bytes, the most that file systems take, is
+    cut, and a ``~`` and digits that are its own stand for the rest: which table that is, ``Table.directory`` of all
+    tables in the log tells.
+    """
+    parts = (_encoded(namespace or "pg_catalog"), _encoded(name))
+    return _shortened(re.sub("^_", "%5F", ".".join(parts)))
+
+
+def table_of_directory(directory: str) -> tuple[str, str]:
+    """Return schema and table of what ``directory_name`` gave; raise PgoutputError for a name that it has cut."""
+    if "~" in directory:
+        raise PgoutputError(
+            f"{directory}: the name was too long for a directory; compare it with OpenLog.table(name).directory"
+        )
+    namespace, name = directory.split(".")
+    return unquote(namespace, errors="surrogateescape"), unquote(name, errors="surrogateescape")
+
+
+def plain_path(path: object) -> str:
+    """Return a path that Spark takes as a name, and not as a pattern."""
+    return re.sub(r"[][{}*?\\]", r"\\\g<0>", str(path))
+
+
+def _encoded(part: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_" else "".join(f"%{b:02X}" for b in _bytes(c)) for c in part)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _shortened(directory: str) -> str:
+    whole = _bytes(directory)
+    if len(whole) <= _LONGEST:
+        return directory
+    mark = f"~{sha256(whole).hexdigest()[:_DIGITS]}"
+    start = whole[: _LONGEST - len(mark)].decode("utf-8", "ignore")
+    return re.sub("%.?$", "", start) + mark
