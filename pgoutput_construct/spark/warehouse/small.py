@@ -14,6 +14,7 @@ from pgoutput_construct.spark.failures import plain_errors
 from pgoutput_construct.spark.job import OpenLog
 from pgoutput_construct.spark.metadata import MARK
 from pgoutput_construct.spark.phases import OnMissing
+from pgoutput_construct.spark.rows_file import codec_of
 from pgoutput_construct.spark.schemas import changes_schema
 from pgoutput_construct.spark.survey import Seen
 from pgoutput_construct.spark.tables import Table
@@ -22,7 +23,6 @@ from pgoutput_construct.spark.warehouse.parquet import ParquetSink
 from pgoutput_construct.spark.warehouse.small_tasks import DONE, SmallTable, SmallTask, advance_small
 from pgoutput_construct.spark.warehouse.staging import Staged, Wanted
 from pgoutput_construct.spark.warehouse.steps import How, Step
-from pgoutput_construct.spark.writing import codec_of
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 __all__ = ["advance_together"]

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.arrow_state import Rule, advanced_rows, history_schema, recorded_rows, rows_schema
+from pgoutput_construct.spark.rows_file import RowsFile
 from pgoutput_construct.spark.warehouse.staged import put
-from pgoutput_construct.spark.writing import PARQUET, footer_of
 
 __all__ = ["DONE", "SMALL", "SmallTable", "SmallTask", "advance_small"]
 
@@ -117,7 +117,7 @@ def _read(store: LogStore, files: Mapping[str, int | None], schema: pa.Schema) -
 
 def _content(rows: pa.Table, codec: str) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, rows.schema, compression=codec, **PARQUET) as file:
-        file.write_table(rows)
-        file.add_key_value_metadata(footer_of(rows.schema))
+    with RowsFile(sink, rows.schema, codec) as file:
+        for batch in rows.to_batches():
+            file.write(batch)
     return sink.getvalue()
