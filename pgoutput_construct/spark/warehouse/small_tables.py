@@ -36,9 +36,9 @@ from pgoutput_construct.spark.counting import Commits, counted_rows, placed_rows
 from pgoutput_construct.spark.execution import deal, plain_errors
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import MARK
-from pgoutput_construct.spark.parquet_datasets import PARQUET, codec_of, footer_of
 from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.replicated_tables import Base, Table
+from pgoutput_construct.spark.rows_file import RowsFile, codec_of
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.parquet import SMALL, ParquetSink
 from pgoutput_construct.spark.warehouse.staged import put
@@ -281,9 +281,9 @@ def _read(store: LogStore, files: Mapping[str, int | None], schema: pa.Schema) -
 
 def _content(rows: pa.Table, codec: str) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, rows.schema, compression=codec, **PARQUET) as file:
-        file.write_table(rows)
-        file.add_key_value_metadata(footer_of(rows.schema))
+    with RowsFile(sink, rows.schema, codec) as file:
+        for batch in rows.to_batches():
+            file.write(batch)
     return sink.getvalue()
 
 
