@@ -8,8 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from pgoutput_construct.changelog.copies import Snapshot, TableCopy
+from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.planning import LostEnd
+from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.publisher.log_order import LogOrder
 from pgoutput_construct.publisher.order import COPIED

@@ -22,7 +22,6 @@ from pgoutput_construct.changelog.wholeness import (
 )
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.change_frames import changes_schema
-from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.metadata import PREFIX, USUAL, Prefix, check_prefix
 from pgoutput_construct.spark.phases import OnMissing, advance, check_on_missing, missing_rows
@@ -116,7 +115,7 @@ class OpenLog:
         for lack in self.lacks:
             if lack.relation_oid == table.relation_oid:
                 warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
-        rows = advance(None, changes, table, self.reach(table), on_missing, is_whole=self.is_whole(table))
+        rows = advance(None, changes, table, on_missing, is_whole=self.is_whole(table))
         return self.prefix.stored(rows.drop("_commit_lsn", "_seq"), "_untyped")
 
     def missing_rows(self, name: str, changes: DataFrame | None = None, before: DataFrame | None = None) -> DataFrame:
@@ -130,7 +129,7 @@ class OpenLog:
         """
         table, changes = self.replayable(name, changes)
         there = None if before is None else self.prefix.replayed(before)
-        return self.prefix.stored(missing_rows(there, changes, table, self.reach(table)), "_row", "_unchanged")
+        return self.prefix.stored(missing_rows(there, changes, table), "_row", "_unchanged")
 
     def replayable(self, name: str, changes: DataFrame | None = None) -> tuple[Table, DataFrame]:
         """Return a table, and the changes that its state is built from: of one that was dropped, none.
@@ -165,10 +164,6 @@ class OpenLog:
     @cached_property
     def _whole(self) -> frozenset[int]:
         return whole_tables(self.opened.index, self.lacks)
-
-    def reach(self, table: Table) -> tuple[int, int] | None:
-        """Return what ``advance`` must know of how far the changes of a table are from its copy; see ``near``."""
-        return near(self.opened.index, table.base.copy) if table.base else None
 
     def is_kept(self, table: Table) -> bool:
         """Return whether the log has all changes that a table's state needs: none of them were pruned."""

@@ -49,7 +49,6 @@ def advance(
     before: DataFrame | None,
     changes: DataFrame,
     table: Table,
-    reach: tuple[int, int] | None = None,
     on_missing: OnMissing = "error",
     seen: Seen | None = None,
     is_small: bool = False,
@@ -64,17 +63,17 @@ def advance(
     copy, other types, renamed columns, another table under the name (``Table.relation_oid``).
 
     Without ``before`` the rows are those of the latest copy, and what the changes that count made of them. Changes
-    are applied in phases, each by the identity the table had then. ``reach`` is as ``near`` returns it. An action
-    fails when the log does not have the new key of a row: when its columns were renamed, or got their values from
-    ALTER TABLE, and the log does not say so; and when a change leaves a value open that no row has. Where ``is_whole``
-    says that the rows before and the changes, each of them once, are all that the table had (``OpenLog.is_whole``), it
-    fails for every update and delete of a row that is not there. With ``on_missing`` ``report`` these do not fail: a
-    value that no row has is null, and they are among ``missing_rows``. ``seen`` is what is known of the changes
-    already. ``is_small`` says that the rows before are so few that shuffling them all costs less than looking for those
-    that are touched. Raises ChangeLogError as ``counting`` does.
+    are applied in phases, each by the identity the table had then. An action fails when the log does not have the new
+    key of a row: when its columns were renamed, or got their values from ALTER TABLE, and the log does not say so; and
+    when a change leaves a value open that no row has. Where ``is_whole`` says that the rows before and the changes,
+    each of them once, are all that the table had (``OpenLog.is_whole``), it fails for every update and delete of a row
+    that is not there. With ``on_missing`` ``report`` these do not fail: a value that no row has is null, and they are
+    among ``missing_rows``. ``seen`` is what is known of the changes already. ``is_small`` says that the rows before are
+    so few that shuffling them all costs less than looking for those that are touched. Raises ChangeLogError as
+    ``counting`` does.
     """
     demand = demand_of(table, on_missing, is_whole)
-    rows, _ = _walk(before, changes, table, reach, seen, demand, is_small=is_small)
+    rows, _ = _walk(before, changes, table, seen, demand, is_small=is_small)
     return rows
 
 
@@ -89,16 +88,14 @@ def demand_of(table: Table, on_missing: OnMissing, is_whole: bool) -> Demand:
     return Demand(rows=is_whole, table=table.qualified) if on_missing == "error" else AS_IT_COMES
 
 
-def missing_rows(
-    before: DataFrame | None, changes: DataFrame, table: Table, reach: tuple[int, int] | None = None
-) -> DataFrame:
+def missing_rows(before: DataFrame | None, changes: DataFrame, table: Table) -> DataFrame:
     """Return the changes of rows that must be there and are not, as ``advance`` with the same arguments meets them.
 
     They are updates and deletes, by ``_commit_lsn, _seq, _op``; ``_row`` is the key that they name, or the whole old
     row, as JSON; ``_unchanged`` are the columns that were left out, and so are not known. A row that an update
     changes is there from then on.
     """
-    _, steps = _walk(before, changes, table, reach, None, AS_IT_COMES)
+    _, steps = _walk(before, changes, table, None, AS_IT_COMES)
     found = (unfound(step.stored, step.counted, step.replay(), step.survey) for step in steps)
     return reduce(lambda one, other: as_leaf(one).unionAll(other), found)
 
@@ -107,13 +104,12 @@ def _walk(
     before: DataFrame | None,
     changes: DataFrame,
     table: Table,
-    reach: tuple[int, int] | None,
     seen: Seen | None,
     demand: Demand,
     is_small: bool = False,
 ) -> tuple[DataFrame, list[Step]]:
     """Return the rows after changes, and the steps that lead to them, one a phase."""
-    counted = counting(changes, table, reach)
+    counted = counting(changes, table)
     if before is not None:
         counted = counted.where(F.col("_commit_lsn") != BEFORE_ALL)
     shapes, events = shapes_of(table, before), with_shapes(counted, table)
