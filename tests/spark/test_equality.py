@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.columnar import arrow_type
 from pgoutput_construct.errors import EngineError
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.spark.equality import codes_of, exact, exact_key, is_always_typed, restored, same_sql
 from pgoutput_construct.wire.messages import RelationColumn
 
