@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from pgoutput_construct.changelog.block import Numbers
 from pgoutput_construct.changelog.copies import TableCopy, copies_of
 from pgoutput_construct.changelog.events import BEGUN_ANEW, COPIED_TABLE, LogEvent
 from pgoutput_construct.changelog.index import SegmentIndex, struct_array
@@ -72,7 +73,7 @@ def _history(seed: int, next_xid: int) -> _History:
     return _History(taken, until, [_Commit(*commit, is_seen) for commit, is_seen in zip(commits, seen, strict=True)])
 
 
-def _columns(commits: Sequence[_Commit]) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _columns(commits: Sequence[_Commit]) -> tuple[Numbers, Numbers]:
     lsns, xids = ([getattr(commit, name) for commit in commits] for name in ("lsn", "xid"))
     return np.array(lsns, np.int64), np.array(xids, np.int64) % _XIDS
 
