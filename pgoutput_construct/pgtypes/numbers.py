@@ -421,23 +421,31 @@ def _in_lists(values: "pa.Array", of: "Callable[[pa.Array], pa.Array]") -> "pa.A
 class SparkFloats:
     """How floating-point numbers are written in Spark; each function takes and returns an Arrow array."""
 
-    of_values: Callable[..., object]
-    of_lists: Callable[..., object]
+    of_values: "Callable[[pa.Array], pa.Array]"
+    of_lists: "Callable[[pa.Array], pa.Array]"
 
     # Made where they are used: they are others with Spark Connect.
     def text(self, value: "Column") -> "Column":
         """Return the text of a number."""
-        from pyspark.sql import functions as F  # noqa: N812
         from pyspark.sql import types as T  # noqa: N812
 
-        return F.arrow_udf(self.of_values, T.StringType())(value)
+        return _arrow_udf(self.of_values, value, T.StringType())
 
     def texts(self, value: "Column") -> "Column":
         """Return the texts of a list of numbers."""
-        from pyspark.sql import functions as F  # noqa: N812
         from pyspark.sql import types as T  # noqa: N812
 
-        return F.arrow_udf(self.of_lists, T.ArrayType(T.StringType()))(value)
+        return _arrow_udf(self.of_lists, value, T.ArrayType(T.StringType()))
+
+
+def _arrow_udf(function: "Callable[[pa.Array], pa.Array]", value: "Column", kind: "T.DataType") -> "Column":
+    import pyarrow as pa
+    from pyspark.sql import functions as F  # noqa: N812
+
+    def write(values: pa.Array) -> pa.Array:  # Spark goes by these annotations, which strings would not do for
+        return function(values)
+
+    return F.arrow_udf(write, kind)(value)
 
 
 FLOAT_TEXTS: Final = SparkFloats(float_texts, lists_of_float_texts)
