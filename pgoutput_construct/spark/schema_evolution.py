@@ -15,6 +15,7 @@ from pgoutput_construct.pgtypes.canonical import output_text
 from pgoutput_construct.pgtypes.column_reader import ColumnReader
 from pgoutput_construct.pgtypes.family import CannotHold
 from pgoutput_construct.spark.change_frames import BEFORE_ALL, SHAPE, at_place, column, joined_texts, place, untyped_of
+from pgoutput_construct.spark.equality import exact
 from pgoutput_construct.spark.replicated_tables import Missing, Table
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Delete, Truncate
@@ -108,7 +109,7 @@ def _converted(value: Column, was: T.DataType, kind: T.DataType) -> Column:
         return _converted_array(value, was.elementType, kind.elementType)
     if any(isinstance(was, kinds) and isinstance(kind, kinds) for kinds in _ALIKE):
         found = value.try_cast(kind)
-        return F.when(found.try_cast(was).eqNullSafe(value), found)
+        return F.when(exact(found.try_cast(was), was).eqNullSafe(exact(value, was)), found)
     if isinstance(was, T.StringType) and isinstance(kind, T.AtomicType):
         found = value.try_cast(kind)
         return F.when(output_text(found, kind).eqNullSafe(value), found)

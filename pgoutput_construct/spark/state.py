@@ -22,6 +22,7 @@ from pgoutput_construct.spark.change_frames import (
     texts_within,
 )
 from pgoutput_construct.spark.changed import Replay
+from pgoutput_construct.spark.equality import exact
 from pgoutput_construct.spark.execution import Demand, plain_errors
 from pgoutput_construct.spark.keyed import advanced, net_rows, netted
 from pgoutput_construct.spark.layout import Layout
@@ -187,8 +188,8 @@ class Comparison:
 def compare(state: DataFrame, source: pa.Table) -> Comparison:
     """Compare a rebuilt table with its source, both ways, row by row; rows that occur several times count as often.
 
-    ``state`` is as ``OpenLog.state`` returns it. ``source`` has the same columns in Arrow's types, such as
-    ``postgres.fetch_table`` fetches them from the server.
+    Values are the same as ``equality.py`` has it: 0.0 is not -0.0. ``state`` is as ``OpenLog.state`` returns it,
+    ``source`` has the same columns in Arrow's types, such as ``postgres.fetch_table`` fetches them from the server.
     """
     with plain_errors():
         rows = state.sparkSession.createDataFrame(source.select(state.columns), state.schema)
@@ -196,9 +197,11 @@ def compare(state: DataFrame, source: pa.Table) -> Comparison:
 
 
 def _as_one_column(rows: DataFrame, side: int) -> DataFrame:
+    values = [
+        exact(column(each.name), each.dataType).alias(each.name) for each in rows.schema if each.name != "_untyped"
+    ]
     # Spark compares no maps.
-    entries = F.array_sort(F.map_entries("_untyped")).alias("_untyped")
-    whole = F.struct(*(column(name) for name in rows.columns if name != "_untyped"), entries)
+    whole = F.struct(*values, F.array_sort(F.map_entries("_untyped")).alias("_untyped"))
     return rows.select(whole.alias("row"), F.lit(side).alias("side"))
 
 

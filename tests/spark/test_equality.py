@@ -14,9 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pgoutput_construct.columnar import arrow_type
+from pgoutput_construct.columnar import UNTYPED, arrow_type
 from pgoutput_construct.errors import EngineError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.spark import compare
 from pgoutput_construct.spark.equality import codes_of, exact, exact_key, is_always_typed, restored, same_sql
 from pgoutput_construct.wire.messages import RelationColumn
 
@@ -167,3 +168,19 @@ def test_a_type_of_which_nothing_is_said() -> None:
             codes_of(value)
     with pytest.raises(EngineError, match="struct<a:double>"):
         exact(F.col("s"), T.ArrayType(T.StructType([T.StructField("a", T.DoubleType())])))
+
+
+@pytest.mark.spark
+def test_a_state_is_compared_by_the_same_equality(spark: Any) -> None:
+    """Two zeros are two rows, two NaN are one, and null is null; equal rows are counted."""
+    schema = pa.schema([("f", pa.float64()), ("g", pa.list_(pa.float32())), ("_untyped", UNTYPED)])
+
+    def table(*rows: tuple[Any, Any]) -> pa.Table:
+        return pa.Table.from_pylist([{"f": f, "g": g, "_untyped": None} for f, g in rows], schema)
+
+    same = (NAN, [0.0, None]), (None, None), (1.0, [NAN]), (1.0, [NAN])
+    state = spark.createDataFrame(table((0.0, []), (2.0, [0.0]), *same), from_arrow_schema(schema))
+    found = compare(state, table((-0.0, []), (2.0, [-0.0]), *same))
+    assert (found.rows, found.rebuilt_rows, found.missing, found.unexpected) == (6, 6, 2, 2)
+    assert not found.equal
+    assert compare(state, table(*same, (2.0, [0.0]), (0.0, []))).equal

@@ -31,6 +31,9 @@ CASES: list[tuple[pa.DataType, Any, T.DataType, Any, str | None]] = [
     (pa.date32(), date(2024, 5, 1), T.TimestampNTZType(), datetime(2024, 5, 1), None),
     (pa.timestamp("us"), MOMENT, T.TimestampType(), None, "2024-05-01 12:00:00.000001"),
     (pa.timestamp("us", "UTC"), MOMENT.replace(tzinfo=UTC), T.StringType(), "2024-05-01 12:00:00.000001+00", None),
+    (pa.float64(), -0.0, T.LongType(), None, "-0"),
+    (pa.float64(), 2.0, T.LongType(), 2, None),
+    (pa.list_(pa.float64()), [2.0, -0.0], T.ArrayType(T.LongType()), None, "{2,-0}"),
 ]
 """A type and a value of it, another type, and what stands there then, with its text."""
 
