@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
+from pgoutput_construct.cli._logging import warn_of_lacks
+from pgoutput_construct.cli._options import LOG, TABLE
+from pgoutput_construct.cli._printing import counted, say
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.lacks import warn_of_lacks
-from pgoutput_construct.cli.params import LOG, TABLE
-from pgoutput_construct.cli.words import counted, say
 from pgoutput_construct.extras import require
 
 __all__ = ["tables_command"]

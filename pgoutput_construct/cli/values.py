@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pgoutput_construct.cli.words import printable
+from pgoutput_construct.cli._printing import printable
 from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.values import base_oid, formatted, kind_text
 from pgoutput_construct.wire import UNCHANGED

@@ -7,8 +7,8 @@ from enum import Enum
 from itertools import groupby
 from typing import Any, Final
 
-from pgoutput_construct.cli.options import in_arguments
-from pgoutput_construct.cli.words import counted
+from pgoutput_construct.cli._options import in_arguments
+from pgoutput_construct.cli._printing import counted
 from pgoutput_construct.wire.tables import Described
 from pgoutput_construct.wire.trace import Fault, FieldSpan, Trace
 

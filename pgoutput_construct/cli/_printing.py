@@ -1,10 +1,21 @@
-"""Words that several commands print."""
+"""What commands print: lines, tables, numbers with their nouns; nothing that moves a terminal's cursor."""
 
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-__all__ = ["counted", "printable", "say", "sized"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = [
+    "counted",
+    "print_grid",
+    "print_lines",
+    "printable",
+    "say",
+    "sized",
+]
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -41,3 +52,36 @@ def say(text: str, *, err: bool = False, **style: Any) -> None:
         style: As click.style() has it, for the whole line.
     """
     click.secho(printable(text), err=err, **style)
+
+
+_PIPE_WIDTH: Final = 200
+
+
+def print_grid(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], right: Collection[str] = ()
+) -> None:
+    """Print rows under a title; the columns in ``right`` are aligned to the right, None is an empty cell."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left")
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for row in rows:
+        # Text: names and values are not rich's markup, whatever brackets they have.
+        table.add_row(*(Text("" if value is None else printable(str(value))) for value in row))
+    _console().print(table)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines, however long."""
+    console = _console()
+    for line in lines:
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=_PIPE_WIDTH)

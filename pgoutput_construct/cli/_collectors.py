@@ -1,17 +1,21 @@
-"""What a capture tells Prometheus: read from the latest report whenever somebody asks."""
+"""The metrics of a capture and of a replication, collected from their latest report when Prometheus asks."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from pgoutput_construct.cli.meter import Meter
+from pgoutput_construct.cli._printing import printable
+from pgoutput_construct.cli._progress import Meter
 
-__all__ = ["CaptureCollector"]
+if TYPE_CHECKING:
+    from pgoutput_construct.spark.warehouse import Batch
 
-_PREFIX: Final = "pgoutput_capture_"
+__all__ = ["CaptureCollector", "ReplicateCollector"]
+
+_CAPTURE: Final = "pgoutput_capture_"
 
 _TOTALS: Final = {
     "messages": ("rows", "Messages that are durable in the log."),
@@ -64,18 +68,65 @@ class CaptureCollector(Collector):
             text = "WAL that may still be written before the slot can be lost (max_slot_wal_keep_size)."
             yield self._gauge("slot_safe_wal_bytes", text, health.safe_wal_size)
         status = GaugeMetricFamily(
-            _PREFIX + "slot_wal_status", "1 for the slot's wal_status.", labels=["slot", "status"]
+            _CAPTURE + "slot_wal_status", "1 for the slot's wal_status.", labels=["slot", "status"]
         )
         for known in _WAL_STATUS:
             status.add_metric([self.slot, known], known == health.wal_status)
         yield status
 
     def _counter(self, name: str, text: str, value: float) -> Metric:
-        family = CounterMetricFamily(_PREFIX + name, text, labels=["slot"])
+        family = CounterMetricFamily(_CAPTURE + name, text, labels=["slot"])
         family.add_metric([self.slot], value)
         return family
 
     def _gauge(self, name: str, text: str, value: float) -> Metric:
-        family = GaugeMetricFamily(_PREFIX + name, text, labels=["slot"])
+        family = GaugeMetricFamily(_CAPTURE + name, text, labels=["slot"])
         family.add_metric([self.slot], value)
         return family
+
+
+_REPLICATE: Final = "pgoutput_replicate_"
+
+
+class ReplicateCollector(Collector):
+    """The metrics of the batches of a warehouse; ``report`` may be called while it is asked."""
+
+    def __init__(self) -> None:
+        """Begin before the first batch."""
+        self._batches = 0
+        self._rows = 0
+        self._last: Batch | None = None
+
+    def report(self, batch: "Batch") -> None:
+        """Take in a batch."""
+        self._rows += batch.rows
+        self._batches += 1
+        self._last = batch
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics as they are now."""
+        yield CounterMetricFamily(_REPLICATE + "batches", "Batches that were brought into the tables.", self._batches)
+        yield CounterMetricFamily(
+            _REPLICATE + "rows", "About how many changes and copied rows they had for tables and histories.", self._rows
+        )
+        batch = self._last
+        if batch is None:
+            return
+        yield GaugeMetricFamily(
+            _REPLICATE + "applied_seq", "The tables that are in no trouble have all that ended by this seq.", batch.seq
+        )
+        yield GaugeMetricFamily(
+            _REPLICATE + "applied_lsn", "The WAL position of the last commit by then.", batch.commit_lsn or 0
+        )
+        yield GaugeMetricFamily(_REPLICATE + "batch_seconds", "How long the last batch took.", batch.seconds)
+        troubled = GaugeMetricFamily(
+            _REPLICATE + "table_troubled",
+            "1 for a table that could not be brought up to date, with the class of the error.",
+            labels=["table", "reason"],
+        )
+        for table, kind in batch.trouble_kinds.items():
+            troubled.add_metric([printable(table), kind], 1)
+        yield troubled
+        yield GaugeMetricFamily(
+            _REPLICATE + "troubled_tables", "Tables that could not be brought up to date.", len(batch.trouble_kinds)
+        )

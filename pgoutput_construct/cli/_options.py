@@ -1,21 +1,39 @@
-"""The options of START_REPLICATION: on the command line, in its words, and those of the layouts chosen for an input."""
+"""Options and arguments that several commands share: those of START_REPLICATION, LSNs, times, tables, addresses."""
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from datetime import UTC, datetime
 from functools import wraps
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import click
 
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.stream.identifiers import normal_name, split_list
+from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, first_with, noun, options
 from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, STATES, TRANSITIONS, ReplicationOptions
 
 __all__ = [
+    "FILE_MODE",
+    "LISTEN",
+    "LOG",
+    "LSN",
+    "LSN_OR_TIME",
+    "OPERATIONS",
+    "REPLACE_ROWS",
+    "SECONDS",
+    "TABLE",
+    "TABLES",
+    "TIME",
+    "Listen",
     "as_arguments",
     "choose",
     "first_in",
     "in_arguments",
+    "is_log",
     "layout_options",
     "replication_options",
     "state_options",
@@ -142,3 +160,99 @@ def _collected(command: Command, into: str, declarations: Mapping[str, tuple[str
     for name, (declaration, attributes) in reversed([*declarations.items()]):
         run = click.option(declaration, name, **attributes)(run)
     return run
+
+
+class _Parsed(click.ParamType[Any]):
+    """A value that a function reads, whose ValueError is a usage error."""
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name = name
+        self._read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Listen(NamedTuple):
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+
+def _lsn_or_time(text: str) -> Lsn | Timestamp:
+    try:
+        return Lsn(text)
+    except PgoutputError:
+        pass
+    try:
+        return _time(text)
+    except ValueError:
+        raise PgoutputError(f"{text!r} is neither an LSN (16/B374D848) nor a time (2026-01-31T12:00+00:00)") from None
+
+
+def _time(text: str) -> Timestamp:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise PgoutputError(f"{text!r} is no time such as 2026-01-31T12:00+00:00") from None
+    return Timestamp.from_datetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def _listen(text: str) -> Listen:
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > 0xFFFF:
+        raise PgoutputError(f"{text!r} is no port: give a number up to 65535, or HOST:PORT")
+    return Listen(host.strip("[]") or "127.0.0.1", int(port))
+
+
+def is_log(source: str) -> bool:
+    """Tell the address of a change log, a directory or a URI, from names of files."""
+    return "://" in source or (source != "-" and Path(source).is_dir())
+
+
+def _log(text: str) -> str:
+    if not is_log(text):
+        raise PgoutputError(f"Directory {text!r} does not exist.")
+    return text
+
+
+def _file_mode(text: str) -> int:
+    try:
+        return int(text, 8)
+    except ValueError:
+        raise PgoutputError(f"{text!r} is no mode of files, such as 0640") from None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(split_list(text))
+
+
+LSN: Final = _Parsed("lsn", Lsn)
+"""A WAL position, as PostgreSQL writes it."""
+LOG: Final = _Parsed("log", _log)
+"""The address of a change log: a directory that exists, or a URI."""
+LSN_OR_TIME: Final = _Parsed("time|lsn", _lsn_or_time)
+"""A position, or a moment in ISO 8601; UTC where it names no zone."""
+TIME: Final = _Parsed("time", _time)
+"""A moment in ISO 8601; UTC where it names no zone."""
+LISTEN: Final = _Parsed("[host:]port", _listen)
+TABLE: Final = _Parsed("schema.table", normal_name)
+"""A table, as in SQL: in double quotes what SQL would fold or not read."""
+FILE_MODE: Final = _Parsed("mode", _file_mode)
+"""The mode of files, as chmod takes it."""
+OPERATIONS: Final = _Parsed("operation,...", lambda text: tuple(word.strip() for word in text.split(",")))
+"""Operations that a publication publishes, separated by commas."""
+TABLES: Final = _Parsed("table,...", _names)
+"""Tables, or whole schemas (schema.*), separated by commas."""
+SECONDS: Final = click.FloatRange(min=0, min_open=True)
+REPLACE_ROWS: Final = (
+    "Send a later copy of a table by TRUNCATE also where its publications have no deletes or no truncates."
+    "  [default: such a copy is not sent, and named]"
+)
+"""The help of the option --replace-rows."""

@@ -1,21 +1,21 @@
-"""Committed transactions as a person reads them, or as JSON lines."""
+"""Committed transactions as a person reads them, or as JSON lines; and which of them are requested."""
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 import click
 
+from pgoutput_construct.cli._printing import printable, say
 from pgoutput_construct.cli.values import ABSENT, Values, quoted, told
-from pgoutput_construct.cli.words import printable, say
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.rows import RowChange
 from pgoutput_construct.wire import Lsn, Timestamp
-from pgoutput_construct.wire.messages import Message
+from pgoutput_construct.wire.messages import Message, PgoutputMessage
 from pgoutput_construct.wire.types import Marker
 
-__all__ = ["PRINTERS", "Header", "Printer"]
+__all__ = ["PRINTERS", "Header", "Wanted"]
 
 _COLORS: Final = {"insert": "green", "update": "yellow", "delete": "red", "truncate": "red"}
 
@@ -28,7 +28,7 @@ class Header(NamedTuple):
     xid: int
 
 
-class Printer(ABC):
+class _Printer(ABC):
     """Prints what was committed, in order.
 
     ``seq`` is the position in the transaction, as ``_seq`` of Spark's rows; ``header`` is None for what belongs to no
@@ -60,7 +60,7 @@ class Printer(ABC):
         return {name: self.values.plain(value, oids[name]) for name, value in row.items()}
 
 
-class _TextPrinter(Printer):
+class _TextPrinter(_Printer):
     """A line a transaction, and below it a line a change."""
 
     _header: Header | None = None
@@ -99,7 +99,7 @@ class _TextPrinter(Printer):
         return quoted(value, self.everything)
 
 
-class _JsonPrinter(Printer):
+class _JsonPrinter(_Printer):
     """A line a change, which names its transaction."""
 
     def change(self, header: Header, seq: int, change: RowChange) -> None:
@@ -124,7 +124,7 @@ class _JsonPrinter(Printer):
         click.echo(json.dumps(value, default=str))
 
 
-PRINTERS: Final[Mapping[str, type[Printer]]] = {"text": _TextPrinter, "json": _JsonPrinter}
+PRINTERS: Final[Mapping[str, type[_Printer]]] = {"text": _TextPrinter, "json": _JsonPrinter}
 
 
 def _place(header: Header, seq: int) -> dict[str, Any]:
@@ -137,3 +137,46 @@ def _content(content: bytes) -> str:
         return content.decode("utf-8")
     except UnicodeDecodeError:
         return f"\\x{content.hex()}"
+
+
+class Wanted:
+    """Takes in the messages of committed transactions, one transaction after the other, and has the wanted printed."""
+
+    def __init__(self, printer: _Printer, tables: Collection[str] = (), limit: int | None = None) -> None:
+        """``tables`` are names such as ``public.orders``, none for all; ``limit`` is a number of transactions."""
+        self.printer = printer
+        self.tables = tables
+        self.limit = limit
+        self._count = 0
+        self._header: Header | None = None
+        self._shown = False
+
+    @property
+    def enough(self) -> bool:
+        """Whether as many transactions as wanted have been printed."""
+        return self.limit is not None and self._count >= self.limit
+
+    def begin(self, header: Header) -> None:
+        """Go on with another transaction; what has no change that is wanted is not printed."""
+        self._header, self._shown = header, False
+
+    def take(self, seq: int, message: PgoutputMessage, rows: Iterable[RowChange]) -> None:
+        """Take in a message, its position in the transaction, and the rows that it changes."""
+        header = self._header
+        for row in rows:
+            if header is not None and (not self.tables or full_name(row.relation) in self.tables):
+                self.printer.change(header, seq, row)
+                self._shown = True
+        if isinstance(message, Message) and not self.tables:
+            self.printer.message(header, seq, message)
+            self._shown = True
+
+    def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
+        """Take in what a capture noted in its log."""
+        if not self.tables:
+            self.printer.event(name, lsn, time, details)
+
+    def end(self) -> None:
+        """End the transaction."""
+        self._count += self._shown
+        self._header = None

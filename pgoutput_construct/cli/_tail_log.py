@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pgoutput_construct.cli.lacks import warn_of_lacks
-from pgoutput_construct.cli.log_relations import LogRelations
-from pgoutput_construct.cli.tail_print import Header
-from pgoutput_construct.cli.tail_wanted import Wanted
+from pgoutput_construct.cli._log_relations import LogRelations
+from pgoutput_construct.cli._logging import warn_of_lacks
+from pgoutput_construct.cli._tail_output import Header, Wanted
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream import RowReader
 from pgoutput_construct.stream.logged import COMMITTED
