@@ -123,6 +123,20 @@ def test_a_partition_that_is_sent_as_its_root_for_a_time(server: EmbeddedServer,
     assert found == [False, True, False, True, False]
 
 
+def test_a_column_that_is_made_again(server: EmbeddedServer, tmp_path: Path) -> None:
+    """A capture that begins later, and finds rows of which column they have the values: it does not leave that open."""
+    with Shop.create(server, "made_again", tmp_path / "log", two_phase=False) as shop:
+        shop.execute("CREATE TABLE t (id int PRIMARY KEY, n int)", "INSERT INTO t VALUES (1, 1)")
+        shop.capture()
+        shop.execute("BEGIN; ALTER TABLE t DROP n; ALTER TABLE t ADD n int; INSERT INTO t VALUES (2, 2); COMMIT")
+        with logged() as said:
+            shop.capture()
+        assert any("it is not certain which of its columns is which" in text for text in said)
+        index = shop.log().index
+        (copy,) = latest_copies(index).values()
+        assert copy.rows == 2 and not lineage_of(index).stale
+
+
 @contextmanager
 def logged() -> Iterator[list[str]]:
     """Collect what captures log."""
