@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from collections.abc import Mapping
 from copy import copy
 from functools import cached_property
 from pathlib import Path
