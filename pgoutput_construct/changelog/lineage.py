@@ -219,7 +219,8 @@ class LineageTracker:
                     self._partial_keys.add(seq)
             else:
                 self._numbers.pop(seq, None)
-                if is_closed and (seq > table.readings[0].seq or not self._first_seq):
+                is_unknown = is_closed or window.is_ambiguous(columns)
+                if is_unknown and (seq > table.readings[0].seq or not self._first_seq):
                     table.unknowns[seq] = _unknown(seq, last)
             (table.open.discard if is_closed else table.open.add)(seq)
 

@@ -9,8 +9,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pgoutput_construct.changelog.block import Flags, Numbers
 from pgoutput_construct.changelog.visibility import Visibility
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.survey import BEFORE_ALL
-from pgoutput_construct.spark.tables import Base, Table
+from pgoutput_construct.spark.change_frames import BEFORE_ALL
+from pgoutput_construct.spark.replicated_tables import Base, Table
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Insert
 

@@ -145,7 +145,9 @@ def _all_numbers(
         window, is_closed = _window(of_table, description.seq, use.last)
         if (found := plain_numbers(description.relation.columns, window, use.precedes)) is not None:
             numbers[description.seq] = found
-        elif is_closed and (description.seq > of_table[0].seq or not index.first_seq):
+            continue
+        is_unknown = is_closed or len(_alike(description.relation.columns, window)) > 1
+        if is_unknown and (description.seq > of_table[0].seq or not index.first_seq):
             unknown.append((oid, _unknown(description, window[-1])))
     return numbers, unknown
 
@@ -180,6 +182,13 @@ def _unknown(description: Description, reading: TableReading) -> Stale:
     return replace(stale_table(reading, (reading.namespace, reading.name), reason), seq=description.seq)
 
 
+def _alike(columns: Sequence[RelationColumn], readings: Sequence[TableReading]) -> set[Numbers]:
+    """Return the numbers of columns that look like these, at each of the readings."""
+    shapes = [(column.name, column.type_oid, column.type_modifier) for column in columns]
+    published = [{c.shape: c.number for c in reading.columns if c.published} for reading in readings]
+    return {tuple(found.values()) for found in published if [*found] == shapes}
+
+
 def plain_numbers(
     columns: Sequence[RelationColumn], readings: Sequence[TableReading], precedes: Precedes
 ) -> Numbers | None:
@@ -196,7 +205,7 @@ def plain_numbers(
     if len(candidates) != 1:
         shapes = [(column.name, column.type_oid, column.type_modifier) for column in columns]
         published = [{c.shape: c.number for c in reading.columns if c.published} for reading in readings]
-        alike = {tuple(found.values()) for found in published if [*found] == shapes}
+        alike = _alike(columns, readings)
         candidates = {n for n in alike if not any(_contradicts(found, shapes, n) for found in published)}
         candidates = {n for n in candidates if _is_in_time(n, readings[0], readings[-1], precedes)}
         candidates = candidates if len(alike) == 1 else set()

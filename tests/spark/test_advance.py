@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from pgoutput_construct.spark import advance, current_state, missing_rows, net_changes
-from pgoutput_construct.spark.arrow_state import Rule, advanced_rows, rows_schema
-from pgoutput_construct.spark.schemas import changes_schema
+from pgoutput_construct.spark.change_frames import changes_schema
+from pgoutput_construct.spark.warehouse.small_tables import Rule, advanced_rows, rows_schema
 from pgoutput_construct.spark.warehouse.staged import see
 from tests.spark.histories import (
     COLUMNS,

@@ -9,12 +9,17 @@ import pyarrow.parquet as pq
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.visibility import Snapshot, Visibility
-from pgoutput_construct.spark.arrow_state import Rule, advanced_rows, rows_schema
+from pgoutput_construct.spark.change_frames import BEFORE_ALL, changes_schema
 from pgoutput_construct.spark.counting import counted_rows
-from pgoutput_construct.spark.schemas import changes_schema
-from pgoutput_construct.spark.survey import BEFORE_ALL
-from pgoutput_construct.spark.tables import Base
-from pgoutput_construct.spark.warehouse.small_tasks import SmallTable, SmallTask, advance_small
+from pgoutput_construct.spark.replicated_tables import Base
+from pgoutput_construct.spark.warehouse.small_tables import (
+    Rule,
+    SmallTable,
+    SmallTask,
+    advance_small,
+    advanced_rows,
+    rows_schema,
+)
 from pgoutput_construct.wire import Lsn
 
 COLUMNS = pa.schema([("id", pa.int32()), ("big", pa.string())])

@@ -20,8 +20,8 @@ from pgoutput_construct.changelog.planning import committed
 from pgoutput_construct.changelog.pruned import Pruned, write_pruned
 from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.opened import opened
-from pgoutput_construct.spark.schemas import changes_schema
+from pgoutput_construct.spark.change_frames import changes_schema
+from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.source.offsets import Limits, needed_from, next_seq, offset_at
 from pgoutput_construct.spark.source.pieces import Range
 from pgoutput_construct.spark.source.planning import table_pieces
@@ -135,7 +135,7 @@ def test_planning_unpacks_no_transactions(log: Path, monkeypatch: pytest.MonkeyP
         raise AssertionError("transactions were read")
 
     monkeypatch.setattr(Blocks, "read", fail)
-    known = opened(ChangeLog(log))
+    known = LogTables.from_log(ChangeLog(log))
     for table in known.tables.values():
         schema = changes_schema(table.columns)
         assert table_pieces(known, table, Range(-1, known.as_of), table.columns, schema)
