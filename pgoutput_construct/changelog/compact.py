@@ -85,7 +85,7 @@ def compact(
 ) -> Compaction:
     """Merge small segments, oldest first, and remove what was merged; returns what was done.
 
-    Segments of different options stay apart; those of format 1, and the newest one, stay as they are. ``on_progress``
+    Segments of different options stay apart; the newest one stays as it is. ``on_progress``
     is called after each segment that is written.
 
     Raises:
@@ -197,5 +197,4 @@ def _goes_with(last: Segment, segment: Segment) -> bool:
 
 def _is_small(segment: Segment, limits: CompactionLimits) -> bool:
     """Tell whether a segment has room for others; one that is more than half full is not copied again and again."""
-    is_old = segment.options.log_format == 1
-    return not is_old and segment.rows <= limits.rows // 2 and segment.payload_bytes <= limits.payload_bytes // 2
+    return segment.rows <= limits.rows // 2 and segment.payload_bytes <= limits.payload_bytes // 2

@@ -92,7 +92,7 @@ class Segment:
     size: int = 0
     """Bytes of the file."""
     index: bytes | None = field(default=None, repr=False, compare=False)
-    """Its index, as in its footer; None in format 1, and where a manifest has it."""
+    """Its index, as in its footer; None where a manifest has it."""
 
     @property
     def place(self) -> str:
@@ -118,9 +118,9 @@ def footer_pairs(segment: Segment) -> dict[bytes, bytes]:
     return {_KEY: text, _CHECK: b"%08x" % zlib.crc32(text), **index}
 
 
-def footer_index(metadata: Mapping[bytes, bytes] | None) -> bytes | None:
-    """Return the index in the metadata of a segment's file, None in format 1."""
-    return (metadata or {}).get(_INDEX)
+def footer_index(metadata: Mapping[bytes, bytes] | None) -> bytes:
+    """Return the index in the metadata of a segment's file; raise KeyError where there is none."""
+    return (metadata or {})[_INDEX]
 
 
 def read_footer(store: LogStore, name: SegmentName, size: int) -> Segment:
@@ -135,16 +135,15 @@ def read_footer(store: LogStore, name: SegmentName, size: int) -> Segment:
             raise ValueError("it is not a segment of a change log")
         if pairs[_CHECK] != b"%08x" % zlib.crc32(pairs[_KEY]):
             raise ValueError("the checksum of its footer does not match")
-        if _INDEX in pairs:
-            check_index(pairs[_INDEX])
         content = of_kinds(json.loads(pairs[_KEY]), _KINDS)
         options = options_of(content.pop("options"))
-        if (_INDEX in pairs) != (options.log_format > 1):
+        if _INDEX not in pairs:
             raise ValueError("its footer has no index")
-        segment = _segment(store, name.name, size, options, content, pairs.get(_INDEX))
-        last_named = segment.last_seq if name.last_seq is None else name.last_seq
-        if (name.first_seq, last_named) != (segment.first_seq, segment.last_seq) or metadata.num_rows != segment.rows:
-            is_of = segment_name(segment.first_seq, segment.last_seq)
+        check_index(pairs[_INDEX])
+        segment = _segment(store, name.name, size, options, content, pairs[_INDEX])
+        bounds = segment.first_seq, segment.last_seq
+        if (name.first_seq, name.last_seq) != bounds or metadata.num_rows != segment.rows:
+            is_of = segment_name(*bounds)
             raise ValueError(f"its footer is of {is_of} with {segment.rows} rows")
     except DAMAGE as error:
         raise damaged(store.place(name.name), error) from error

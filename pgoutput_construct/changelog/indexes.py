@@ -1,4 +1,4 @@
-"""The index of a whole log, out of its footers; of segments of format 1, which have none, out of their payloads."""
+"""The index of a whole log, out of its manifests and footers."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog.block import NO_XID, Block, Numbers
+from pgoutput_construct.changelog.block import Numbers
 from pgoutput_construct.changelog.build import IndexBuilder
-from pgoutput_construct.changelog.columns import parts_of
 from pgoutput_construct.changelog.described import Sent
 from pgoutput_construct.changelog.ended import Ended, Stretch
 from pgoutput_construct.changelog.footer import DAMAGE, Segment, damaged, read_footer
@@ -21,7 +20,6 @@ from pgoutput_construct.changelog.listed import Listing, Run
 from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.names import SegmentName
-from pgoutput_construct.changelog.reading import read_segment
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.errors import ChangeLogError
 
@@ -35,11 +33,9 @@ _FOOTERS: Final = 4
 def indexes_of(listing: Listing) -> LogIndex:
     """Return the index of consecutive segments; raises ChangeLogError for a damaged one.
 
-    Those of format 1 are read as a whole, and must come first. The transactions stay in manifests and footers.
+    The transactions stay in manifests and footers.
     """
-    runs = list(listing.runs())
-    old = [run for run in runs if isinstance(run, Segment) and _has_none(run)]
-    return LogIndex.concat([*_computed(old), *_known(listing.store, runs[len(old) :])])
+    return LogIndex.concat(_known(listing.store, listing.runs()))
 
 
 def _known(store: LogStore, runs: Iterable[Run | Segment]) -> Iterator[LogIndex]:
@@ -104,10 +100,6 @@ class _Lasting:
         return pa.chunked_array([pa.ListArray.from_arrays(pa.array(offsets), column.flatten())])
 
 
-def _has_none(segment: Segment) -> bool:
-    return segment.options.log_format == 1
-
-
 def index_of(segment: Segment) -> SegmentIndex:
     """Return the index in a segment's footer; raise ChangeLogError where it is damaged."""
     content = segment.index
@@ -131,19 +123,7 @@ def builder_after(segments: Listing, sent: Mapping[int, Sent] = MappingProxyType
     """
     if not segments:
         return IndexBuilder()
-    if _has_none(segments[-1]):
-        last = indexes_of(segments)
-        return IndexBuilder(last.one(len(last) - 1), lambda seqs: _among(last, set(seqs)))
     return IndexBuilder(index_of(segments[-1]), lambda seqs: _sent_by(segments, seqs, sent))
-
-
-def _computed(segments: Iterable[Segment]) -> Iterator[SegmentIndex]:
-    builder, open_xid = IndexBuilder(), NO_XID
-    for segment in segments:
-        for part in parts_of(read_segment(segment), segment.options.layout(), open_xid):
-            builder.add(part)
-            open_xid = part.open_xid if isinstance(part, Block) else open_xid
-        yield builder.finish(segment.position.complete_lsn)
 
 
 def _sent_by(segments: Listing, seqs: Iterable[int], sent: Mapping[int, Sent]) -> Iterator[Sent]:
@@ -152,12 +132,8 @@ def _sent_by(segments: Listing, seqs: Iterable[int], sent: Mapping[int, Sent]) -
     yield from (sent[seq] for seq in wanted.intersection(sent))
     wanted -= sent.keys()
     places = sorted({place for place in map(segments.place, wanted) if place >= 0})
-    new = [place for place in places if not _has_none(segments[place])]
-    indexed = [index_of(segments[place]) for place in new]
-    if len(new) < len(places):
-        indexed.append(indexes_of(segments[: places[-1] + 1]))
-    for index in indexed:
-        yield from _among(index, wanted)
+    for place in places:
+        yield from _among(index_of(segments[place]), wanted)
 
 
 def _among(index: SegmentIndex, wanted: set[int]) -> Iterator[Sent]:

@@ -29,8 +29,7 @@ class ManifestKeeper:
         self._pending: list[tuple[Segment, SegmentIndex]] = []
         self._small = [manifest.name for manifest in listing.manifests if len(manifest) < _LARGE]
         for segment in listing[listing.known_until :]:
-            if segment.options.log_format > 1:
-                self.add(segment, index_of(segment))
+            self.add(segment, index_of(segment))
 
     def add(self, segment: Segment, index: SegmentIndex) -> None:
         """Take in the next segment, which is durable; at times this writes a manifest."""
@@ -55,8 +54,7 @@ class ManifestKeeper:
 def rewrite_manifests(store: LogStore, last_seq: int) -> None:
     """Write the manifests of a log anew up to a seq, after segments were replaced or removed."""
     listing = list_log(store)
-    begin = sum(segment.options.log_format == 1 for segment in listing.footers.values())
-    segments = listing[begin : int(np.searchsorted(listing.last_seqs, last_seq, "right"))]
+    segments = listing[: int(np.searchsorted(listing.last_seqs, last_seq, "right"))]
     parts = (segments[first : first + _LARGE] for first in range(0, len(segments), _LARGE))
     written = [Manifest.of(part, indexes_of(part)).write(store) for part in parts]
     old = manifest_names(store.files())

@@ -11,7 +11,7 @@ from pgoutput_construct.changelog.block import Numbers
 from pgoutput_construct.changelog.footer import Segment, read_footer
 from pgoutput_construct.changelog.listed import NO_MANIFEST, Listing
 from pgoutput_construct.changelog.manifest import Manifest, manifest_names, read_manifest
-from pgoutput_construct.changelog.names import FORMAT_1, NamedSegments, SegmentName, chosen_segments
+from pgoutput_construct.changelog.names import NamedSegments, SegmentName, chosen_segments
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.pruned import first_kept
 from pgoutput_construct.changelog.store import LogStore, MissingFileError
@@ -58,8 +58,7 @@ def _listed(store: LogStore, end: int, known: Listing) -> Listing:
     files, kept = store.files(), first_kept(store)
     counted, _ = chosen_segments(files)
     # What was pruned may be there still.
-    is_kept = (counted.last_seq == FORMAT_1) | (counted.last_seq >= kept)
-    named = counted[is_kept & (counted.first_seq <= end)]
+    named = counted[(counted.last_seq >= kept) & (counted.first_seq <= end)]
     if len(named) and named.first_seq[0] > kept:
         raise _gap(store, kept, named, 0)
     _check_gaps(store, named, named.last_seq)  # before any footer is read, as far as names tell
@@ -127,7 +126,7 @@ def _there(named: NamedSegments, manifest: Manifest, end: int) -> tuple[Numbers,
 
 
 def _check_gaps(store: LogStore, named: NamedSegments, lasts: Numbers) -> None:
-    gaps = (named.first_seq[1:] != lasts[:-1] + 1) & (lasts[:-1] != FORMAT_1)
+    gaps = named.first_seq[1:] != lasts[:-1] + 1
     for place in np.flatnonzero(gaps)[:1].tolist():
         raise _gap(store, int(lasts[place]) + 1, named, place + 1)
 

@@ -7,10 +7,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FORMAT_1", "NamedSegments", "SegmentName", "chosen", "chosen_segments", "segment_name"]
+__all__ = ["NamedSegments", "SegmentName", "chosen", "chosen_segments", "segment_name"]
 
-FORMAT_1: Final = -1
-"""In place of the last seq of a segment of format 1, whose name says where it begins only."""
 _DIGITS: Final = 20
 _ZEROS: Final = 2
 """So many of the digits are zeros always, else a number could not be held."""
@@ -24,8 +22,7 @@ class SegmentName(NamedTuple):
     """A segment's file, and what its name says of it."""
 
     first_seq: int
-    last_seq: int | None
-    """None in a log of format 1, whose names say where a segment begins only."""
+    last_seq: int
     name: str
 
 
@@ -35,7 +32,6 @@ class NamedSegments:
 
     first_seq: Numbers
     last_seq: Numbers
-    """FORMAT_1 where the name does not say it."""
     size: Numbers
     """Bytes of the files."""
 
@@ -49,18 +45,16 @@ class NamedSegments:
     def name(self, place: int) -> SegmentName:
         """Return one of them with its name."""
         first, last = int(self.first_seq[place]), int(self.last_seq[place])
-        known = None if last == FORMAT_1 else last
-        return SegmentName(first, known, segment_name(first, known))
+        return SegmentName(first, last, segment_name(first, last))
 
     def names(self) -> list[SegmentName]:
         """Return all of them with their names."""
         return [self.name(place) for place in range(len(self))]
 
 
-def segment_name(first_seq: int, last_seq: int | None) -> str:
-    """Return the name of a segment's file; without ``last_seq`` that of format 1."""
-    end = "" if last_seq is None else f"-{last_seq:0{_DIGITS}d}"
-    return f"segment-{first_seq:0{_DIGITS}d}{end}.parquet"
+def segment_name(first_seq: int, last_seq: int) -> str:
+    """Return the name of a segment's file."""
+    return f"segment-{first_seq:0{_DIGITS}d}-{last_seq:0{_DIGITS}d}.parquet"
 
 
 def chosen(names: Iterable[str]) -> tuple[list[SegmentName], list[SegmentName]]:
@@ -72,7 +66,7 @@ def chosen(names: Iterable[str]) -> tuple[list[SegmentName], list[SegmentName]]:
 def chosen_segments(files: Mapping[str, int]) -> tuple[NamedSegments, NamedSegments]:
     """Return the same without a Python object for each; ``files`` are names and sizes."""
     found = _segments(files)
-    # Of two that begin together the longer one counts; one of format 1 is taken for the shortest.
+    # Of two that begin together the longer one counts.
     found = found[np.lexsort((-found.last_seq, found.first_seq))]
     ends = np.maximum(found.first_seq, found.last_seq)
     earlier = np.maximum.accumulate(np.concatenate([[-1], ends]))[:-1]
@@ -80,10 +74,8 @@ def chosen_segments(files: Mapping[str, int]) -> tuple[NamedSegments, NamedSegme
 
 
 def _segments(files: Mapping[str, int]) -> NamedSegments:
-    [old_first], old_size = _read(files, segment_name(0, None))
     [first, last], size = _read(files, segment_name(0, 0))
-    lasts = np.concatenate([np.full_like(old_first, FORMAT_1), last])
-    return NamedSegments(np.concatenate([old_first, first]), lasts, np.concatenate([old_size, size]))
+    return NamedSegments(first, last, size)
 
 
 def _read(files: Mapping[str, int], template: str) -> tuple[list[Numbers], Numbers]:

@@ -69,7 +69,7 @@ class StreamOptions(ReplicationOptions):
 
 LOG_FORMAT: Final = 3
 """The version of the format that is written."""
-READABLE_FORMATS: Final = frozenset({1, 2, LOG_FORMAT})
+READABLE_FORMATS: Final = frozenset({2, LOG_FORMAT})
 """The versions that are read."""
 
 _ONE_LOG: Final = ("system_identifier", "database")

@@ -119,7 +119,7 @@ def _files(store: LogStore, first_seq: int) -> dict[str, int]:
     counted, covered = chosen(files)
     ends = dict(zip(counted, [each.first_seq for each in counted[1:]], strict=False))
     old = [each for each in counted if ends.get(each, first_seq + 1) <= first_seq]
-    old += [each for each in covered if (each.first_seq if each.last_seq is None else each.last_seq) < first_seq]
+    old += [each for each in covered if each.last_seq < first_seq]
     return {each.name: files[each.name] for each in sorted(old)}
 
 

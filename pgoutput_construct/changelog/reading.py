@@ -22,7 +22,7 @@ __all__ = ["Needed", "read_indexed", "read_segment"]
 Needed = Callable[[SegmentIndex], tuple[NDArray[np.int64], NDArray[np.int64]]]
 """Which of a segment's rows are needed, by its index: the first and the last seqs of ranges, in the order of both."""
 
-Rows = tuple[pa.Table, bytes | None]
+Rows = tuple[pa.Table, bytes]
 """The rows of a segment, and the index in its footer."""
 
 _LARGE: Final = 1 << 20
@@ -40,17 +40,17 @@ def read_segment(segment: Segment) -> pa.Table:
     return _read(segment)[0]
 
 
-def read_indexed(segment: Segment, needed: Needed | None = None) -> tuple[pa.Table, SegmentIndex | None]:
-    """Read the rows of a segment, as ``read_segment`` does, and the index in its file; None in format 1.
+def read_indexed(segment: Segment, needed: Needed | None = None) -> tuple[pa.Table, SegmentIndex]:
+    """Read the rows of a segment, as ``read_segment`` does, and the index in its file.
 
-    With ``needed`` only the groups of rows that have some which are needed are read, where the segment has an index.
+    With ``needed`` only the groups of rows that have some which are needed are read.
     Of some groups only the checksums of their pages are compared; those of whole columns need all.
 
     The rows, and the index, of a segment that was compacted away are those of the one that covers it, which may have
     more.
     """
     table, content = _read(segment, needed)
-    return table, None if content is None else _index(segment, content)
+    return table, _index(segment, content)
 
 
 def _read(segment: Segment, needed: Needed | None = None) -> Rows:
@@ -78,7 +78,7 @@ def _read(segment: Segment, needed: Needed | None = None) -> Rows:
 def _groups(segment: Segment, metadata: pq.FileMetaData, needed: Needed | None) -> list[int]:
     """Return which groups of rows are needed."""
     index = footer_index(metadata.metadata)
-    if needed is None or index is None:
+    if needed is None:
         return [*range(metadata.num_row_groups)]
     bounds, (first, last) = _bounds(segment, metadata), needed(_index(segment, index))
     ranges = np.searchsorted(last, bounds[:-1])

@@ -17,8 +17,7 @@ from pgoutput_construct.changelog.columns import parts_of
 from pgoutput_construct.changelog.commit_numbers import NUMBERS
 from pgoutput_construct.changelog.footer import DAMAGE, Segment, damaged, read_footer, read_tail
 from pgoutput_construct.changelog.index import COLUMNS, SegmentIndex
-from pgoutput_construct.changelog.indexes import builder_after, index_of
-from pgoutput_construct.changelog.listed import Listing
+from pgoutput_construct.changelog.indexes import index_of
 from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.manifest import LEFT_OUT, manifest_names, read_manifest
@@ -126,7 +125,7 @@ class _Verification:
                 self._lost.append(range(next_seq, segment.first_seq))
                 builder = None
             try:
-                table, said = read_segment(segment), _index_of(segment)
+                table, said = read_segment(segment), index_of(segment)
                 after = _builder_after(segment, segments) if builder is None else builder
             except MissingFileError as error:
                 segments, place = self._listed_again(segment, error)
@@ -160,14 +159,12 @@ class _Verification:
         self.found = replace(self.found, segments=self.found.checked + len(segments) - place)
         return segments, place + is_lost
 
-    def _compare(self, segment: Segment, said: SegmentIndex | None, index: SegmentIndex) -> None:
-        if said is not None and (wrong := differences(said, index, self._lost)):
+    def _compare(self, segment: Segment, said: SegmentIndex, index: SegmentIndex) -> None:
+        if wrong := differences(said, index, self._lost):
             self.problem(f"segment {segment.place}: its index is not that of its rows: {', '.join(wrong)}")
 
     def _compare_statistics(self, segment: Segment, table: pa.Table) -> None:
         """Compare Parquet's statistics with the rows: no checksum covers them, and other readers skip rows by them."""
-        if segment.options.log_format == 1:
-            return
         try:
             metadata = pq.read_metadata(pa.BufferReader(read_tail(segment.store, segment.name)))
             wrong = _wrong_statistics(metadata, table)
@@ -254,21 +251,13 @@ def _entries(index: SegmentIndex, name: str, lost: Sequence[range]) -> list[str]
 
 def _builder_after(segment: Segment, segments: list[Segment]) -> IndexBuilder:
     """Return what builds the next index; descriptions that were pruned stand where they are still needed."""
-    if segment.options.log_format == 1:
-        return builder_after(Listing.of(segment.store, segments[: segments.index(segment) + 1]))
     sent: dict[int, dict[str, Any]] = {}
     for each in segments:
         with suppress(ChangeLogError):  # said where it is read
-            index = _index_of(each)
-            rows = (
-                [*index.entries("inherited").to_pylist(), *index.entries("descriptions").to_pylist()] if index else []
-            )
+            index = index_of(each)
+            rows = [*index.entries("inherited").to_pylist(), *index.entries("descriptions").to_pylist()]
             sent |= {row["seq"]: row for row in rows}
     return IndexBuilder(index_of(segment), lambda seqs: [sent[seq] for seq in seqs if seq in sent])
-
-
-def _index_of(segment: Segment) -> SegmentIndex | None:
-    return None if segment.options.log_format == 1 else index_of(segment)
 
 
 def _rebuilt(builder: IndexBuilder, segment: Segment, table: pa.Table, open_xid: int) -> tuple[SegmentIndex, int]:

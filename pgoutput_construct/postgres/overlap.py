@@ -61,8 +61,6 @@ _LOG = logging.getLogger("pgoutput_construct")
 _XID: Final = 0xFFFFFFFF
 """Streams have the lower 32 bits of a transaction's id, snapshots all 64."""
 _COMMITS: Final = ("commit", "commit_streamed", "commit_prepared")
-_INDEXED: Final = 2
-"""The first format of the log whose segments have an index."""
 
 
 class _Known(NamedTuple):
@@ -231,7 +229,7 @@ class _Walk:
         """
         last, began, begun = self._listing[-1], Lsn(0), -1
         for segment in reversed(self._listing):
-            if segment.options.log_format < _INDEXED or not is_sent_alike(segment.options, last.options):
+            if not is_sent_alike(segment.options, last.options):
                 self.start_lsn = max(self.start_lsn, segment.position.complete_lsn)
                 return
             if segment.position.complete_lsn <= self.start_lsn:
@@ -257,8 +255,6 @@ class _Walk:
 
 def _prepared(last: Segment, position: Position) -> dict[int, int]:
     """Return the ends of the prepares of what is prepared at the end of the log, each with its xid."""
-    if last.options.log_format < _INDEXED:
-        return {}
     opened = index_of(last).open.to_pylist()
     xids = {row["gid"]: row["xid"] for row in opened if row["gid"] is not None}
     return {end: xids[gid] for gid, end in position.prepared.items() if gid in xids}

@@ -99,11 +99,10 @@ def test_an_event_that_is_none() -> None:
 
 
 def test_the_segments_that_count(tmp_path: Path) -> None:
-    """Of files that cover each other the longest counts; format 1 names where a segment begins only."""
-    old = [f"segment-{first:020d}.parquet" for first in (0, 5, 9)]
+    """Of files that cover each other the longest counts."""
     new = [segment_name(*bounds) for bounds in ((0, 8), (5, 6), (7, 8), (9, 12), (13, 13))]
-    counted, covered = chosen([*old, *new, "pruned.json", ".segment.tmp", "segment-1.parquet"])
+    counted, covered = chosen([*new, "pruned.json", ".segment.tmp", "segment-1.parquet"])
     assert [segment.name for segment in counted] == [new[0], new[3], new[4]]
-    assert {segment.name for segment in covered} == {*old, new[1], new[2]}
+    assert {segment.name for segment in covered} == {new[1], new[2]}
     assert chosen(["segment-é0000000000000000000.parquet", f"segment-{10**19}.parquet"]) == ([], [])
-    assert chosen([old[1]]) == ([SegmentName(5, None, old[1])], [])
+    assert chosen([new[1]]) == ([SegmentName(5, 6, new[1])], [])

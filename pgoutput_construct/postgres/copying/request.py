@@ -51,7 +51,8 @@ def snapshot(
     """Copy tables into a log as they are now, beside the changes that are there: new ones, or such as must be repaired.
 
     Where a capture writes the log, it makes the copies; where none does, this call captures until they are durable.
-    No table is locked against writes, and nothing is written on the server.
+    No table is locked against writes, and nothing is written on the server. A copy is complete when the stream has
+    passed the end of the WAL at the time of the copy's snapshot: the log then says which transactions it contains.
 
     Args:
         dsn: The connection string, as libpq reads it.

@@ -61,7 +61,7 @@ class _IndexView(ABC):
     def read(self, task: "_Indexes") -> Iterator[pa.RecordBatch]:
         """Read the indexes of the segments."""
         for segment in task.piece.segments:
-            _, index = read_part(task.piece, segment, _no_rows)
+            _, index = read_part(segment, _no_rows)
             found = self.entries(task.piece.range, segment, index)
             yield from found.select(task.schema.names).cast(task.schema).combine_chunks().to_batches()
 

@@ -71,7 +71,7 @@ class MessagesView:
         wanted = task.piece.range
         ends = np.array([wanted.after + 1]), np.array([wanted.until])
         for segment in task.piece.segments:
-            table, _ = read_part(task.piece, segment, lambda index: ends)
+            table, _ = read_part(segment, lambda index: ends)
             seqs = table["seq"].to_numpy()
             is_wanted = (seqs > wanted.after) & (seqs <= wanted.until)
             messages = table.filter(pa.array(is_wanted & table["tag"].is_valid().to_numpy()))

@@ -57,8 +57,6 @@ class Piece(InputPartition):
     """The wanted transactions in them that are not their own (``commit_numbers.is_own``), None for none."""
     copies: tuple[TableCopy, ...] = ()
     """The wanted copies."""
-    indexes: Mapping[int, SegmentIndex] = field(default_factory=dict)
-    """The indexes of segments of format 1, which have none in their footers, by their first seqs."""
 
 
 @dataclass(frozen=True)

@@ -133,8 +133,7 @@ def _pieces(log: ChangeLog, index: LogIndex, places: Numbers, wanted: Range) -> 
     listed = ((place, known[place - first]) for place in places.tolist())
     bare = [(place, each if each.index is None else replace(each, index=None)) for place, each in listed]
     for group in _groups(bare):
-        old = {s.first_seq: index.one(place) for place, s in group if s.options.log_format == 1}
-        yield Piece(tuple(segment for _, segment in group), wanted, indexes=old)
+        yield Piece(tuple(segment for _, segment in group), wanted)
 
 
 def table_pieces(

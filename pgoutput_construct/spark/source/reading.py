@@ -123,20 +123,19 @@ def parts_of_piece(piece: Piece, oids: tuple[int, ...] | None = None) -> Iterato
     keep_archives()
     for segment in piece.segments:
         needed = NeededRows(piece, segment, oids)
-        table, known = read_part(piece, segment, needed)
+        table, known = read_part(segment, needed)
         plan = Plan(needed.spans(known), relation_history(known), piece.copies)
         for batch in _rows(table, oids).combine_chunks().to_batches(_BATCH_ROWS):
             yield Part(segment.name, batch, index_log(segment.options, batch), plan)
 
 
-def read_part(piece: Piece, segment: Segment, needed: Needed) -> tuple[pa.Table, SegmentIndex]:
-    """Read the index of one of a piece's segments, and the rows that are ``needed``; some near them are there, too.
+def read_part(segment: Segment, needed: Needed) -> tuple[pa.Table, SegmentIndex]:
+    """Read the index of a segment, and the rows that are ``needed``; some near them are there, too.
 
     Raises as ``parts_of_piece`` does.
     """
     try:
-        table, index = read_indexed(segment, needed)
-        return table, piece.indexes[segment.first_seq] if index is None else index
+        return read_indexed(segment, needed)
     except MissingFileError as error:
         if segment.store.files():
             raise
