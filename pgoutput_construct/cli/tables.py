@@ -54,12 +54,12 @@ def tables_command(
     require(*COMMANDS["tables"].extras)
     from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.spark import open_log, spark_session, write_tables
+    from pgoutput_construct.spark.log_tables import LogTables
     from pgoutput_construct.spark.metadata import check_prefix
-    from pgoutput_construct.spark.opened import opened
 
     # What cannot be is found before a session is started.
     check_prefix(metadata_prefix)
-    known = opened(ChangeLog(changelog), types=types)
+    known = LogTables.from_log(ChangeLog(changelog), types=types)
     for name in tables:
         known.table(name)
     with spark_session(master, {"spark.sql.caseSensitive": "true"}) as spark:  # names may differ in case only
