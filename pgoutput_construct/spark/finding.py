@@ -13,6 +13,7 @@ from pgoutput_construct.spark.columns import Columns, Numbering, find_columns, r
 from pgoutput_construct.spark.tables import Base, Identity, Place, Refused, Shape, Table, Usage
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description, RelationHistory
+from pgoutput_construct.wire.messages import Relation
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
 __all__ = ["BY_NAME", "find_tables"]
@@ -41,7 +42,7 @@ def find_tables(
     usages: Iterable[Usage],
     copies: Iterable[TableCopy] = (),
     numbering: Numbering = BY_NAME,
-    readings: Mapping[int, TableReading] = MappingProxyType({}),
+    readings: Mapping[int, Sequence[TableReading]] = MappingProxyType({}),
     choices: Choices = AS_USUAL,
     refused: dict[str, Refused] | None = None,
 ) -> dict[str, Table]:
@@ -51,9 +52,8 @@ def find_tables(
     by itself, the partitions of a table that is published as a whole. A table is an OID under the name it had last,
     so its changes before a renaming are its own. Where that is dropped, and another one has the name then, the changes
     under the name are those of both, the state is that of the one that has it now. ``numbering`` tells columns apart;
-    ``readings`` are
-    the last ones of the catalog, by OID; ``choices`` the types that the reader wants columns to have. Tables that
-    cannot be read come into ``refused`` where that is given, by their names.
+    ``readings`` are those of the catalog, by OID; ``choices`` the types that the reader wants columns to have. Tables
+    that cannot be read come into ``refused`` where that is given, by their names.
     """
     found, copied = list(usages), defaultdict[int, list[TableCopy]](list)
     for copy in copies:
@@ -64,12 +64,17 @@ def find_tables(
         by_oid[history.descriptions[index].relation.relation_oid].append(index)
     by_name: dict[str, set[int]] = defaultdict(set)
     newer: dict[int, TableReading] = {}
+    named: dict[int, TableReading | Relation] = {}
     for oid, indexes in by_oid.items():
         last = max(indexes, key=latest.__getitem__)
         # What was read of the catalog after the last rows is how the table is now.
-        if oid in readings and readings[oid].snapshot.lsn >= latest[last][0]:
-            newer[oid] = readings[oid]
-        by_name[full_name(newer.get(oid) or history.descriptions[last].relation)].update(indexes)
+        later = [each for each in readings.get(oid, ()) if each.snapshot.lsn >= latest[last][0]]
+        if later:
+            newer[oid] = later[-1]
+        # Where a table is gone, the catalog does not say which name it had last.
+        there = [each for each in later if not each.gone]
+        named[oid] = there[-1] if there else history.descriptions[last].relation
+        by_name[full_name(named[oid])].update(indexes)
     tables, gone = {}, {oid for oid, reading in newer.items() if reading.gone}
     for name in sorted(by_name):
         # A table that exists comes before those that had its name, also where they have the later rows.
@@ -78,7 +83,7 @@ def find_tables(
         oid = oids[order[0]]
         reading = newer.get(oid)
         try:
-            tables[name] = _table(history, order, found, copied, (numbering, choices), reading)
+            tables[name] = _table(history, order, found, copied, (numbering, choices), reading, named[oid])
         except PgoutputError as error:
             if refused is None:
                 raise
@@ -108,8 +113,9 @@ def _table(
     copied: Mapping[int, Sequence[TableCopy]],
     known: tuple[Numbering, Choices],
     reading: TableReading | None,
+    named: TableReading | Relation,
 ) -> Table:
-    """Return a table, given its descriptions, the latest first."""
+    """Return a table, given its descriptions, the latest first, and what has its name."""
     numbering, choices = known
     oids = {index: history.descriptions[index].relation.relation_oid for index in order}
     mine = [usage for usage in usages if usage.description in oids]
@@ -122,8 +128,8 @@ def _table(
     latest = history.descriptions[order[0]]
     relation = latest.relation
     return Table(
-        namespace=(reading or relation).namespace,
-        name=(reading or relation).name,
+        namespace=named.namespace,
+        name=named.name,
         columns=columns.schema,
         current=columns.current,
         key_columns=_key_columns(latest, columns.names[order[0]], numbering),

@@ -66,10 +66,9 @@ def opened(log: ChangeLog, as_of: int | None = None, types: str = "", *, lets_pa
     is_known = runs.column("description") != UNDESCRIBED
     for run in np.flatnonzero(~is_known).tolist() if not lets_pass else ():
         raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
-    readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
-    used = find_usages(runs.take(is_known), plan), present_copies(index), lineage_of(index), readings
+    known = present_copies(index), lineage_of(index), table_readings(index)
     refused: dict[str, Refused] = {}
-    tables = find_tables(plan.history, *used, choices, refused)
+    tables = find_tables(plan.history, find_usages(runs.take(is_known), plan), *known, choices, refused)
     return Opened(log, index.last_seq if as_of is None else as_of, index, plan, tables, types, refused)
 
 
