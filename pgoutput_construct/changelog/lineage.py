@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.changelog.copies import Snapshot, TableCopy
+from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.described import RelationReader
 from pgoutput_construct.changelog.events import (
     BEGUN_ANEW,
@@ -54,6 +54,7 @@ from pgoutput_construct.changelog.stale import (
 from pgoutput_construct.changelog.successive import SharedColumns
 from pgoutput_construct.changelog.usage import COPIED
 from pgoutput_construct.changelog.uses import Uses, uses_of
+from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pgoutput_construct.changelog.copies import Snapshot, snapshot_command
+from pgoutput_construct.changelog.copies import snapshot_command
 from pgoutput_construct.changelog.events import LogEvent
 from pgoutput_construct.changelog.facts import (
     Column,
@@ -14,7 +14,8 @@ from pgoutput_construct.changelog.facts import (
     TableReading,
     snapshot_of,
 )
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.changelog.visibility import Snapshot
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import qualified_name
 
 __all__ = [

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog.copies import Snapshot, TableCopy, copies_of
+from pgoutput_construct.changelog.copies import TableCopy, copies_of
 from pgoutput_construct.changelog.events import BEGUN_ANEW, TABLE_FACTS, LogEvent, events_of
 from pgoutput_construct.changelog.facts import (
     Column,
@@ -38,6 +38,7 @@ from pgoutput_construct.changelog.stale import (
 from pgoutput_construct.changelog.successive import SharedColumns
 from pgoutput_construct.changelog.usage import COPIED
 from pgoutput_construct.changelog.uses import Use
+from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn
