@@ -10,8 +10,7 @@ from typing import Final
 
 import pyspark
 
-from pgoutput_construct.spark.formats import FORMATS
-from pgoutput_construct.spark.stores import STORES
+from pgoutput_construct.spark.formats import FORMATS, STORES
 
 __all__ = ["LAKES", "WAREHOUSE", "missing_jars"]
 

@@ -6,19 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgoutput_construct.cli._logging import FORMATS, LOGGER, logging_to_stderr, metrics_option, serving_metrics
+from pgoutput_construct.cli._options import FILE_MODE, LSN, OPERATIONS, SECONDS, TABLES, Listen, replication_options
+from pgoutput_construct.cli._printing import counted
 from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.cli.group import reason
-from pgoutput_construct.cli.logs import FORMATS, LOGGER, logging_to_stderr
-from pgoutput_construct.cli.metrics import metrics_option, serving_metrics
-from pgoutput_construct.cli.options import replication_options
-from pgoutput_construct.cli.params import FILE_MODE, LSN, OPERATIONS, SECONDS, TABLES, Listen
-from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-    from pgoutput_construct.cli.meter import Meter
+    from pgoutput_construct.cli._progress import Meter
     from pgoutput_construct.postgres import CaptureProgress
 
 __all__ = ["capture_command"]
@@ -153,8 +151,7 @@ def capture_command(
     if settings["publish"] and not settings["create_publication"]:
         raise click.UsageError("--publish says what --create-publication creates: name its tables there")
     require(*COMMANDS["capture"].extras, *(["metrics"] if metrics else []))
-    from pgoutput_construct.cli.display import showing
-    from pgoutput_construct.cli.meter import Meter
+    from pgoutput_construct.cli._progress import Meter, showing
     from pgoutput_construct.postgres import CaptureProgress, capture
 
     meter = Meter(CaptureProgress())
@@ -188,7 +185,7 @@ def _errors(log_format: str) -> Iterator[None]:
 
 
 def _collector(slot: str, meter: "Meter") -> "Collector":
-    from pgoutput_construct.cli.capture_metrics import CaptureCollector
+    from pgoutput_construct.cli._collectors import CaptureCollector
 
     return CaptureCollector(slot, meter)
 

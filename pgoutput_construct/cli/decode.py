@@ -5,12 +5,11 @@ from typing import Any
 
 import click
 
-from pgoutput_construct.cli.lines import format_line
-from pgoutput_construct.cli.options import layout_options
-from pgoutput_construct.cli.progress import with_progress
-from pgoutput_construct.cli.readers import FORMATS, open_reading
-from pgoutput_construct.cli.source import standard_output
-from pgoutput_construct.cli.words import say
+from pgoutput_construct.cli._input import FORMATS, open_reading, standard_output
+from pgoutput_construct.cli._json_lines import format_line
+from pgoutput_construct.cli._options import layout_options
+from pgoutput_construct.cli._printing import say
+from pgoutput_construct.cli._progress import with_progress
 
 __all__ = ["decode_command"]
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgoutput_construct.cli._printing import printable
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.words import printable
 from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:

@@ -1,24 +1,31 @@
 """``pgoutput inspect``: the bytes of one message, field by field."""
 
+import io
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Final
 
 import click
 
-from pgoutput_construct.cli.inspect_names import labels
-from pgoutput_construct.cli.inspect_rows import Detail, Row, RowKind, dump
-from pgoutput_construct.cli.inspect_source import Asked, Subject, find
-from pgoutput_construct.cli.options import as_arguments, layout_options, state_options
-from pgoutput_construct.cli.words import counted
-from pgoutput_construct.errors import DecodeError, PgoutputError
+from pgoutput_construct.cli._input import ByteSource, hex_lines, payload_of, read_recvlogical, standard_input
+from pgoutput_construct.cli._inspect_rows import Detail, Row, RowKind, dump
+from pgoutput_construct.cli._log_relations import LogRelations
+from pgoutput_construct.cli._options import as_arguments, choose, first_in, layout_options, state_options
+from pgoutput_construct.cli._printing import counted, printable
+from pgoutput_construct.errors import DecodeError, PgoutputError, ProtocolError
+from pgoutput_construct.extras import require
+from pgoutput_construct.stream.identifiers import full_name
+from pgoutput_construct.stream.relations import RelationCache
+from pgoutput_construct.stream.state import StreamState
 from pgoutput_construct.wire import parse, parse_frame
 from pgoutput_construct.wire.frames import XLogData
+from pgoutput_construct.wire.messages import PgoutputMessage, Relation
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, noun
 from pgoutput_construct.wire.trace import Trace, trace, trace_frame
 
-__all__ = ["inspect_command"]
+__all__ = ["inspect_command", "labels"]
 
 
 @click.command("inspect")
@@ -61,13 +68,13 @@ def inspect_command(
       pgoutput inspect changes.bin --index 3
       pgoutput inspect changelog/ --seq 120 --svg change.svg
     """
-    subject = find(source, Asked(index, seq, frame, given, states))
+    subject = _find(source, _Asked(index, seq, frame, given, states))
     traces = list(_traces(subject, frame))
     _show(subject, traces, everything, svg, html)
     _check(subject, frame)
 
 
-def _traces(subject: Subject, frame: bool) -> Iterator[tuple[Trace, int]]:
+def _traces(subject: "_Subject", frame: bool) -> Iterator[tuple[Trace, int]]:
     """Yield the frame and the message in it, or the message alone, each with the offset of its first byte."""
     if not frame:
         yield trace(subject.payload, **subject.options), 0
@@ -80,9 +87,9 @@ def _traces(subject: Subject, frame: bool) -> Iterator[tuple[Trace, int]]:
 
 
 def _show(
-    subject: Subject, traces: list[tuple[Trace, int]], everything: bool, svg: Path | None, html: Path | None
+    subject: "_Subject", traces: list[tuple[Trace, int]], everything: bool, svg: Path | None, html: Path | None
 ) -> None:
-    from pgoutput_construct.cli.inspect_picture import Picture
+    from pgoutput_construct.cli._inspect_picture import Picture
 
     picture = Picture(
         _title(subject, [each for each, _ in traces]), list(_rows(subject, traces, everything)), everything
@@ -94,7 +101,7 @@ def _show(
         html.write_text(picture.html(), "utf-8")
 
 
-def _rows(subject: Subject, traces: list[tuple[Trace, int]], everything: bool) -> Iterator[Row]:
+def _rows(subject: "_Subject", traces: list[tuple[Trace, int]], everything: bool) -> Iterator[Row]:
     for depth, (each, base) in enumerate(traces):
         inner = depth + 1 < len(traces)
         names = labels(each, subject.before.relations)
@@ -103,7 +110,7 @@ def _rows(subject: Subject, traces: list[tuple[Trace, int]], everything: bool) -
             yield replace(row, kind=RowKind.GROUP, data=b"", value="") if is_payload else row
 
 
-def _title(subject: Subject, traces: list[Trace]) -> str:
+def _title(subject: "_Subject", traces: list[Trace]) -> str:
     names = [_name(each) for each in traces]
     options = ", ".join(f"{name} {subject.options[name]}" for name in LAYOUT_OPTIONS)
     states = [_state(name, subject.options[name]) for name in STATE_PARAMETERS]
@@ -121,7 +128,7 @@ def _name(each: Trace) -> str:
     return "no message" if each.name is None else each.fields[each.name].notation
 
 
-def _check(subject: Subject, frame: bool) -> None:
+def _check(subject: "_Subject", frame: bool) -> None:
     """Raise PgoutputError for what parse refuses: it may know the likely mistake, and which messages never come."""
     try:
         outer = parse_frame(subject.payload, **subject.options) if frame else None
@@ -130,3 +137,195 @@ def _check(subject: Subject, frame: bool) -> None:
     except DecodeError as error:
         place = f"{subject.place}: " if subject.place else ""
         raise PgoutputError(f"{place}{error} (read with {as_arguments(subject.options)})") from error
+
+
+_COLUMN: Final = re.compile(r"(.*\.columns\[(\d+)\]).*")
+_TABLE: Final = re.compile(r".*\.relation_oids?(\[\d+\])?")
+
+
+class _Before:
+    """What the messages before say: where in the stream the next one stands, and which tables there are."""
+
+    def __init__(self, relations: RelationCache | None = None) -> None:
+        self.state = StreamState()
+        self.relations = relations or RelationCache()
+
+    def take(self, message: PgoutputMessage) -> None:
+        """Take in the next message."""
+        self.relations.update(message)
+        self.state.follow(message)
+
+    def read(self, payload: bytes, options: Mapping[str, Any]) -> None:
+        """Take in the next payload; one that is no message says nothing."""
+        try:
+            self.take(parse(payload, **{**options, **self.state.parameters}))
+        except PgoutputError:
+            return
+
+
+def labels(trace: Trace, relations: RelationCache) -> Mapping[str, str]:
+    """Return the names of the tables and columns in a message, by path, as far as they are known."""
+    return {} if trace.name == Relation.__name__ else dict(_labels(trace, relations))
+
+
+def _labels(trace: Trace, relations: RelationCache) -> Iterator[tuple[str, str]]:
+    relation: Relation | None = None
+    for span in trace.spans:
+        if _TABLE.fullmatch(span.path):
+            relation = _relation(relations, span.value)
+            if relation is not None:
+                yield span.path, printable(full_name(relation))
+        elif relation is not None and (match := _COLUMN.fullmatch(span.path)):
+            index = int(match[2])
+            if index < len(relation.columns):
+                yield match[1], printable(relation.columns[index].name)
+
+
+def _relation(relations: RelationCache, oid: int) -> Relation | None:
+    try:
+        return relations.get(oid)
+    except ProtocolError:
+        return None
+
+
+_DIGITS: Final = re.compile(r"(\\x)?[0-9A-Fa-f\s]*")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the command line says of the message: which it is, and how it is to be read."""
+
+    index: int
+    seq: int | None
+    frame: bool
+    given: Mapping[str, Any]
+    """Options of START_REPLICATION."""
+    states: Mapping[str, bool]
+    """Where in the stream the message stands."""
+
+    def options(self, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the options of the layouts; inside a stream the defaults are the first that have streams."""
+        return choose(self.given, {**first_in(self.states), **(known or {})})
+
+    def all(self, options: Mapping[str, Any], states: Mapping[str, bool]) -> dict[str, Any]:
+        """Return the keywords of parse: options, and the state that was asked for, else the one that is known."""
+        return {**options, **states, **self.states}
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """One payload (or frame), where it was, and how it is to be read."""
+
+    payload: bytes
+    options: Mapping[str, Any]
+    """The keywords of parse."""
+    place: str = ""
+    before: _Before = field(default_factory=_Before)
+
+
+def _find(source: str, asked: _Asked) -> _Subject:
+    """Return what SOURCE and the options name; raise PgoutputError, or a usage error for options that do not fit."""
+    path = _path(source)
+    if "://" in source or (path is not None and path.is_dir()):
+        return _in_change_log(source, asked)
+    if asked.seq is not None:
+        raise click.UsageError("--seq is for a change log, which is a directory: use --index in a file.")
+    if source == "-":
+        return _in_file(io.BytesIO(standard_input().read()), "standard input", asked)
+    if path is None:
+        return _in_argument(source, asked)
+    with path.open("rb") as file:
+        return _in_file(file, source, asked)
+
+
+def _path(source: str) -> Path | None:
+    """Return the path of an existing file or directory; None for digits, which may be too long for a name."""
+    try:
+        return Path(source) if source not in ("-", "") and Path(source).exists() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _in_argument(source: str, asked: _Asked) -> _Subject:
+    if not _DIGITS.fullmatch(source):
+        raise click.UsageError(f"{source!r:.200} is neither a file, nor a directory, nor hexadecimal digits.")
+    options = asked.all(asked.options(), StreamState().parameters)
+    return _Subject(payload_of(source.encode("ascii"), "SOURCE"), options)
+
+
+def _in_file(file: IO[bytes], name: str, asked: _Asked) -> _Subject:
+    source = ByteSource(file, name)
+    first = source.peek().lstrip().partition(b"\n")[0]
+    if first.startswith(b"#") or _DIGITS.fullmatch(first.decode("latin-1")):
+        return _in_lines(source, asked)
+    if asked.frame:
+        raise click.UsageError("--frame needs hexadecimal digits: pg_recvlogical writes messages, not frames.")
+    return _in_recvlogical(source, file, asked)
+
+
+def _in_lines(source: ByteSource, asked: _Asked) -> _Subject:
+    before, count = _Before(), 0
+    for count, line in enumerate(hex_lines(source), 1):
+        options = asked.options(line.known)
+        if count == asked.index:
+            return _Subject(line.payload, asked.all(options, before.state.parameters), line.place, before)
+        before.read(_inner(line.payload, asked.frame, options), options)
+    raise PgoutputError(f"{source.name}: no message {asked.index}: the file has {counted(count, 'message')}")
+
+
+def _inner(payload: bytes, frame: bool, options: Mapping[str, Any]) -> bytes:
+    """Return the message in a frame, nothing for a frame that has none."""
+    if not frame:
+        return payload
+    try:
+        outer = parse_frame(payload, **options)
+    except DecodeError:
+        return b""
+    return outer.data if isinstance(outer, XLogData) else b""
+
+
+def _in_recvlogical(source: ByteSource, file: IO[bytes], asked: _Asked) -> _Subject:
+    options = asked.options()
+    before, count, end = _Before(), 0, 0
+    place = f"{source.name}: message {asked.index}"
+    try:
+        for decoded in read_recvlogical(source, options, _ignore):
+            count += 1
+            if count == asked.index:
+                return _Subject(decoded.payload, {**decoded.options, **asked.states}, place, before)
+            before.take(decoded.message)
+            end = decoded.place["offset"] + len(decoded.payload) + 1
+    except PgoutputError:
+        payload = _rest(file, end)
+        if count + 1 != asked.index or not payload:
+            raise
+        return _Subject(payload, asked.all(options, before.state.parameters), place, before)
+    raise PgoutputError(f"{source.name}: no message {asked.index}: the file has {counted(count, 'message')}")
+
+
+def _ignore(text: str) -> None:
+    """Ignore reconnections: only the message matters."""
+
+
+def _rest(file: IO[bytes], start: int) -> bytes:
+    """Return the bytes where no message could be read, to the end of the file: nothing says how long it is."""
+    file.seek(start)
+    return file.read().lstrip(b"\n")
+
+
+def _in_change_log(source: str, asked: _Asked) -> _Subject:
+    if asked.seq is None:
+        raise click.UsageError("a change log needs --seq, the position of the message.")
+    if asked.frame:
+        raise click.UsageError("--frame needs hexadecimal digits: a change log stores messages, not frames.")
+    require("cli", "changelog")
+    from pgoutput_construct.changelog import ChangeLog
+
+    log = ChangeLog(source)
+    entry = log.entry(asked.seq)
+    segment = next(each for each in log.segments if each.name == entry.segment)
+    options = asked.options(segment.options.layout())
+    relations = LogRelations(log.index)
+    relations.go_to(entry)
+    place = f"{entry.segment}: seq {entry.seq}, WAL {entry.wal_start}, sent {entry.send_time}"
+    return _Subject(entry.payload, asked.all(options, entry.states), place, _Before(relations))

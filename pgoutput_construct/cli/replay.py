@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pgoutput_construct.cli._options import LOG, LSN, REPLACE_ROWS, TIME
+from pgoutput_construct.cli._printing import counted, say
+from pgoutput_construct.cli._progress import progress_line
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.params import LOG, LSN, REPLACE_ROWS, TIME
-from pgoutput_construct.cli.progress import progress_line
-from pgoutput_construct.cli.words import counted, say
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn, Timestamp
 

@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from pgoutput_construct.cli._logging import (
+    LOGGER,
+    logging_to_stderr,
+    metrics_option,
+    note_unpublished,
+    serving_metrics,
+    warn_of_lacks,
+)
+from pgoutput_construct.cli._options import SECONDS, TABLE, Listen
+from pgoutput_construct.cli._printing import counted
+from pgoutput_construct.cli._progress import Estimate, progress_line
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.lacks import note_unpublished, warn_of_lacks
-from pgoutput_construct.cli.logs import LOGGER, logging_to_stderr
-from pgoutput_construct.cli.metrics import metrics_option, serving_metrics
-from pgoutput_construct.cli.params import SECONDS, TABLE, Listen
-from pgoutput_construct.cli.progress import Estimate, progress_line
-from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Timestamp
 
@@ -211,7 +216,7 @@ def _metrics(listen: Listen | None) -> "Iterator[Callable[[Batch], object]]":
     if listen is None:
         yield lambda batch: None
         return
-    from pgoutput_construct.cli.replicate_metrics import ReplicateCollector
+    from pgoutput_construct.cli._collectors import ReplicateCollector
 
     collector = ReplicateCollector()
     with serving_metrics(listen, lambda: collector):

@@ -1,27 +1,34 @@
 """``pgoutput serve``: a change log, or lines of JSON, as a server that anyone can subscribe to."""
 
 import asyncio
+import json
 import os
+import re
 import signal
 import ssl
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from pgoutput_construct.cli._input import open_source
+from pgoutput_construct.cli._json_lines import parse_line
+from pgoutput_construct.cli._options import REPLACE_ROWS, SECONDS, is_log
+from pgoutput_construct.cli._printing import counted, say
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.params import REPLACE_ROWS, SECONDS
-from pgoutput_construct.cli.readers import is_log
-from pgoutput_construct.cli.scenario_feed import is_scenario, scenario_feed
-from pgoutput_construct.cli.words import counted, say
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import require
+from pgoutput_construct.stream.bounds import said as bound_said
 from pgoutput_construct.stream.identifiers import quote_identifier
+from pgoutput_construct.wire.messages import Message, PgoutputMessage
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS
+from pgoutput_construct.wire.protocol import BOUNDS
+from pgoutput_construct.wire.types import Lsn
 
 if TYPE_CHECKING:
-    from pgoutput_construct.publisher import Feed, Publisher
+    from pgoutput_construct.publisher import Feed, MessageFeed, Publisher
 
 __all__ = ["serve_command"]
 
@@ -119,7 +126,7 @@ def serve_command(
         raise click.UsageError("--ssl-cert and --ssl-key belong together")
     if rate is not None and own_pace:
         raise click.UsageError("give --rate or --own-pace, not both")
-    if meaning is not None and not is_scenario(source):
+    if meaning is not None and not _is_scenario(source):
         raise click.UsageError("only a scenario has --meaning")
     password = _password(password_file)
     settings = Settings(
@@ -201,22 +208,21 @@ def _greeting(publisher: "Publisher") -> list[str]:
 
 def _feed(source: str, server_version: int, meaning: Path | None) -> "Feed | None":
     """Return what is to be served, None for a log that has no segment yet; raise PgoutputError for what cannot be."""
-    if is_scenario(source):
-        return scenario_feed(source, server_version, meaning)
+    if _is_scenario(source):
+        return _scenario_feed(source, server_version, meaning)
     if _may_be_log(source):
         return _log_feed(source)
     if source != "-" and not Path(source).exists():
         remedy = "give the directory of a change log, which pgoutput capture creates, or a file of JSON lines"
         raise PgoutputError(f"{source}: No such file or directory: {remedy}")
-    from pgoutput_construct.cli.json_feed import json_feed
 
-    return json_feed(source, server_version)
+    return _json_feed(source, server_version)
 
 
 def _may_be_log(source: str) -> bool:
     """Return whether a source is a log, or may become one: a path without anything there, unless it names lines."""
     path = Path(source)
-    is_awaited = source != "-" and not is_scenario(source) and not path.exists() and path.suffix not in _LINES
+    is_awaited = source != "-" and not _is_scenario(source) and not path.exists() and path.suffix not in _LINES
     return is_log(source) or is_awaited
 
 
@@ -253,3 +259,68 @@ def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
     except ssl.SSLError as error:
         raise PgoutputError(f"{certificate}, {key}: no certificate in PEM format and its key: {error}") from error
     return context
+
+
+def _json_feed(file: str, server_version: int) -> "MessageFeed":
+    """Read lines of JSON; raise PgoutputError, with the line, for one that is no message, or that cannot come there.
+
+    Args:
+        file: The file, or ``-`` for standard input.
+        server_version: The major version of the PostgreSQL that they stand for.
+    """
+    from pgoutput_construct.publisher import About, MessageFeed
+
+    messages: list[tuple[Lsn, PgoutputMessage]] = []
+    layout: dict[str, Any] = {}
+    with open_source(file) as source:
+        for number, text in enumerate(source.lines(), 1):
+            if not text.strip():
+                continue
+            try:
+                line = parse_line(text)
+                messages.append((_position(text, line.message), line.message))
+            except PgoutputError as error:
+                raise PgoutputError(f"{source.name}: line {number}: {error}") from error
+            layout |= {name: line.options[name] for name in LAYOUT_OPTIONS if name in line.options}
+    about = About(server_version * 10000, "1", "postgres", 1, (), layout)
+    return MessageFeed(about, messages)
+
+
+def _position(text: bytes, message: PgoutputMessage) -> Lsn:
+    said = json.loads(text).get("wal_start")
+    if isinstance(said, str):
+        return Lsn(said)
+    known = message.lsn if isinstance(message, Message) else None
+    if type(message) in BOUNDS:
+        known = next((lsn for role in ("end_lsn", "lsn") if (lsn := bound_said(message, role)) is not None), None)
+    return Lsn(0) if known is None else known
+
+
+_FORM: Final = re.compile(r"scenario:(?P<seed>\d{1,18})(?::(?P<count>\d{1,6}))?")
+_COUNT: Final = 20
+"""How many scenarios a stream has that says nothing else."""
+
+
+def _is_scenario(source: str) -> bool:
+    """Tell the name of invented scenarios from that of a file."""
+    return source.startswith("scenario:")
+
+
+def _scenario_feed(source: str, server_version: int, told: Path | None) -> "Feed":
+    """Invent scenarios; raises PgoutputError for a name that is none.
+
+    Args:
+        source: ``scenario:SEED``, or ``scenario:SEED:COUNT``.
+        server_version: The major version of the PostgreSQL that they stand for.
+        told: The file that says what they mean; None: nothing does.
+    """
+    found = _FORM.fullmatch(source)
+    if found is None or found["count"] == "0":
+        raise PgoutputError(f"{source}: write scenario:SEED or scenario:SEED:COUNT, two numbers, such as scenario:1:20")
+    require("testing")
+    from pgoutput_construct.testing.inventions import ScenarioFeed, invented, meaning
+
+    scenarios = invented(int(found["count"] or _COUNT), int(found["seed"]))
+    if told is not None:
+        told.write_text(json.dumps(meaning(scenarios), indent=1) + "\n", "utf-8")
+    return ScenarioFeed(scenarios, server_version * 10000)

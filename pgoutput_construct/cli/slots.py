@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgoutput_construct.cli._printing import print_grid, print_lines, sized
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.grid import print_grid, print_lines
-from pgoutput_construct.cli.words import sized
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn
 

@@ -2,10 +2,10 @@
 
 import click
 
+from pgoutput_construct.cli._logging import LOGGER, logging_to_stderr
+from pgoutput_construct.cli._options import TABLE
+from pgoutput_construct.cli._printing import counted
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.logs import LOGGER, logging_to_stderr
-from pgoutput_construct.cli.params import TABLE
-from pgoutput_construct.cli.words import counted
 from pgoutput_construct.extras import require
 from pgoutput_construct.stream.identifiers import full_name
 
@@ -33,8 +33,7 @@ def snapshot_command(dsn: str, log: str, tables: tuple[str, ...], workers: int) 
       pgoutput snapshot "" s3://bucket/shop --table sales.customers --table sales.countries --workers 4
     """
     require(*COMMANDS["snapshot"].extras)
-    from pgoutput_construct.cli.display import showing
-    from pgoutput_construct.cli.meter import Meter
+    from pgoutput_construct.cli._progress import Meter, showing
     from pgoutput_construct.postgres import CaptureProgress, snapshot
 
     meter = Meter(CaptureProgress())

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
+from pgoutput_construct.cli._logging import warn_of_lacks
+from pgoutput_construct.cli._options import LOG, TABLE
+from pgoutput_construct.cli._printing import counted, say
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.lacks import warn_of_lacks
-from pgoutput_construct.cli.params import LOG, TABLE
-from pgoutput_construct.cli.words import counted, say
 from pgoutput_construct.extras import require
 
 __all__ = ["tables_command"]
@@ -54,12 +54,12 @@ def tables_command(
     require(*COMMANDS["tables"].extras)
     from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.spark import open_log, spark_session, write_tables
+    from pgoutput_construct.spark.log_tables import LogTables
     from pgoutput_construct.spark.metadata import check_prefix
-    from pgoutput_construct.spark.opened import opened
 
     # What cannot be is found before a session is started.
     check_prefix(metadata_prefix)
-    known = opened(ChangeLog(changelog), types=types)
+    known = LogTables.from_log(ChangeLog(changelog), types=types)
     for name in tables:
         known.table(name)
     with spark_session(master, {"spark.sql.caseSensitive": "true"}) as spark:  # names may differ in case only

@@ -1,17 +1,22 @@
 """``pgoutput tail``: committed transactions, as a person reads them or as JSON lines."""
 
-from typing import Final
+import secrets
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from pgoutput_construct.cli._options import LSN, TABLE, is_log
+from pgoutput_construct.cli._tail_output import PRINTERS, Header, Wanted
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.params import LSN, TABLE
-from pgoutput_construct.cli.readers import is_log
-from pgoutput_construct.cli.tail_print import PRINTERS
-from pgoutput_construct.cli.tail_wanted import Wanted
 from pgoutput_construct.cli.values import Values
 from pgoutput_construct.extras import require
-from pgoutput_construct.wire import Lsn
+from pgoutput_construct.stream import RelationCache, RowReader, Session
+from pgoutput_construct.stream.bounds import effect_of, said
+from pgoutput_construct.wire import Lsn, PrimaryKeepalive, XLogData
+from pgoutput_construct.wire.protocol import OPTIONS
+
+if TYPE_CHECKING:
+    from pgoutput_construct.postgres import ReplicationStream
 
 __all__ = ["tail_command"]
 
@@ -68,11 +73,9 @@ def tail_command(
     printer = PRINTERS["json" if as_json else "text"](Values(), everything)
     wanted = Wanted(printer, tables, limit)
     if live:
-        from pgoutput_construct.cli.tail_live import tail_server
-
-        tail_server(source, publications, wanted)
+        _tail_server(source, publications, wanted)
     else:
-        from pgoutput_construct.cli.tail_log import tail_log
+        from pgoutput_construct.cli._tail_log import tail_log
 
         tail_log(source, wanted, from_lsn, follow)
 
@@ -80,3 +83,60 @@ def tail_command(
 def is_dsn(source: str) -> bool:
     """Tell a connection string from the address of a change log: ``service=shop``, a URI of PostgreSQL, or ''."""
     return not source or source.startswith(_DSN_SCHEMES) or ("=" in source and not is_log(source))
+
+
+_WAIT = 1.0  # seconds
+
+
+def _tail_server(dsn: str, publications: tuple[str, ...], wanted: Wanted) -> None:
+    """Show what commits from now on, until ``wanted`` has enough; raise ReplicationError.
+
+    Without streaming and two-phase decoding, a server sends transactions when they have committed, one by one.
+    """
+    from pgoutput_construct.postgres import (
+        ReplicationStream,
+        StreamOptions,
+        check_publications,
+        check_tables,
+        connect,
+        create_slot,
+        read_publications,
+    )
+
+    connection = connect(dsn)
+    slot = f"pgoutput_tail_{secrets.token_hex(6)}"
+    try:
+        check_publications(connection, publications)
+        check_tables(read_publications(connection, publications))
+        start = create_slot(connection, slot, temporary=True)
+        messages = connection.info.server_version // 10000 >= OPTIONS["messages"].server
+        options = StreamOptions(slot=slot, publications=publications, messages=messages)
+        stream = ReplicationStream(connection, options, start)
+    except BaseException:
+        connection.close()
+        raise
+    with stream:
+        _show(stream, wanted)
+
+
+def _show(stream: "ReplicationStream", wanted: Wanted) -> None:
+    session, relations, seq, between = Session(), RelationCache(), 0, True
+    relations.types = wanted.printer.values.types
+    reader = RowReader(relations, "raw")
+    while not wanted.enough:
+        frame = stream.read(_WAIT)
+        if isinstance(frame, PrimaryKeepalive) and between:
+            # What other tables write never comes as a Commit, and the slot would keep its WAL.
+            stream.confirm(frame.wal_end)
+        if not isinstance(frame, XLogData) or not frame.data:
+            continue
+        message = session.parse(frame.data)
+        if effect_of(message) == "begin":
+            wanted.begin(Header(*(said(message, role) for role in ("lsn", "time", "xid"))))
+            seq, between = 0, False
+        wanted.take(seq, message, reader.read(message))
+        seq += 1
+        if effect_of(message) == "commit":
+            wanted.end()
+            between = True
+            stream.confirm(said(message, "end_lsn"))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pgoutput_construct.cli._logging import note_unpublished
+from pgoutput_construct.cli._options import LOG, SECONDS, TABLE
+from pgoutput_construct.cli._printing import counted, printable, say
+from pgoutput_construct.cli._progress import Estimate, progress_line
 from pgoutput_construct.cli.commands import COMMANDS
-from pgoutput_construct.cli.lacks import note_unpublished
-from pgoutput_construct.cli.params import LOG, SECONDS, TABLE
-from pgoutput_construct.cli.progress import Estimate, progress_line
-from pgoutput_construct.cli.words import counted, printable, say
 from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def verify_command(
     from pgoutput_construct.changelog.wholeness import unpublished_columns
     from pgoutput_construct.postgres.checksums import SourceServer
     from pgoutput_construct.spark import spark_session
-    from pgoutput_construct.spark.opened import opened
+    from pgoutput_construct.spark.log_tables import LogTables
     from pgoutput_construct.spark.verifying import Pace, Record, chosen_tables, format_of, verify
 
     # All that can be wrong is found before a session is started.
@@ -76,7 +76,7 @@ def verify_command(
     )
     names, into = chosen_tables(warehouse, tables or None), format_of(warehouse)
     if not tables:
-        known = opened(changelog).tables.items()
+        known = LogTables.from_log(changelog).tables.items()
         _tell_of_others({name for name, table in known if not table.dropped} - {*names})
     note_unpublished([each for each in unpublished_columns(changelog.index) if each.name in names])
     verdicts: list[TableVerdict] = []

@@ -4,7 +4,7 @@ What is named here is imported when it is asked for: Spark starts Python process
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pgoutput_construct.extras import needing
 
@@ -14,16 +14,16 @@ with needing("spark"):
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, UnpublishedColumns
-    from pgoutput_construct.spark.comparison import Comparison, compare
-    from pgoutput_construct.spark.failures import plain_errors
-    from pgoutput_construct.spark.job import OpenLog, Written, open_log, read_table, write_tables
-    from pgoutput_construct.spark.names import directory_name, table_of_directory
-    from pgoutput_construct.spark.schemas import changes_schema
-    from pgoutput_construct.spark.session import spark_session
+    from pgoutput_construct.spark.change_frames import changes_schema
+    from pgoutput_construct.spark.execution import plain_errors
+    from pgoutput_construct.spark.formats import spark_session
+    from pgoutput_construct.spark.log_view import OpenLog, open_log
+    from pgoutput_construct.spark.parquet_datasets import Written, read_table, write_tables
+    from pgoutput_construct.spark.phases import advance, missing_rows
+    from pgoutput_construct.spark.replicated_tables import Table, directory_name, table_of_directory
     from pgoutput_construct.spark.source.datasource import register
     from pgoutput_construct.spark.source.decoding import decode
-    from pgoutput_construct.spark.state import advance, current_state, missing_rows, net_changes
-    from pgoutput_construct.spark.tables import Table
+    from pgoutput_construct.spark.state import Comparison, compare, current_state, net_changes
     from pgoutput_construct.spark.verifying import TableVerdict, verify
     from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
     from pgoutput_construct.stream.identifiers import qualified_name
@@ -59,40 +59,28 @@ __all__ = [
     "write_tables",
 ]
 
-_MODULES = {
-    "Batch": "spark.warehouse",
-    "Comparison": "spark.comparison",
-    "IncompleteTableWarning": "changelog.wholeness",
-    "Lack": "changelog.wholeness",
-    "OpenLog": "spark.job",
-    "Table": "spark.tables",
-    "TableVerdict": "spark.verifying",
-    "UnpublishedColumns": "changelog.wholeness",
-    "Written": "spark.job",
-    "advance": "spark.state",
-    "changes_schema": "spark.schemas",
-    "compare": "spark.comparison",
-    "current_state": "spark.state",
-    "decode": "spark.source.decoding",
-    "directory_name": "spark.names",
-    "missing_rows": "spark.state",
-    "net_changes": "spark.state",
-    "open_log": "spark.job",
-    "plain_errors": "spark.failures",
-    "qualified_name": "stream.identifiers",
-    "read_current": "spark.warehouse",
-    "read_table": "spark.job",
-    "register": "spark.source.datasource",
-    "replicate": "spark.warehouse",
-    "spark_session": "spark.session",
-    "table_of_directory": "spark.names",
-    "verify": "spark.verifying",
-    "write_tables": "spark.job",
+_MODULES: Final = {
+    "changelog.wholeness": ("IncompleteTableWarning", "Lack", "UnpublishedColumns"),
+    "spark.change_frames": ("changes_schema",),
+    "spark.execution": ("plain_errors",),
+    "spark.formats": ("spark_session",),
+    "spark.log_view": ("OpenLog", "open_log"),
+    "spark.parquet_datasets": ("Written", "read_table", "write_tables"),
+    "spark.phases": ("advance", "missing_rows"),
+    "spark.replicated_tables": ("Table", "directory_name", "table_of_directory"),
+    "spark.source.datasource": ("register",),
+    "spark.source.decoding": ("decode",),
+    "spark.state": ("Comparison", "compare", "current_state", "net_changes"),
+    "spark.verifying": ("TableVerdict", "verify"),
+    "spark.warehouse": ("Batch", "read_current", "replicate"),
+    "stream.identifiers": ("qualified_name",),
 }
+"""By module, what of it is imported."""
+_PLACES: Final = {name: f"pgoutput_construct.{module}" for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with needing("spark"):
-        return getattr(import_module(f"pgoutput_construct.{_MODULES[name]}"), name)
+        return getattr(import_module(_PLACES[name]), name)

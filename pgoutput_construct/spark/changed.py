@@ -1,12 +1,9 @@
 """The changes of a table in Arrow, replayed: which rows they make, and until when.
 
-Rows are told apart by *codes*, numbers for their values. Two values have one number where PostgreSQL writes the same of
-them: that is how its messages name a row. Days and times count to the microsecond, and what their types cannot hold by
-its text (``_untyped``); -0.0 is another value than 0.0; NaN is one, whatever its bits; numbers of one scale count by
-value; null is a value. In Spark's words the same is ``values.exact``, which groups and joins by it.
+Rows are told apart by *codes*, numbers for their values: ``equality.py`` says which of these are the same.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -14,16 +11,26 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pt
 
 from pgoutput_construct.changelog.block import Flags, Numbers
+from pgoutput_construct.spark.change_frames import (
+    CAME,
+    CARRIED,
+    CHANGED,
+    EPOCH,
+    GONE,
+    PLACE,
+    SHAPE,
+    SIDE,
+    TURN,
+    Texts,
+    untyped_array,
+)
+from pgoutput_construct.spark.equality import codes_of, combined
 from pgoutput_construct.spark.intervals import OPEN, Alike, Events, Intervals, find_intervals, truncate_of
-from pgoutput_construct.spark.schemas import CARRIED, CHANGED, EPOCH, SHAPE, SIDE, TURN
-from pgoutput_construct.spark.survey import CAME, GONE, PLACE
-from pgoutput_construct.spark.tables import Place
-from pgoutput_construct.spark.texts import Texts, untyped_of
+from pgoutput_construct.spark.replicated_tables import Place
 
-__all__ = ["BOTH", "COMES", "GOES", "Replay", "Replayed", "codes_of"]
+__all__ = ["BOTH", "COMES", "GOES", "Replay", "Replayed"]
 
 BOTH, GOES, COMES = 0, 1, 2
 """Of a change its old row and its new one, or one of them: they may be in different partitions."""
@@ -129,7 +136,7 @@ class Replay:
         for name in self.identity:
             both = (pa.concat_arrays([old[part][name], new[part][name]]) for part in (0, 1))
             before[name], texts[f"_before.{name}"] = (each.take(pa.array(known[was])) for each in both)
-        found["_untyped"] = untyped_of(texts, assumed)
+        found["_untyped"] = untyped_array(texts, assumed)
         found["_before"] = pa.StructArray.from_arrays(list(before.values()), list(before))
         found["_open"] = _lists_of(left, assumed).fill_null(pa.scalar([], pa.list_(pa.string())))
         found |= {"_is": pa.array(is_row), "_lost": pa.array(lost)}
@@ -199,7 +206,7 @@ class Replay:
                 both.append(pa.concat_arrays([side.texts[name] for side in sides]))
             found[name] = [codes_of(each) for each in both]
         each_of = [[code for name in self.identity if name in names for code in found[name]] for names in self.alike[0]]
-        return np.array([_combined(rows, codes) for codes in each_of], np.int64)
+        return np.array([combined(rows, codes) for codes in each_of], np.int64)
 
     def _epochs(self, changes: pa.Table, is_stored: Flags) -> Numbers:
         epochs = np.zeros(len(changes), np.int64)
@@ -239,7 +246,7 @@ class Replayed:
         places, names = pa.array(chosen), self.rule.identity
         texts = {name: self.old.texts[name].take(places) for name in names}
         found = {name: self.old.values[name].take(places) for name in names}
-        return {**found, "_untyped": untyped_of(texts, len(chosen))}
+        return {**found, "_untyped": untyped_array(texts, len(chosen))}
 
     def sources(self, name: str, chosen: Numbers) -> Numbers:
         """Return which events sent the values of a column that rows have; -1 where nobody said it."""
@@ -257,7 +264,7 @@ class Replayed:
                 texts[name] = self.new.texts[name].take(places)
             if name in self.rule.open_ones:
                 left[name] = sources < 0
-        found["_untyped"], found["_unchanged"] = untyped_of(texts, len(chosen)), _lists_of(left, len(chosen))
+        found["_untyped"], found["_unchanged"] = untyped_array(texts, len(chosen)), _lists_of(left, len(chosen))
         return found
 
     def carried(self) -> pa.Table:
@@ -322,43 +329,3 @@ def _lists_of(flags: Mapping[str, Flags], rows: int) -> pa.Array:
     names = pa.array(flags, pa.string()).take(pa.array(np.nonzero(has)[1]))
     starts = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32), mask=np.append(counts == 0, False))
     return pa.ListArray.from_arrays(starts, names)
-
-
-def _combined(rows: int, codes: Iterable[Numbers]) -> Numbers:
-    """Return a number for each of ``rows`` rows, the same for those that have the same in all ``codes``."""
-    found = np.zeros(rows, np.int64)
-    for each in codes:
-        # Codes are fewer than rows, so that the product of two fits.
-        found = _numbered(pa.array(found * (each.max(initial=0) + 1) + each))
-    return found
-
-
-def codes_of(values: pa.Array) -> Numbers:
-    """Return a number for each value, from 0 on, the same for the same ones."""
-    return _numbered(_exact(values))
-
-
-def _exact(values: pa.Array) -> pa.Array:
-    """Return values that are equal where these are the same."""
-    if pt.is_list(values.type):
-        return _bytes_of(values)
-    if not pt.is_floating(values.type):
-        return values
-    floats = values.fill_null(0).to_numpy(zero_copy_only=False)
-    bits = np.where(np.isnan(floats), floats.dtype.type(np.nan), floats).view(f"i{floats.itemsize}")
-    return pa.array(bits, mask=values.is_null().to_numpy(zero_copy_only=False))
-
-
-def _bytes_of(lists: pa.Array) -> pa.Array:
-    """Return each list as the bytes of the codes of its items: Arrow numbers no lists."""
-    items = codes_of(pc.list_flatten(lists))
-    lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-    offsets = np.append(0, np.cumsum(lengths)) * items.itemsize
-    buffers = [None, pa.py_buffer(offsets.astype(np.int64)), pa.py_buffer(items)]
-    found = pa.Array.from_buffers(pa.large_binary(), len(lists), buffers)
-    return pc.if_else(lists.is_valid(), found, pa.scalar(None, pa.large_binary()))
-
-
-def _numbered(values: pa.Array) -> Numbers:
-    indices = values.dictionary_encode(null_encoding="encode").indices
-    return np.asarray(indices.to_numpy(zero_copy_only=False), np.int64)

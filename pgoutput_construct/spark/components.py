@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.spark.leaves import as_leaf
+from pgoutput_construct.spark.execution import as_leaf
 
 __all__ = ["FEW", "connect"]
 

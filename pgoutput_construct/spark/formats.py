@@ -1,16 +1,32 @@
-"""The formats of tables that Spark writes with jars of others: which jars, and which settings of a session."""
+"""What a session of Spark is started with: its settings, and the jars of formats of tables and of object stores."""
 
+import os
+import re
+import sys
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Final, NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pyspark
 from pyspark.sql import SparkSession
 
+from pgoutput_construct.changelog.store import Address, is_uri
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import installation
-from pgoutput_construct.spark.stores import STORES
 
-__all__ = ["FORMATS", "TableFormat", "check_format", "format_settings"]
+__all__ = [
+    "FORMATS",
+    "SETTINGS",
+    "STORES",
+    "ObjectStore",
+    "TableFormat",
+    "bucket_settings",
+    "check_format",
+    "format_settings",
+    "spark_session",
+    "store_of",
+]
 
 _SPARK: Final = ".".join(pyspark.__version__.split(".")[:2])
 _EXTENSIONS: Final = "spark.sql.extensions"
@@ -87,3 +103,153 @@ def _jars(name: str, jars: Mapping[str, str]) -> str:
             "choose parquet, in a directory"
         )
     return jars[_SPARK]
+
+
+class ObjectStore(NamedTuple):
+    """A store, as Hadoop knows it."""
+
+    jars: Mapping[str, str]
+    """By version of Spark: what Maven Central calls them (group:artifact:version), with commas between."""
+    excluded: tuple[str, ...]
+    """What these would bring and need not: Spark has it."""
+    bucket: str
+    """What settings of one bucket begin with."""
+
+
+def _s3(hadoop: str, sdk: str) -> str:
+    """Return what reaches S3 from this version of Hadoop, Spark's own, with the AWS SDK that it was made with."""
+    parts = (f"software.amazon.awssdk:{part}:{sdk}" for part in ("s3-transfer-manager", "sts", "apache-client"))
+    return ",".join((f"org.apache.hadoop:hadoop-aws:{hadoop}", *parts))
+
+
+STORES: Final[Mapping[str, ObjectStore]] = {
+    "s3": ObjectStore(
+        {"4.1": _s3("3.4.2", "2.29.52"), "4.2": _s3("3.5.0", "2.35.4"), "4.3": _s3("3.5.0", "2.35.4")},
+        (
+            "software.amazon.awssdk:bundle",  # the clients of all services of AWS: 600 MB
+            "commons-codec:*",
+            "commons-logging:*",
+            "io.netty:*",
+            "org.apache.httpcomponents:*",
+            "org.slf4j:*",
+            "org.wildfly.openssl:*",
+        ),
+        "fs.s3a.bucket.",
+    ),
+}
+"""By the schemes of addresses."""
+
+
+def store_of(address: Address | None) -> str | None:
+    """Return the name in STORES of the store that an address is in; None where Spark needs nothing to reach it."""
+    if address is None or not is_uri(address):
+        return None
+    scheme = urlsplit(str(address)).scheme.lower()
+    return scheme if scheme in STORES else None
+
+
+def bucket_settings(address: Address | None) -> dict[str, str]:
+    """Return what a session must be told of the bucket of an address: endpoint, region, credentials.
+
+    They are those of the URI, and the endpoint and the region those of the environment (``AWS_ENDPOINT_URL_S3``,
+    ``AWS_ENDPOINT_URL``, ``AWS_REGION``, ``AWS_DEFAULT_REGION``) where it has none. Credentials in the environment are
+    not among them: Spark takes these itself.
+    """
+    name = store_of(address)
+    if name is None:
+        return {}
+    parts = urlsplit(str(address))
+    place = f"{STORES[name].bucket}{parts.netloc.rpartition('@')[2]}."
+    return {f"{place}{key}": value for key, value in _told(parts.netloc, parse_qs(parts.query)).items() if value}
+
+
+def _told(netloc: str, query: Mapping[str, list[str]]) -> dict[str, str]:
+    """Return what Hadoop calls the options of a URI."""
+    user, _, password = netloc.rpartition("@")[0].partition(":")
+    host = query.get("endpoint_override", [""])[-1]
+    scheme = query.get("scheme", ["https"])[-1]
+    endpoint = (f"{scheme}://{host}" if host else "") or _environment("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    return {
+        "access.key": unquote(user),
+        "secret.key": unquote(password),
+        "endpoint": endpoint,
+        "endpoint.region": query.get("region", [""])[-1] or _environment("AWS_REGION", "AWS_DEFAULT_REGION"),
+        "path.style.access": "true" if endpoint else "",  # one that is not AWS has no host for each bucket
+    }
+
+
+def _environment(*names: str) -> str:
+    return next((os.environ[name] for name in names if os.environ.get(name)), "")
+
+
+SETTINGS: Final[Mapping[str, str]] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",  # PostgreSQL's columns may differ in case alone
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+}
+"""What every session starts with."""
+
+_MASTER = re.compile(r"(local(\[([1-9][0-9]*|\*)(, *[0-9]+)?\])?|yarn)$|(spark|k8s)://.|local-cluster\[")
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+_LOCAL: Final[Mapping[str, str]] = {
+    "spark.driver.bindAddress": "127.0.0.1",  # a machine's own name need not resolve
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()} "
+    # Spark's ArrowWriter makes room before it writes; that Arrow checks each value again is most of what it takes.
+    "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false",
+}
+
+_ONE_PROCESS: Final[Mapping[str, str]] = {"spark.python.daemon.module": "pgoutput_construct.spark.daemon"}
+"""For a session in one process: elsewhere workers may lack the package, and then PySpark's own say so."""
+_MASTER_KEY: Final = "spark.master"
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""The variable by which spark-submit, whose process has a master already, is known."""
+
+
+def spark_session(
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    name: str = "pgoutput_construct",
+    into: Collection[str] = (),
+    warehouse: Address | None = None,
+) -> SparkSession:
+    """Return the running session, or start one on a master (``local[*]``, ``spark://host:7077``, ``yarn`` ...).
+
+    Without a master it is that of spark-submit, or ``local[*]`` in a program of its own. ``settings`` are Spark's
+    properties and win over ``SETTINGS``. ``into`` names formats of tables that the session is to write, such as
+    ``["delta"]`` (see FORMATS), ``warehouse`` the address where: Spark then fetches the jars of the formats, and of S3,
+    from Maven Central, once. The caller stops the session.
+
+    Raises PgoutputError for a master that Spark does not know (Spark itself would print a stack trace), and for a
+    format or store that this version of Spark has no jars for.
+    """
+    if master is None and _SUBMITTED not in os.environ:
+        master = "local[*]"
+    chosen = {**SETTINGS, **_of_master(master), **format_settings(into, store_of(warehouse)), **(settings or {})}
+    builder = SparkSession.builder.appName(name)
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    for key, value in bucket_settings(warehouse).items():
+        spark.conf.set(key, value)  # with the others it would stand on Spark's command line
+    return spark
+
+
+def _of_master(master: str | None) -> Mapping[str, str]:
+    """Return what a master needs; raise PgoutputError for one that is none."""
+    if master is not None and not _MASTER.match(master):
+        raise PgoutputError(
+            f"{master!r} is no master of Spark: it is local, local[N], spark://HOST:PORT, yarn, or k8s://HOST:PORT"
+        )
+    if master is None or master.startswith(("local", "spark:")):
+        # The property spark.pyspark.python counts for spark-submit alone; workers need this Python's packages, on
+        # the machines of a standalone cluster under the same path unless the variable says otherwise.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master is None:
+        return {}
+    local = _LOCAL if master.startswith("local") else {}
+    return {_MASTER_KEY: master, **local, **(_ONE_PROCESS if re.match(r"local(\[|$)", master) else {})}

@@ -7,15 +7,12 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
+from pgoutput_construct.spark.change_frames import CAME, CHANGE, NEW, Survey, column
 from pgoutput_construct.spark.changed import Replay
-from pgoutput_construct.spark.demands import Demand
+from pgoutput_construct.spark.execution import Demand, as_leaf
 from pgoutput_construct.spark.layout import Layout
-from pgoutput_construct.spark.leaves import as_leaf
 from pgoutput_construct.spark.netting import net_of, touching
 from pgoutput_construct.spark.outcomes import followed
-from pgoutput_construct.spark.schemas import CHANGE, column
-from pgoutput_construct.spark.survey import CAME, Survey
-from pgoutput_construct.spark.values import NEW
 
 __all__ = ["advanced", "net_rows", "netted"]
 

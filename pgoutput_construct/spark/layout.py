@@ -8,8 +8,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
-from pgoutput_construct.spark.survey import Survey
-from pgoutput_construct.spark.values import NEW, exact, restored, texts, untyped_of
+from pgoutput_construct.spark.change_frames import NEW, Survey, texts, untyped_of
+from pgoutput_construct.spark.equality import exact_key, restored
 
 __all__ = ["Layout"]
 
@@ -62,7 +62,7 @@ class Layout:
 
     def key_of(self, value: Callable[[str], Column], text: Callable[[str], Column]) -> list[Column]:
         """Return the key of a row, given its values and texts, by column."""
-        parts = [exact(value(name), self.kinds[name]) for name in self.keys]
+        parts = exact_key(value, self.key_kinds)
         if self.has_texts:
             parts.append(self._texts(text, self.keys))
         return [part.alias(name) for part, name in zip(parts, self.key, strict=True)]

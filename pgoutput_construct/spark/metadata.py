@@ -18,8 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.spark.schemas import CHANGE, column
-from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.change_frames import CHANGE, column
+from pgoutput_construct.spark.replicated_tables import Table
 
 __all__ = [
     "MARK",

@@ -5,11 +5,20 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
+from pgoutput_construct.spark.change_frames import (
+    BEFORE,
+    CAME,
+    COMPONENT,
+    GONE,
+    NEW,
+    PLACE,
+    Survey,
+    is_unsent,
+    moves,
+    place,
+)
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.partitions import component_of
-from pgoutput_construct.spark.schemas import COMPONENT
-from pgoutput_construct.spark.survey import CAME, GONE, PLACE, Survey, is_unsent, moves, place
-from pgoutput_construct.spark.values import BEFORE, NEW
 
 __all__ = ["net_of", "touching"]
 

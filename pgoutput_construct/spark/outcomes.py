@@ -9,13 +9,11 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.changelog.block import Numbers
+from pgoutput_construct.spark.change_frames import BEFORE, COMPONENT, EPOCH, NEW, PLACE, Survey, column
 from pgoutput_construct.spark.changed import Replay, Replayed
-from pgoutput_construct.spark.demands import Demand
+from pgoutput_construct.spark.execution import Demand
 from pgoutput_construct.spark.layout import Layout
 from pgoutput_construct.spark.partitions import events_of, labels_of, netted, replayed
-from pgoutput_construct.spark.schemas import COMPONENT, EPOCH, column
-from pgoutput_construct.spark.survey import PLACE, Survey
-from pgoutput_construct.spark.values import BEFORE, NEW
 
 __all__ = ["followed", "remaining", "unfound"]
 

@@ -10,12 +10,27 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
+from pgoutput_construct.spark.change_frames import (
+    BEFORE,
+    CAME,
+    CHANGED,
+    COMPONENT,
+    EPOCH,
+    GONE,
+    NEW,
+    SHAPE,
+    SIDE,
+    STORED,
+    TURN,
+    Survey,
+    column,
+    is_unsent,
+    moves,
+)
 from pgoutput_construct.spark.changed import BOTH, COMES, GOES, Replay, Replayed
 from pgoutput_construct.spark.components import connect
-from pgoutput_construct.spark.leaves import as_leaf
-from pgoutput_construct.spark.schemas import CHANGED, COMPONENT, EPOCH, SHAPE, SIDE, STORED, TURN, column
-from pgoutput_construct.spark.survey import CAME, GONE, Survey, is_unsent, moves
-from pgoutput_construct.spark.values import BEFORE, NEW, exact
+from pgoutput_construct.spark.equality import exact_key
+from pgoutput_construct.spark.execution import as_leaf
 
 __all__ = ["Emit", "component_of", "events_of", "in_parts", "labels_of", "netted", "replayed"]
 
@@ -227,7 +242,7 @@ def component_of(value: Callable[[str], Column], kinds: Mapping[str, T.DataType]
 
     Spark's hash of 0.0 is that of -0.0: where a key goes from one to the other, no link would be seen.
     """
-    return F.xxhash64(F.lit(0), *(exact(value(name), kind) for name, kind in kinds.items()))
+    return F.xxhash64(F.lit(0), *exact_key(value, kinds))
 
 
 def _leaves_open(replay: Replay) -> Column:

@@ -15,8 +15,8 @@ from pgoutput_construct.changelog.planning import relation_history, run_spans
 from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.columnar.descriptions import find_descriptions
-from pgoutput_construct.columnar.forms.times import FIRST_TIMESTAMP
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.pgtypes.dates import FIRST_TIMESTAMP
 from pgoutput_construct.spark.rows import LoggedRows, timestamps
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import Spans

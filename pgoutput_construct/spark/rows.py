@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from pgoutput_construct.changelog.columns import scopes_of
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.columnar.descriptions import copy_scope
-from pgoutput_construct.columnar.forms.times import FIRST_TIMESTAMP, LAST_TIMESTAMP
 from pgoutput_construct.columnar.index import IS_ROW, LISTS_TABLES, BatchIndex, index_batch
+from pgoutput_construct.pgtypes.dates import FIRST_TIMESTAMP, LAST_TIMESTAMP
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import psycopg
 import pytest
 
-from pgoutput_construct.cli.params import LISTEN
+from pgoutput_construct.cli._options import LISTEN
 from pgoutput_construct.postgres import slot_health
 from pgoutput_construct.publisher.slots import Slots
 from pgoutput_construct.publisher.slots_file import beside

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 
 import pgoutput_construct as pgo
-from pgoutput_construct.cli.inspect_export import COLOURS
+from pgoutput_construct.cli._inspect_picture import ON_WHITE
 from pgoutput_construct.wire.trace import trace
 from tests.cli.conftest import Run
 from tests.live.recording import STORE, Recording
@@ -245,7 +245,7 @@ def test_a_saved_page_names_itself(run: Run, tmp_path: Path) -> None:
     assert [unescape(line) for line in lines] == shown
 
 
-@pytest.mark.parametrize("colour", COLOURS.values())
+@pytest.mark.parametrize("colour", ON_WHITE.values())
 def test_saved_colours_are_readable(colour: str) -> None:
     """Each colour stands out from white by 4.5 to 1, which WCAG 2 asks of text."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]

@@ -11,7 +11,7 @@ import pytest
 
 from pgoutput_construct.changelog.columns import SCHEMA
 from pgoutput_construct.changelog.registry import forget, readers, register
-from pgoutput_construct.cli.params import LSN_OR_TIME
+from pgoutput_construct.cli._options import LSN_OR_TIME
 from pgoutput_construct.wire import Lsn, Timestamp
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop

@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 
-from pgoutput_construct.cli.display import describe
-from pgoutput_construct.cli.meter import Meter
-from pgoutput_construct.cli.progress import Estimate
-from pgoutput_construct.cli.words import counted, sized
+from pgoutput_construct.cli._printing import counted, sized
+from pgoutput_construct.cli._progress import Estimate, Meter, describe
 from pgoutput_construct.postgres import CaptureProgress, SlotHealth
 from pgoutput_construct.wire import Lsn
 

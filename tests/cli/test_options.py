@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 import pgoutput_construct as pgo
-from pgoutput_construct.cli import options
-from pgoutput_construct.cli.options import as_arguments, choose, first_in, in_arguments, layout_options, state_options
+from pgoutput_construct.cli import _options as options
+from pgoutput_construct.cli._options import as_arguments, choose, first_in, in_arguments, layout_options, state_options
 from pgoutput_construct.wire.protocol import OPTIONS
 from pgoutput_construct.wire.tables import Option, OptionValue
 from tests.cli.conftest import Run

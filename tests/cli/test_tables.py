@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pgoutput_construct.cli.spark_errors import spark_reason
+from pgoutput_construct.cli.group import spark_reason
 from tests.cli.conftest import Run
 
 COMMAND = [sys.executable, "-m", "pgoutput_construct.cli", "tables"]

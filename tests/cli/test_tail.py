@@ -11,7 +11,7 @@ import pytest
 
 from pgoutput_construct import Lsn
 from pgoutput_construct.postgres import slot_health
-from pgoutput_construct.spark.opened import opened
+from pgoutput_construct.spark.log_tables import LogTables
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop, wait_until
 
@@ -190,7 +190,7 @@ def test_names_are_read_and_printed_in_one_form(run: Run, shop: Shop) -> None:
         "public.item": ["item", "ITEM", "public.item", '"public"."item"'],
         'public."1st"': ['"1st"', 'public."1st"'],
     }
-    known = opened(shop.log())
+    known = LogTables.from_log(shop.log())
     for printed, names in written.items():
         for name in (printed, *names):
             (line,) = _changes(run("tail", shop.directory, "--json", "--table", name).stdout)

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from pgoutput_construct.cli.words import printable
+from pgoutput_construct.cli._printing import printable
 from tests.cli.conftest import Run
 from tests.postgres.shop import Shop
 

@@ -189,6 +189,35 @@ def test_words_in_a_label_are_read_as_they_are(text: str) -> None:
     assert html.unescape(re.sub(r"#(\d+);", lambda match: chr(int(match[1])), escaped)) == html.unescape(text)
 
 
+def test_a_minor_release_stands_next_to_the_version_of_a_bit() -> None:
+    """A field that a bit of a later version decides names its own PostgreSQL, unless that is the version's."""
+    text = emit_reference(load_text(LATER, "later.yaml"))
+    (row,) = (line for line in text.splitlines() if "`stamp`" in line)
+    assert "protocol version 2 and newer, since PostgreSQL 20" in row
+    (row,) = (line for line in text.splitlines() if "`shard`" in line)
+    assert "protocol version 2 and newer" in row and "since PostgreSQL" not in row
+
+
+LATER = """
+protocol: later
+title: Later
+source: nowhere
+versions: [{version: 1, server: 10}, {version: 2, server: 19}]
+parameters: {proto_version: {type: int}}
+states: [{name: end}]
+messages:
+  - name: Mark
+    in: [end]
+    blocks:
+      - type: header
+        fields:
+          - {field: "Byte1('M')", name: kind}
+          - {field: Int8, name: flags, since: 2, bits: {1: stamped, 2: sharded}}
+          - {field: Int8, name: stamp, server: 20, when: {bit: 1, of: flags}}
+          - {field: Int8, name: shard, server: 19, when: {bit: 2, of: flags}}
+"""
+
+
 def test_odd_specification() -> None:
     """Parts in parts, choices in repeats and odd words make whole tables."""
     text = emit_reference(load_text(ODD, "odd.yaml"))

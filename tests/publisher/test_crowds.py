@@ -15,7 +15,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
-from pgoutput_construct.cli.lines import Decoded, format_line
+from pgoutput_construct.cli._json_lines import Decoded, format_line
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.connection import build_connection

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from pgoutput_construct.spark import advance, current_state, missing_rows, net_changes
-from pgoutput_construct.spark.arrow_state import Rule, advanced_rows, rows_schema
-from pgoutput_construct.spark.schemas import changes_schema
+from pgoutput_construct.spark.change_frames import changes_schema
+from pgoutput_construct.spark.warehouse.small_tables import Rule, advanced_rows, rows_schema
 from pgoutput_construct.spark.warehouse.staged import see
 from tests.spark.histories import (
     COLUMNS,
@@ -74,7 +74,7 @@ def _check_small(
         batch = batch_of([history], number)
         changes = pa.Table.from_pylist(batch, changes_schema(COLUMNS))
         unsent = tuple({name for row in batch for name in row["_unchanged"]})
-        rule = Rule(COLUMNS, keys, unsent, None, None, lacks_rows=False)
+        rule = Rule(COLUMNS, keys, unsent, None, lacks_rows=False)
         mine = pc.field("h") == history.number
         there = None if before is None else before.cast(schema).filter(mine)
         rows = advanced_rows(there, changes, rule)

@@ -8,7 +8,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.as_of import index_as_of
-from pgoutput_construct.spark.opened import opened
+from pgoutput_construct.spark.log_tables import LogTables
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 
@@ -22,7 +22,7 @@ def test_as_of_a_seq(tmp_path: Path, recordings: dict[str, Recording], name: str
     ends = log.transactions()["seq"].to_pylist()
     for seq in (*ends[:: max(1, len(ends) // 8)], ends[3] + 1, ends[-1], 169, log.index.last_seq):
         write_recording(tmp_path / str(seq), replace(recording, payloads=recording.payloads[: seq + 1]), rows=170)
-        found, expected = opened(log, seq), opened(ChangeLog(tmp_path / str(seq)))
+        found, expected = LogTables.from_log(log, seq), LogTables.from_log(ChangeLog(tmp_path / str(seq)))
         assert found.plan.spans == expected.plan.spans
         assert found.tables == expected.tables and found.as_of == seq
         assert found.index.transactions.equals(expected.index.transactions)

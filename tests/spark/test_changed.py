@@ -1,7 +1,6 @@
 """Changes in Arrow: random histories of a table, replayed as a whole and batch by batch."""
 
 from collections import Counter
-from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -9,37 +8,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from pgoutput_construct.spark.changed import Replay, codes_of
+from pgoutput_construct.spark.change_frames import CHANGED, COMPONENT, EPOCH, SHAPE, SIDE, STORED, TURN, changes_schema
+from pgoutput_construct.spark.changed import Replay
 from pgoutput_construct.spark.intervals import OPEN
 from pgoutput_construct.spark.partitions import in_parts
-from pgoutput_construct.spark.schemas import CHANGED, COMPONENT, EPOCH, SHAPE, SIDE, STORED, TURN, changes_schema
 from tests.spark.histories import COLUMNS, KEYS, LONG, History, batch_of, held, histories
-
-ZEROS = [0.0, -0.0, None, float("nan"), float("nan"), 0.0]
-MOMENT = datetime(2024, 5, 1, 12)
-VALUES = [
-    (pa.array(ZEROS, pa.float32()), [0, 1, 2, 3, 3, 0]),
-    (pa.array(ZEROS, pa.float64()), [0, 1, 2, 3, 3, 0]),
-    (pa.array([[0.0], [-0.0], None, [], [0.0, None], [0.0]], pa.list_(pa.float64())), [0, 1, 2, 3, 4, 0]),
-    (pa.array([["a", "b"], ["ab"], None, ["a", "b"]], pa.list_(pa.string())), [0, 1, 2, 0]),
-    (pa.array([b"\x00", b"\x01", b"", None, b"\x00"], pa.binary()), [0, 1, 2, 3, 0]),
-    (pa.array([MOMENT, MOMENT + timedelta(microseconds=1), None, MOMENT], pa.timestamp("us", "UTC")), [0, 1, 2, 0]),
-    (pa.array(["1.0", "1.00", "", None], pa.string()), [0, 1, 2, 3]),
-]
-
-
-@pytest.mark.parametrize(("values", "expected"), VALUES, ids=lambda each: str(getattr(each, "type", "")))
-def test_values_are_told_apart(values: pa.Array, expected: list[int]) -> None:
-    """As PostgreSQL's messages tell them apart; a slice of values has codes of its own."""
-    assert codes_of(values).tolist() == expected
-    more = pa.concat_arrays([values, values])
-    assert codes_of(more.slice(len(values))).tolist() == expected
-
-
-def test_other_bits_of_nan() -> None:
-    """They are one value."""
-    other = np.array([2**63 - 1], "u8").view("f8")
-    assert codes_of(pa.concat_arrays([pa.array([float("nan")]), pa.array(other)])).tolist() == [0, 0]
 
 
 def _table(rows: list[dict[str, Any]], turn: int) -> pa.Table:

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog
-from pgoutput_construct.spark.opened import opened
+from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.warehouse.notes import Warehouse
 from tests.spark.cluster import BIN, ENVIRONMENT, cluster
 from tests.spark.logs import write_orders
@@ -91,7 +91,7 @@ def test_recipes(folder: Path, master: str) -> None:
     done = run(submitted, folder, master)
     assert done.returncode == 0 and "|10002| 2.50|" in done.stdout, done.stderr[-4000:]
     write_orders(folder / "changelog", range(2, 5))
-    log = opened(ChangeLog(folder / "changelog"))
+    log = LogTables.from_log(ChangeLog(folder / "changelog"))
     done = run(replicated, folder, master)
     progress = Warehouse(folder / "lake").progress()
     assert done.returncode == 0 and progress is not None, done.stderr[-4000:]

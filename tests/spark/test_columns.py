@@ -5,12 +5,13 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.changelog.facts import Column, TableReading
 from pgoutput_construct.changelog.successive import SharedColumns
+from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.columnar import rows_schema
-from pgoutput_construct.spark.columns import Missing, find_columns, read_one, used_ones
-from pgoutput_construct.spark.missing import with_missing
+from pgoutput_construct.spark.replicated_tables import Missing
+from pgoutput_construct.spark.schema_evolution import with_missing
+from pgoutput_construct.spark.table_columns import find_columns, read_one, used_ones
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.rows import OPS
 

@@ -12,7 +12,7 @@ from pgoutput_construct.changelog import SCHEMA
 from pgoutput_construct.changelog.reading import read_segment
 from pgoutput_construct.postgres import ChangeLog
 from pgoutput_construct.spark import OpenLog, open_log, plain_errors, read_table, write_tables
-from pgoutput_construct.spark.schemas import CHANGE
+from pgoutput_construct.spark.change_frames import CHANGE
 from pgoutput_construct.stream import RowReader
 from tests.live.recording import Recording
 from tests.spark.logs import log_options, write_log, write_recording

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.spark.opened import opened
-from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.log_tables import LogTables
+from pgoutput_construct.spark.replicated_tables import Table
 from tests.postgres.shop import Shop, wait_until
 
 pytestmark = pytest.mark.server
@@ -30,7 +30,7 @@ ALTERED = (
 
 
 def _tables(shop: Shop) -> dict[str, Table]:
-    return dict(opened(shop.log()).tables)
+    return dict(LogTables.from_log(shop.log()).tables)
 
 
 def test_idle_tables_have_their_names(server18: EmbeddedServer, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Values in Spark: in other types than they had, and told apart as in Arrow."""
+"""Values in Spark, in other types than they had."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -10,9 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.columnar import UNTYPED
-from pgoutput_construct.spark.shapes import retyped
-from pgoutput_construct.spark.values import exact
-from tests.spark.test_changed import VALUES
+from pgoutput_construct.spark.schema_evolution import retyped
 
 pytestmark = pytest.mark.spark
 
@@ -33,6 +31,9 @@ CASES: list[tuple[pa.DataType, Any, T.DataType, Any, str | None]] = [
     (pa.date32(), date(2024, 5, 1), T.TimestampNTZType(), datetime(2024, 5, 1), None),
     (pa.timestamp("us"), MOMENT, T.TimestampType(), None, "2024-05-01 12:00:00.000001"),
     (pa.timestamp("us", "UTC"), MOMENT.replace(tzinfo=UTC), T.StringType(), "2024-05-01 12:00:00.000001+00", None),
+    (pa.float64(), -0.0, T.LongType(), None, "-0"),
+    (pa.float64(), 2.0, T.LongType(), 2, None),
+    (pa.list_(pa.float64()), [2.0, -0.0], T.ArrayType(T.LongType()), None, "{2,-0}"),
 ]
 """A type and a value of it, another type, and what stands there then, with its text."""
 
@@ -54,13 +55,3 @@ def test_other_types(spark: Any) -> None:
         "c6": "odd",
         "_untyped": {"c12": "infinity"},
     }
-
-
-@pytest.mark.parametrize(("values", "expected"), VALUES, ids=lambda each: str(getattr(each, "type", "")))
-def test_spark_tells_apart_what_arrow_does(spark: Any, values: pa.Array, expected: list[int]) -> None:
-    """What Spark groups and joins keys by is the same where the codes of Arrow are."""
-    table = pa.table({"place": pa.array(range(len(values))), "value": values})
-    rows = spark.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
-    groups = rows.groupBy(exact(rows["value"], rows.schema["value"].dataType)).agg({"place": "collect_list"}).collect()
-    places = {place: min(group[1]) for group in groups for place in group[1]}
-    assert [places[place] for place in range(len(values))] == [expected.index(code) for code in expected]

@@ -4,8 +4,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.spark import formats
-from pgoutput_construct.spark.formats import format_settings
-from pgoutput_construct.spark.stores import bucket_settings, store_of
+from pgoutput_construct.spark.formats import bucket_settings, format_settings, store_of
 
 NAMES = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION")
 OWN = {"endpoint": "http://own:1", "endpoint.region": "here", "path.style.access": "true"}

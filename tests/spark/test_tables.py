@@ -4,9 +4,8 @@ import pyarrow as pa
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.spark.finding import find_tables
+from pgoutput_construct.spark.log_tables import Usage, find_tables
 from pgoutput_construct.spark.metadata import USUAL, Prefix
-from pgoutput_construct.spark.tables import Usage
 from tests.stream.test_relations import history
 
 

@@ -181,9 +181,9 @@ class FieldAuthor:
         """Return the PostgreSQL that something came with, now and then."""
         return {"server": self.one([10, 14, 20])} if self.chance(10) else {}
 
-    def described(self) -> Data:
-        """Return a description, now and then."""
-        return {"description": self.one(TEXTS)} if self.chance(10) else {}
+    def described(self, percent: int = 10) -> Data:
+        """Return a description in that percentage of cases."""
+        return {"description": self.one(TEXTS)} if self.chance(percent) else {}
 
     def name(self, names: set[str], kind: bool = False, plain: bool = False) -> str:
         """Return a name that a structure does not have yet; a tagged choice takes two."""

@@ -70,11 +70,11 @@ class Author(FieldAuthor):
         if self.versions:
             options.append({"name": "proto_version", "server": 10, "type": "number"})
         for flag in self.flags:
-            option: Data = {"name": f"{flag}_option", "server": 10} | self.described()
+            option: Data = {"name": f"{flag}_option", "server": 10} | self.described(50)
             if flag not in by_states and self.chance(50):
-                options.append(option | {"type": "switch", "sets": flag} | self.first(30))
+                options.append(option | {"type": "switch", "sets": flag} | self.first(60))
             elif flag not in by_states:
-                on = {"name": "on", "server": 11, "sets": [flag]} | self.first(30) | self.described()
+                on = {"name": "on", "server": 11, "sets": [flag]} | self.first(60) | self.described(50)
                 values = [{"name": "off", "server": 10}, on]
                 options.append(option | {"values": values})
         return [*options, {"name": "names", "server": 10, "type": "names"}]

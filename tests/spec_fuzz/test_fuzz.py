@@ -1,11 +1,10 @@
 """Any specification that the language allows gives engines that agree; any other is a SpecError."""
 
-from collections import Counter
 from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from pgoutput_construct import SpecError
@@ -47,20 +46,26 @@ def test_engines_agree_on_messages_of_any_connection(data: dict[str, Any], draw:
 
 
 def test_every_word_of_the_language_is_used() -> None:
-    """Of a fixed set of specifications that the language accepts, some use each word of its schema."""
-    used: Counter[str] = Counter()
+    """Of the specifications that are drawn and that the language accepts, some use each word of its schema.
 
-    @settings(max_examples=800, derandomize=True, database=None, phases=[Phase.generate], deadline=None)
+    The rarest words are in one of 300; what a seed leaves out, another one of 20 has.
+    """
+    used: set[str] = set()
+
+    @settings(max_examples=400, database=None, phases=[Phase.generate], deadline=None)
     @given(st.one_of(*[specifications()] * 5, framed_specifications()))
     def count(data: dict[str, Any]) -> None:
         words = words_of(data)
-        if words.keys() - used.keys():
+        if words.keys() - used:
             with suppress(SpecError):
                 load_text(as_yaml(data))
                 used.update(words)
 
-    count()
-    assert vocabulary() - used.keys() == set()
+    for number in range(20):
+        seed(number)(count)()
+        if vocabulary() <= used:
+            break
+    assert vocabulary() - used == set()
     assert set().union(*asserted_by().values()) == vocabulary()
 
 

@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from pgoutput_construct.cli.lines import Decoded, format_line, parse_line
-from pgoutput_construct.cli.readers import open_reading
+from pgoutput_construct.cli._input import open_reading
+from pgoutput_construct.cli._json_lines import Decoded, format_line, parse_line
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream import Session
 from pgoutput_construct.wire import build

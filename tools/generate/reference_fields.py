@@ -40,7 +40,7 @@ def _rows(spec: Spec, structure: Structure, prefix: str, start: int | None) -> I
 def _field(spec: Spec, field: Field, prefix: str, offset: str) -> Sequence[str]:
     kind = link(field.part) if field.part else code(notation(field))
     when = [in_words(field.term, code)] if field.conditional else []
-    when += [*_server(field)]
+    when += [*_server(spec, field)]
     when += [f"{code(field.length)} bytes"] if field.length else []
     when += [f"none where that is {field.absent}"] if field.absent is not None else []
     when += [_length(spec, field)] if field.frames else []
@@ -51,9 +51,10 @@ def _field(spec: Spec, field: Field, prefix: str, offset: str) -> Sequence[str]:
     return offset, kind, code(prefix + field.name), ", ".join(when), values, markdown(field.description) + former
 
 
-def _server(element: Field | Repeat) -> Iterator[str]:
-    """Yield the PostgreSQL that brought something, where no protocol version says it."""
-    if element.server and not element.since:
+def _server(spec: Spec, element: Field | Repeat) -> Iterator[str]:
+    """Yield the PostgreSQL that brought something, where its first protocol version does not say it."""
+    known = [version.server for version in spec.versions if version.version == element.since]
+    if element.server and element.server not in known:
         yield f"since PostgreSQL {element.server}"
 
 
@@ -68,7 +69,7 @@ def _repeat(spec: Spec, repeat: Repeat, prefix: str, offset: str) -> Iterator[Se
     ended = "up to the end of the message" if repeat.to_end else "up to a byte that is zero"
     times = f"{code(repeat.count)} times" if repeat.count else ended
     rule = f"{in_words(repeat.term, code)}: " if repeat.conditional else ""
-    times = ", ".join([*_server(repeat), f"{rule}{times}; each is {in_python(repeat.item)}"])
+    times = ", ".join([*_server(spec, repeat), f"{rule}{times}; each is {in_python(repeat.item)}"])
     yield offset, code(repeat.kind), code(name), times, "", markdown(repeat.description)
     if len(repeat.item.elements) == 1 and isinstance(only := repeat.item.elements[0], Field) and not only.variants:
         yield _field(spec, only, f"{name}.", "")

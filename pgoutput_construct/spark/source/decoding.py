@@ -16,10 +16,9 @@ from pgoutput_construct.columnar.index import BatchIndex, index_batch
 from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError, ProtocolError
-from pgoutput_construct.spark.columns import find_columns, used_ones
-from pgoutput_construct.spark.failures import plain_errors
-from pgoutput_construct.spark.finding import BY_NAME
+from pgoutput_construct.spark.execution import plain_errors
 from pgoutput_construct.spark.source.reading import renamed
+from pgoutput_construct.spark.table_columns import BY_NAME, find_columns, used_ones
 from pgoutput_construct.stream.identifiers import full_name, normal_name
 from pgoutput_construct.stream.relations import DESCRIBING, RelationHistory
 from pgoutput_construct.stream.state import ControlMessage

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.spark.opened import Opened, opened
+from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.source.archives import keep_archives
 from pgoutput_construct.spark.source.options import SourceOptions
 
@@ -35,6 +35,6 @@ def log_at(address: str) -> ChangeLog:
 
 
 @lru_cache(maxsize=1)  # what was known before the last micro-batch is of no use
-def opened_at(log: ChangeLog, as_of: int, types: str = "", lets_pass: bool = False) -> Opened:
+def opened_at(log: ChangeLog, as_of: int, types: str = "", lets_pass: bool = False) -> LogTables:
     """Return what is known of a log as of a seq, with types by choice; see ``opened``."""
-    return opened(log, as_of, types, lets_pass=lets_pass)
+    return LogTables.from_log(log, as_of, types, lets_pass=lets_pass)

@@ -19,9 +19,9 @@ from pgoutput_construct.changelog.planning import committed, relation_history, s
 from pgoutput_construct.columnar import chosen_types, columns_schema
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.postgres.peeking import open_slot
+from pgoutput_construct.spark.change_frames import CHANGE, changes_schema
 from pgoutput_construct.spark.metadata import Prefix
 from pgoutput_construct.spark.plan import Plan
-from pgoutput_construct.spark.schemas import CHANGE, changes_schema
 from pgoutput_construct.spark.source.fields import held_fields
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pace import Pace

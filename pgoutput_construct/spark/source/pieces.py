@@ -12,8 +12,8 @@ from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import LostEnd, committed
-from pgoutput_construct.spark.columns import Missing
 from pgoutput_construct.spark.metadata import USUAL, Prefix
+from pgoutput_construct.spark.replicated_tables import Missing
 from pgoutput_construct.spark.source.bounds import Bounds
 from pgoutput_construct.stream.transactions import Spans
 

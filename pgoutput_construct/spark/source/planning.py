@@ -21,11 +21,11 @@ from pgoutput_construct.changelog.planning import committed, spans_of
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.usage import COPIED, PLAIN
 from pgoutput_construct.changelog.wholeness import present_copies
+from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.metadata import USUAL, Prefix
-from pgoutput_construct.spark.opened import Opened
 from pgoutput_construct.spark.plan import Plan
+from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used
-from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
 
@@ -138,7 +138,7 @@ def _pieces(log: ChangeLog, index: LogIndex, places: Numbers, wanted: Range) -> 
 
 
 def table_pieces(
-    opened: Opened,
+    opened: LogTables,
     table: Table,
     wanted: Range,
     columns: pa.Schema,
@@ -157,7 +157,7 @@ def table_pieces(
     ]
 
 
-def described_pieces(opened: Opened, wanted: Range, oids: Sequence[int]) -> Iterator[tuple[Piece, list[int]]]:
+def described_pieces(opened: LogTables, wanted: Range, oids: Sequence[int]) -> Iterator[tuple[Piece, list[int]]]:
     """Yield a piece for each task that reads rows of some relations, and the seqs of the Relations of these rows."""
     found = Found(opened.index, wanted, oids)
     for piece in pieces(opened.log, opened.index, wanted, found):
@@ -170,7 +170,7 @@ def chosen(used: Mapping[int, Used], described: Iterable[int]) -> dict[int, Used
     return {seq: used[seq] for seq in described if seq in used}
 
 
-def used_by(opened: Opened, table: Table) -> dict[int, Used]:
+def used_by(opened: LogTables, table: Table) -> dict[int, Used]:
     """Return the descriptions of a table, by the seqs of the Relations."""
     descriptions = opened.plan.history.descriptions
     return {descriptions[i].seq: Used(names, table.missing.get(i, {})) for i, names in table.names.items()}

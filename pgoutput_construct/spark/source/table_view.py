@@ -7,14 +7,14 @@ from pyspark.sql.datasource import InputPartition
 
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark.change_frames import CHANGE, changes_schema
 from pgoutput_construct.spark.metadata import Prefix
-from pgoutput_construct.spark.schemas import CHANGE, changes_schema
+from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.source.known import opened_at
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pieces import Range, TableRows
 from pgoutput_construct.spark.source.planning import table_pieces
 from pgoutput_construct.spark.source.reading import read_table_rows
-from pgoutput_construct.spark.tables import Table
 
 __all__ = ["TableView"]
 

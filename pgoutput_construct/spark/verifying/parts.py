@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.columnar.canonical import ByHash, ByKey, Checksum, Division
-from pgoutput_construct.spark.schemas import column
+from pgoutput_construct.spark.change_frames import column
 from pgoutput_construct.spark.verifying.texts import TEXTS, bucket, canonical, checksum, digest
 
 __all__ = ["checksums", "digests", "names_of", "rows_of", "within"]

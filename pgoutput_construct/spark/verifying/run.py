@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.wholeness import IncompleteTableWarning
-from pgoutput_construct.spark.failures import plain_errors, reason_of
-from pgoutput_construct.spark.job import OpenLog, open_log
+from pgoutput_construct.spark.execution import plain_errors, reason_of
+from pgoutput_construct.spark.log_view import OpenLog, open_log
 from pgoutput_construct.spark.verifying.comparing import Comparison
 from pgoutput_construct.spark.verifying.expected import BehindError, expected_rows, is_ahead, table_of
 from pgoutput_construct.spark.verifying.kept import Kept, chosen_tables, read_kept

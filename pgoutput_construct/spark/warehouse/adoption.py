@@ -7,8 +7,8 @@ from pgoutput_construct.changelog.identity import identity_of
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.wholeness import lacks_of
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.job import OpenLog
-from pgoutput_construct.spark.opened import opened
+from pgoutput_construct.spark.log_tables import LogTables
+from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.warehouse.notes import Dataset, Progress, Warehouse
 from pgoutput_construct.spark.warehouse.steps import Step
 
@@ -50,7 +50,7 @@ def _differences(log: ChangeLog, progress: Progress | None) -> list[str]:
 
 def _plan(log: ChangeLog, warehouse: Warehouse, progress: Progress | None) -> Iterator[str]:
     """Yield what becomes of tables, in parts of a sentence."""
-    tables = {table.directory: table for table in opened(log).tables.values() if not table.dropped}
+    tables = {table.directory: table for table in LogTables.from_log(log).tables.values() if not table.dropped}
     lacking = {lack.relation_oid for lack in lacks_of(log.index)}
     datasets = [each for each in warehouse.readable_datasets()[0].values() if not each.is_history]
     there = {each.directory for each in datasets}

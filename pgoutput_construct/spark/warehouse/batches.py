@@ -13,12 +13,12 @@ from pgoutput_construct.changelog.identity import identity_of
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.wholeness import Lack, UnpublishedColumns
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.phases import OnMissing
-from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.warehouse.adoption import adopted, adoption_of, check_same_log, check_whole
 from pgoutput_construct.spark.warehouse.engine import advanced, has_key, net
-from pgoutput_construct.spark.warehouse.histories import record_history
+from pgoutput_construct.spark.warehouse.history import record_history
 from pgoutput_construct.spark.warehouse.loading import Reporter
 from pgoutput_construct.spark.warehouse.naming import escaped_log
 from pgoutput_construct.spark.warehouse.notes import Dataset, Progress, note_name
@@ -34,7 +34,7 @@ from pgoutput_construct.spark.warehouse.retention import (
 )
 from pgoutput_construct.spark.warehouse.sessions import Sessions
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
-from pgoutput_construct.spark.warehouse.small import advance_together
+from pgoutput_construct.spark.warehouse.small_tables import advance_together
 from pgoutput_construct.spark.warehouse.staging import Changes, Staged, Wanted, staging
 from pgoutput_construct.spark.warehouse.steps import How, Plans, Step, abandoned, aside, directory_of
 from pgoutput_construct.spark.warehouse.troubles import Troubles, WaitingError

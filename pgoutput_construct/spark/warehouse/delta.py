@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.changelog.copies import snapshot_command
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark.warehouse.merging import merging, quoted, recording
+from pgoutput_construct.spark.change_frames import quoted
+from pgoutput_construct.spark.warehouse.merging import merging, recording
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Net
 from pgoutput_construct.spark.warehouse.version import Version

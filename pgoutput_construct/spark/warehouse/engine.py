@@ -3,14 +3,13 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
+from pgoutput_construct.spark.change_frames import column, survey
 from pgoutput_construct.spark.counting import counting
-from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import escaped
-from pgoutput_construct.spark.phases import OnMissing, demand_of
-from pgoutput_construct.spark.schemas import column
-from pgoutput_construct.spark.state import advance, net_changes
-from pgoutput_construct.spark.survey import survey
-from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.phases import OnMissing, advance, demand_of
+from pgoutput_construct.spark.replicated_tables import Table
+from pgoutput_construct.spark.state import net_changes
 from pgoutput_construct.spark.warehouse.naming import Naming
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.staging import Changes
@@ -40,7 +39,6 @@ def advanced(
         before,
         changes.rows,
         table,
-        log.reach(table),
         on_missing,
         seen=changes.seen,
         is_small=is_small,
@@ -62,7 +60,7 @@ def has_key(table: Table, version: Version) -> bool:
 def net(log: OpenLog, name: str, changes: Changes, on_missing: OnMissing, naming: Naming) -> Net | None:
     """Return what changes come to, one row a key; None where a truncate is among them."""
     table = log.table(name)
-    counted = counting(changes.rows, table, log.reach(table))
+    counted = counting(changes.rows, table)
     if survey(counted, seen=changes.seen).truncated is not None:
         return None
     demand = demand_of(table, on_missing, log.is_whole(table))

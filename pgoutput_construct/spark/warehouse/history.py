@@ -6,41 +6,87 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
+from pgoutput_construct.spark.change_frames import (
+    BEFORE_ALL,
+    CARRIED,
+    CHANGED,
+    EMPTIED,
+    PLACE,
+    SHAPE,
+    STORED,
+    TURN,
+    Seen,
+    column,
+    survey,
+)
 from pgoutput_construct.spark.changed import Replay, Replayed
-from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.counting import counting
+from pgoutput_construct.spark.execution import as_leaf, plain_errors
 from pgoutput_construct.spark.intervals import OPEN
-from pgoutput_construct.spark.leaves import as_leaf
+from pgoutput_construct.spark.log_view import OpenLog
+from pgoutput_construct.spark.metadata import escaped
 from pgoutput_construct.spark.partitions import Emit, events_of, replayed
 from pgoutput_construct.spark.phases import phases_of, placed, with_keys
-from pgoutput_construct.spark.schemas import CARRIED, CHANGED, SHAPE, STORED, TURN, column
-from pgoutput_construct.spark.shapes import shapes_of, stored_rows, with_shapes
-from pgoutput_construct.spark.survey import BEFORE_ALL, EMPTIED, Seen, survey
-from pgoutput_construct.spark.tables import Identity, Table
+from pgoutput_construct.spark.replicated_tables import Identity, Table
+from pgoutput_construct.spark.schema_evolution import retyped, shapes_of, stored_rows, with_defaults, with_shapes
+from pgoutput_construct.spark.warehouse.naming import HISTORY, KNOWN_BY, renamed
+from pgoutput_construct.spark.warehouse.notes import Dataset
+from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
+from pgoutput_construct.spark.warehouse.staging import Changes
+from pgoutput_construct.spark.warehouse.steps import Step
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["HISTORY", "KNOWN_BY", "history"]
+__all__ = ["history", "record_history"]
 
-HISTORY: Final = ("_untyped", "_op", "_commit_lsn", "_seq", "_unchanged", "_valid_from", "_valid_to", "_ended_by")
-"""The columns of a history besides the table's own.
 
-``_op`` made the row, at ``_commit_lsn`` and ``_seq``; ``_valid_from`` is the time of that commit, null for rows that
-were copied. ``_valid_to`` is the time of the commit that ended it, ``_ended_by`` what did: update, delete, truncate, or
-snapshot (the table was copied again, and changed outside of the log); both are null while it is so. ``_unchanged``
-are columns whose value nobody said: TOASTed values that an update did not send, of a row that the log does not have;
-null for none.
-"""
+def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: Step, changes: Changes) -> Dataset:
+    """Bring the history of a table up to where a log is: what came is added, what ended is said of what was there.
 
-KNOWN_BY: Final = ("_commit_lsn", "_seq", "_op")
-"""The columns by which a row of a history is known: a transaction may commit at the LSN of a snapshot, and a copied row
-stand where one of its changes does, since ``_seq`` counts in the log for the one, in the transaction for the other."""
+    ``changes`` are those that the step needs. What a copy of the table supersedes has ended when it is seen; of the
+    changes before it only those are recorded that a batch has seen before.
+    """
+    table, before, naming = log.table(step.table), step.before, sink.naming_of(step.dataset)
+    counted = counting(changes.rows, table)
+    names = {escaped(name): escaped(other) for name, other in step.renamed.items()}
+    there = None if before is None else renamed(sink.replayed(spark, before), names)
+    rows = history(there, counted, table, step.has_new_copy, changes.seen)
+    if there is None or step.before is None:
+        return sink.replace(spark, step.dataset, naming.dataset(rows), step.replaced)
+    rows.persist()  # they are read more than once
+    try:
+        return _put(spark, sink, step, step.before, there, rows, table)
+    finally:
+        rows.unpersist()
+
+
+def _put(
+    spark: SparkSession, sink: Sink, step: Step, before: Dataset, there: DataFrame, rows: DataFrame, table: Table
+) -> Dataset:
+    """Put rows into a history that is there."""
+    is_same = all(field in rows.schema.fields for field in there.schema if field.name in rows.columns)
+    is_here, has_room = before.directory == step.dataset.directory, set(rows.columns) <= set(there.columns)
+    naming = sink.naming_of(step.dataset)
+    can_record = is_same and is_here and not step.has_defaults and not step.renamed and naming == sink.naming_of(before)
+    if isinstance(sink, MergingSink) and can_record and (sink.alters or has_room):
+        return sink.record(spark, step.dataset, naming.dataset(rows))
+    together = _together(with_defaults(there, table), rows)
+    return sink.replace(spark, step.dataset, naming.dataset(together), step.replaced)
+
+
+def _together(there: DataFrame, rows: DataFrame) -> DataFrame:
+    """Return a history with rows put into it; columns that went stay, and have the types of now."""
+    places = rows.select(*KNOWN_BY)
+    kinds = {field.name: field.dataType for field in rows.schema if field.name in there.columns}
+    kept = retyped(there, {name: kind for name, kind in kinds.items() if name not in HISTORY})
+    return kept.join(places, [*KNOWN_BY], "left_anti").unionByName(rows, allowMissingColumns=True)
+
 
 _FROM: Final = ("_op", "_commit_time", "_unchanged")
-_PLACE: Final = ("_commit_lsn", "_seq")
 
 
 def history(
@@ -109,7 +155,7 @@ def _intervals(
     rows = changes.where(F.col("_op") != EMPTIED)
     events, _ = events_of(before, rows, replay, found, apart)
     given = {field.name: field for field in events.schema}
-    kept = [*names, "_untyped", *_PLACE, *_FROM, SHAPE, TURN]
+    kept = [*names, "_untyped", *PLACE, *_FROM, SHAPE, TURN]
     ends = [T.StructField("_valid_to", T.TimestampType()), T.StructField("_ended_by", T.StringType())]
     schema = T.StructType([*(T.StructField(name, given[name].dataType) for name in kept), *ends])
     return replayed(events, replay, _emit(kept, [row["_commit_time"] for row in truncates]), schema)
@@ -132,5 +178,5 @@ def _truncates(changes: DataFrame) -> list[Row]:
     """Return where tables were emptied, in order; few. Times are microseconds, of which no zone takes away any."""
     rows = changes.where(F.col("_op") == EMPTIED)
     with plain_errors():
-        found = rows.select(*_PLACE, F.unix_micros("_commit_time").alias("_commit_time")).collect()
+        found = rows.select(*PLACE, F.unix_micros("_commit_time").alias("_commit_time")).collect()
     return sorted(found, key=lambda row: (row["_commit_lsn"], row["_seq"]))

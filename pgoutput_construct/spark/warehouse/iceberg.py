@@ -7,8 +7,9 @@ from typing import Final
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.spark.names import plain_path
-from pgoutput_construct.spark.warehouse.merging import merging, quoted, recording
+from pgoutput_construct.spark.change_frames import quoted
+from pgoutput_construct.spark.replicated_tables import plain_path
+from pgoutput_construct.spark.warehouse.merging import merging, recording
 from pgoutput_construct.spark.warehouse.notes import STAGED, Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Net
 from pgoutput_construct.spark.warehouse.version import Version

@@ -8,28 +8,18 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
-from pgoutput_construct.spark.demands import Demand, prefixed
+from pgoutput_construct.spark.change_frames import PLACE, column, joined_texts, quoted, texts
+from pgoutput_construct.spark.equality import exact_key, is_always_typed, same_sql
+from pgoutput_construct.spark.execution import Demand, prefixed
 from pgoutput_construct.spark.metadata import escaped
-from pgoutput_construct.spark.schemas import column
-from pgoutput_construct.spark.values import exact, is_exact
-from pgoutput_construct.spark.warehouse.history import KNOWN_BY
-from pgoutput_construct.spark.warehouse.naming import Naming
+from pgoutput_construct.spark.warehouse.naming import KNOWN_BY, Naming
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.version import Shape
 
-__all__ = ["merging", "quoted", "recording"]
+__all__ = ["merging", "recording"]
 
 _SOURCE: Final = "pgoutput_net_changes"
 _OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
-
-_PLACES: Final = ("_commit_lsn", "_seq")
-_ALWAYS_TYPED: Final = (T.BooleanType, T.ShortType, T.IntegerType, T.LongType)
-"""Types that hold every value: a row of the table has no text of it in ``_untyped``."""
-
-
-def quoted(name: str) -> str:
-    """Return a name as SQL of Spark has it."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 @contextmanager
@@ -93,23 +83,24 @@ def _resolved(
     That of others, whose key changed, is looked up. ``changes`` are as ``net_changes`` returns them.
     """
     kinds = {name: changes.schema[name].dataType for name in keys}
-    here, was = _exact_key(kinds, _texts(keys)), _exact_key(kinds, F.col("_key._texts"), "_key")
+    said = texts([F.col("_untyped")[F.lit(name)] for name in keys])
+    here, was = _exact_key(kinds, said), _exact_key(kinds, F.col("_key._texts"), "_key")
     moved = (F.size("_unchanged") > 0) & ~here.eqNullSafe(was)
     rows = table.select(here.alias("_at"), F.struct(*map(column, columns), "_untyped").alias("_row"))
     joined = changes.withColumns({"_moved": moved, "_was": was}).join(
         rows, F.col("_moved") & F.col("_was").eqNullSafe(F.col("_at")), "left"
     )
     found = [_looked_up(name, changes.schema[name].dataType, demand).alias(name) for name in columns]
-    texts = F.when(F.col("_moved"), _texts_of(F.col("_row._untyped"))).otherwise(F.col("_untyped")).alias("_untyped")
+    untyped = F.when(F.col("_moved"), _texts_of(F.col("_row._untyped"))).otherwise(F.col("_untyped")).alias("_untyped")
     left = F.when(F.col("_moved"), F.array().cast("array<string>")).otherwise(F.col("_unchanged"))
-    return joined.select(*found, texts, *_PLACES, "_op", left.alias("_unchanged"), "_missing")
+    return joined.select(*found, untyped, *PLACE, "_op", left.alias("_unchanged"), "_missing")
 
 
 def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: Demand, naming: Naming) -> str:
     """Return the statement: what it names in the source ``s`` is replayed, in the table ``t`` and as text stored."""
     columns = [name for name in rows.names if name != "_untyped"]
-    on = " AND ".join(part for name in keys for part in _equal(name, rows[name].dataType, naming))
-    kept = {name: _kept(name, naming) for name in columns if name not in _PLACES and name not in keys}
+    on = " AND ".join(part for name in keys for part in _same(name, rows[name].dataType, naming))
+    kept = {name: _kept(name, naming) for name in columns if name not in PLACE and name not in keys}
     values = {name: kept.get(name, f"s.{quoted(name)}") for name in columns}
     values["_untyped"] = _untyped(naming)
     inserted = {name: _required(name, demand, naming) if name in kept else value for name, value in values.items()}
@@ -128,22 +119,17 @@ def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: De
     )
 
 
-def _exact_key(kinds: Mapping[str, T.DataType], texts: Column, *path: str) -> Column:
-    """Return a key that is equal to no other: Spark takes 0.0 and -0.0 for one."""
-    parts = [exact(column(*path, name), kind).alias(f"k{number}") for number, (name, kind) in enumerate(kinds.items())]
-    return F.struct(*parts, texts.alias("_texts"))
+def _exact_key(kinds: Mapping[str, T.DataType], said: Column, *path: str) -> Column:
+    parts = enumerate(exact_key(lambda name: column(*path, name), kinds))
+    return F.struct(*(part.alias(f"k{number}") for number, part in parts), said.alias("_texts"))
 
 
-def _equal(name: str, kind: T.DataType, naming: Naming) -> Iterator[str]:
-    there, changed, text = f"t.{quoted(naming.outer(name))}", f"s.{quoted(name)}", _literal(naming.outer(name))
-    if isinstance(kind, _ALWAYS_TYPED):
-        yield f"{there} = {changed}"
-        return
-    yield f"{there} <=> {changed}"
-    if not is_exact(kind):
-        # A key goes from 0.0 to -0.0 as one row that is deleted and another one that comes.
-        yield f"CAST({there} AS STRING) <=> CAST({changed} AS STRING)"
-    yield f"t.{quoted(naming.ours('_untyped'))}[{text}] <=> s._untyped[{text}]"
+def _same(name: str, kind: T.DataType, naming: Naming) -> Iterator[str]:
+    """Yield the conditions under which rows of the table and of the changes have the same in a column of the key."""
+    yield from same_sql(f"t.{quoted(naming.outer(name))}", f"s.{quoted(name)}", kind)
+    if not is_always_typed(kind):
+        text = _literal(naming.outer(name))
+        yield f"t.{quoted(naming.ours('_untyped'))}[{text}] <=> s._untyped[{text}]"
 
 
 def _kept(name: str, naming: Naming) -> str:
@@ -192,12 +178,6 @@ def _missing(name: str, demand: Demand) -> str:
     return prefixed(f"{demand.table}: {text}")
 
 
-def _texts(names: Collection[str]) -> Column:
-    """Return what ``_untyped`` has of columns, null for nothing."""
-    found = F.array(*(F.col("_untyped")[F.lit(name)] for name in names)).cast("array<string>")
-    return F.when(F.exists(found, lambda text: text.isNotNull()), found)
-
-
 def _looked_up(name: str, kind: T.DataType, demand: Demand) -> Column:
     is_open = F.col("_moved") & F.array_contains("_unchanged", name)
     failing = (F.raise_error(F.lit(_missing(name, demand))) if demand.values else F.lit(None)).cast(kind)
@@ -206,8 +186,5 @@ def _looked_up(name: str, kind: T.DataType, demand: Demand) -> Column:
 
 def _texts_of(there: Column) -> Column:
     """Return ``_untyped`` of a row that has some columns from another one."""
-    nothing = F.create_map().cast("map<string,string>")
-    sent = F.map_filter(F.coalesce("_untyped", nothing), lambda name, _: ~F.array_contains("_unchanged", name))
-    kept = F.map_filter(F.coalesce(there, nothing), lambda name, _: F.array_contains("_unchanged", name))
-    both = F.map_concat(sent, kept)
-    return F.when(F.size(both) > 0, both)
+    sent = F.map_filter("_untyped", lambda name, _: ~F.array_contains("_unchanged", name))
+    return joined_texts(sent, F.map_filter(there, lambda name, _: F.array_contains("_unchanged", name)))

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import (
     MARK,
     PREFIX,
@@ -19,11 +19,23 @@ from pgoutput_construct.spark.metadata import (
     renamed_columns,
     renamed_within,
 )
-from pgoutput_construct.spark.warehouse.history import HISTORY
 from pgoutput_construct.spark.warehouse.version import Version
 
-__all__ = ["Naming", "escaped_log", "renamed", "unescaped"]
+__all__ = ["HISTORY", "KNOWN_BY", "Naming", "escaped_log", "renamed", "unescaped"]
 
+HISTORY: Final = ("_untyped", "_op", "_commit_lsn", "_seq", "_unchanged", "_valid_from", "_valid_to", "_ended_by")
+"""The columns of a history besides the table's own.
+
+``_op`` made the row, at ``_commit_lsn`` and ``_seq``; ``_valid_from`` is the time of that commit, null for rows that
+were copied. ``_valid_to`` is the time of the commit that ended it, ``_ended_by`` what did: update, delete, truncate, or
+snapshot (the table was copied again, and changed outside of the log); both are null while it is so. ``_unchanged``
+are columns whose value nobody said: TOASTed values that an update did not send, of a row that the log does not have;
+null for none.
+"""
+
+KNOWN_BY: Final = ("_commit_lsn", "_seq", "_op")
+"""The columns by which a row of a history is known: a transaction may commit at the LSN of a snapshot, and a copied row
+stand where one of its changes does, since ``_seq`` counts in the log for the one, in the transaction for the other."""
 _STATE: Final = ("_untyped", "_commit_lsn", "_seq")
 _NAMING: Final = ("_untyped", "_unchanged")
 """Those of our columns in which others are named."""

@@ -13,7 +13,7 @@ from pgoutput_construct.changelog.identity import LogIdentity
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.store import Address, LogStore, MissingFileError
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark.names import table_of_directory
+from pgoutput_construct.spark.replicated_tables import table_of_directory
 from pgoutput_construct.spark.warehouse.version import Version
 from pgoutput_construct.stream.identifiers import qualified_name
 

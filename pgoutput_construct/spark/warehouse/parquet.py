@@ -2,17 +2,20 @@
 
 import time
 from dataclasses import replace
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from pgoutput_construct.spark.names import plain_path
+from pgoutput_construct.spark.replicated_tables import plain_path
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.sink import Sink
-from pgoutput_construct.spark.warehouse.small_tasks import SMALL
 from pgoutput_construct.spark.warehouse.version import Version
 
-__all__ = ["ParquetSink"]
+__all__ = ["SMALL", "ParquetSink"]
+
+SMALL: Final = 1 << 22
+"""Bytes of the files of a table that is small."""
 
 
 class ParquetSink(Sink):

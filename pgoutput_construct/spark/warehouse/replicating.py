@@ -10,7 +10,7 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of
 from pgoutput_construct.spark.formats import check_format
-from pgoutput_construct.spark.job import open_log
+from pgoutput_construct.spark.log_view import open_log
 from pgoutput_construct.spark.metadata import PREFIX
 from pgoutput_construct.spark.phases import OnMissing, check_on_missing
 from pgoutput_construct.spark.source.offsets import Limits, latest_seq, next_seq

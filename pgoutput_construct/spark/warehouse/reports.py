@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.spark.metadata import escaped
-from pgoutput_construct.spark.names import plain_path
+from pgoutput_construct.spark.replicated_tables import plain_path
 from pgoutput_construct.spark.warehouse.naming import unescaped
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.steps import Step

@@ -8,8 +8,8 @@ from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.metadata import check_prefix
-from pgoutput_construct.spark.opened import opened
 from pgoutput_construct.spark.warehouse.adoption import check_same_log
 from pgoutput_construct.spark.warehouse.notes import Warehouse
 from pgoutput_construct.stream.identifiers import normal_name
@@ -75,6 +75,6 @@ def _check_tables(log: ChangeLog, place: Warehouse, tables: Collection[str], res
     known = {each.version.table for each in place.readable_datasets()[0].values()} if tables else set()
     unknown = {normal_name(table) for table in tables} - known | {normal_name(table) for table in resync}
     if unknown:
-        found = opened(log)
+        found = LogTables.from_log(log)
         for name in sorted(unknown - found.tables.keys() - found.refused.keys()):
             raise ChangeLogError(f"the log has no table {name}: it has {', '.join(found.tables) or 'none'}")

@@ -24,7 +24,7 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.registry import forget, readers, register
 from pgoutput_construct.changelog.wholeness import Lack, present_copies
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.job import OpenLog
+from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.source.offsets import needed_from
 from pgoutput_construct.spark.warehouse.notes import Dataset, Progress, Warehouse
 from pgoutput_construct.spark.warehouse.version import Version

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark.failures import plain_errors
+from pgoutput_construct.spark.execution import plain_errors
 
 __all__ = ["Sessions", "is_alive"]
 

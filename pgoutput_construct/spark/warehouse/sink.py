@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.spark.demands import Demand
+from pgoutput_construct.spark.execution import Demand
 from pgoutput_construct.spark.warehouse.naming import Naming
 from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
 from pgoutput_construct.spark.warehouse.version import Version

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.failures import reason_of
+from pgoutput_construct.spark.change_frames import Seen
+from pgoutput_construct.spark.execution import reason_of
 from pgoutput_construct.spark.rows_file import RowsFile
 from pgoutput_construct.spark.source.pieces import Piece, Used
 from pgoutput_construct.spark.source.reading import Part, parts_of_piece, rows_of_part
-from pgoutput_construct.spark.survey import Seen
 from pgoutput_construct.stream.rows import OPERATIONS
 from pgoutput_construct.wire.messages import Truncate, Update
 

@@ -14,15 +14,12 @@ from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.planning import lost_ends
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.spark.dealing import deal
-from pgoutput_construct.spark.failures import plain_errors, reason_of
-from pgoutput_construct.spark.job import OpenLog
-from pgoutput_construct.spark.names import plain_path
-from pgoutput_construct.spark.schemas import changes_schema
+from pgoutput_construct.spark.change_frames import Seen, changes_schema
+from pgoutput_construct.spark.execution import deal, plain_errors, reason_of
+from pgoutput_construct.spark.log_view import OpenLog
+from pgoutput_construct.spark.replicated_tables import Table, plain_path
 from pgoutput_construct.spark.source.pieces import Range, Used
 from pgoutput_construct.spark.source.planning import chosen, described_pieces, used_by
-from pgoutput_construct.spark.survey import Seen
-from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.notes import STAGED, Warehouse
 from pgoutput_construct.spark.warehouse.sessions import is_alive
 from pgoutput_construct.spark.warehouse.staged import TOLD, StagedTable, StagingTask, joined, stage

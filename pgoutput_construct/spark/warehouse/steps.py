@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.tables import Table
+from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.warehouse.notes import HISTORY_SUFFIX, Dataset
 from pgoutput_construct.spark.warehouse.retention import Coverage
 from pgoutput_construct.spark.warehouse.version import Version

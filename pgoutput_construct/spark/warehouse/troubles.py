@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.failures import reason_of
+from pgoutput_construct.spark.execution import reason_of
 
 __all__ = ["Troubles", "WaitingError", "failure"]
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
-from pgoutput_construct.spark.tables import Place, Table
+from pgoutput_construct.spark.replicated_tables import Place, Table
 from pgoutput_construct.stream.identifiers import normal_name
 from pgoutput_construct.wire import Lsn
 

@@ -13,8 +13,8 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import SCHEMA, ChangeLog
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.spark import open_log, plain_errors, register
-from pgoutput_construct.spark.opened import opened
-from pgoutput_construct.spark.schemas import CHANGE
+from pgoutput_construct.spark.change_frames import CHANGE
+from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.source import planning
 from pgoutput_construct.spark.source.datasource import PgoutputSource
 from pgoutput_construct.spark.source.ranges import log_of
@@ -110,7 +110,7 @@ def test_positions(log: ChangeLog) -> None:
     for middle in log.transactions().to_pylist()[3::9]:
         lsn = pgo.Lsn(middle["commit_lsn"])
         by_then = [place for place in everything if place[0] <= lsn]
-        assert places(read(log, table=ITEM, asOfLsn=lsn)) == by_then
+        assert places(read(log, table=ITEM, asOfLsn=lsn)) == places(read(log, table=ITEM, untilLsn=lsn)) == by_then
         assert places(read(log, table=ITEM, asOfSeq=middle["seq"])) == by_then
         assert places(read(log, table=ITEM, fromLsn=int(lsn) + 1)) == everything[len(by_then) :]
         assert places(read(log, table=ITEM, fromSeq=middle["seq"] + 1)) == everything[len(by_then) :]
@@ -151,6 +151,7 @@ def test_positions_leave_out_segments(log: ChangeLog) -> None:
     everything, lsn = planned(log, table=ITEM), read(log, table=ITEM)["_commit_lsn"][70].as_py()
     assert 0 < len(planned(log, table=ITEM, fromLsn=lsn, asOfLsn=lsn)) < len(everything)
     assert planned(log, table=ITEM, fromLsn=lsn + 1, asOfLsn=lsn) == []
+    assert planned(log, table=ITEM, fromLsn=lsn + 1, untilLsn=lsn) == []
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +204,7 @@ def test_only_groups_of_the_table(grouped: ChangeLog, groups: list[int]) -> None
     read(grouped, view="changes")
     everything = sum(groups)
     groups.clear()
-    small = min(opened(grouped).tables.values(), key=lambda table: table.rows)
+    small = min(LogTables.from_log(grouped).tables.values(), key=lambda table: table.rows)
     assert len(read(grouped, table=small.qualified)) == small.rows
     assert 0 < sum(groups) < everything // 3
     groups.clear()
@@ -228,7 +229,7 @@ def test_damage_in_a_group_of_rows(grouped: ChangeLog, tmp_path: Path) -> None:
 
 def test_the_view_of_all_changes(log: ChangeLog) -> None:
     """Each change of each table once, in texts as PostgreSQL writes them, without what was not sent."""
-    known, changes = opened(log), read(log, view="changes").to_pylist()
+    known, changes = LogTables.from_log(log), read(log, view="changes").to_pylist()
     assert len(changes) == sum(table.rows for table in known.tables.values())
     own = [
         row | {"before": pairs(row["before"]), "after": pairs(row["after"])} for row in changes if row["_table"] == ITEM

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog
-from pgoutput_construct.spark.opened import opened
+from pgoutput_construct.spark.log_tables import LogTables
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 
@@ -62,7 +62,7 @@ def found(script: str, folder: Path) -> list[int]:
 
 def test_spark_connect(folder: Path) -> None:
     """Batches, state and streams need no more of a session than Spark Connect has."""
-    rows = opened(ChangeLog(folder / "log")).table(ITEM).rows
+    rows = LogTables.from_log(ChangeLog(folder / "log")).table(ITEM).rows
     source, log, state, stream = found(CONNECT, folder)
     assert (source, log, stream) == (rows, rows, rows) and 0 < state < rows
 

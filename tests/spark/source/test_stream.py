@@ -217,9 +217,9 @@ def test_changes_of_the_table(reader: Callable[..., Any], whole: Path, tmp_path:
 
 def tables(directory: Path) -> tuple[str, ...]:
     """Return the tables of a log."""
-    from pgoutput_construct.spark.opened import opened
+    from pgoutput_construct.spark.log_tables import LogTables
 
-    return tuple(opened(ChangeLog(directory)).tables)
+    return tuple(LogTables.from_log(ChangeLog(directory)).tables)
 
 
 def test_what_was_pruned(reader: Callable[..., Any], whole: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.spark.warehouse import batches, read_current, read_history, replicate
-from pgoutput_construct.spark.warehouse.small import advance_together
+from pgoutput_construct.spark.warehouse.small_tables import advance_together
 from tests.postgres.shop import Shop
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

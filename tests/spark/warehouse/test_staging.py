@@ -10,9 +10,9 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.spark import open_log, read_current, replicate
-from pgoutput_construct.spark.schemas import changes_schema
+from pgoutput_construct.spark.change_frames import changes_schema
+from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.source.pieces import Used
-from pgoutput_construct.spark.tables import Table
 from pgoutput_construct.spark.warehouse.notes import Warehouse
 from pgoutput_construct.spark.warehouse.staged import StagedTable, stage
 from pgoutput_construct.spark.warehouse.staging import Wanted, staging, staging_tasks

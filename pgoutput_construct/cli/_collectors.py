@@ -1,0 +1,132 @@
+"""The metrics of a capture and of a replication, collected from their latest report when Prometheus asks."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from pgoutput_construct.cli._printing import printable
+from pgoutput_construct.cli._progress import Meter
+
+if TYPE_CHECKING:
+    from pgoutput_construct.spark.warehouse import Batch
+
+__all__ = ["CaptureCollector", "ReplicateCollector"]
+
+_CAPTURE: Final = "pgoutput_capture_"
+
+_TOTALS: Final = {
+    "messages": ("rows", "Messages that are durable in the log."),
+    "payload_bytes": ("payload_bytes", "Bytes of messages received into the log."),
+    "transactions": ("transactions", "Committed transactions received completely."),
+    "segments": ("segments", "Segments published."),
+    "reconnects": ("reconnects", "Attempts to connect again."),
+    "dropped_transactions": ("dropped", "Transactions that the server sent again and the log had."),
+}
+"""Counters: the field of CaptureProgress that each is, and what it says."""
+
+_GAUGES: Final = {
+    "complete_lsn": ("complete_lsn", "Everything that the server sends before this WAL position was received."),
+    "confirmed_lsn": ("confirmed_lsn", "Everything before this WAL position is durable and confirmed to the server."),
+    "open_transactions": ("open_transactions", "Transactions in the log that have not ended."),
+}
+
+_WAL_STATUS: Final = ("reserved", "extended", "unreserved", "lost")
+"""pg_replication_slots.wal_status (PostgreSQL documentation, section "pg_replication_slots")."""
+
+
+class CaptureCollector(Collector):
+    """The metrics of the capture of a slot."""
+
+    def __init__(self, slot: str, meter: Meter) -> None:
+        """``meter`` is fed by the capture."""
+        self.slot = slot
+        self.meter = meter
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics as they are now."""
+        progress, speed = self.meter.progress, self.meter.speed()
+        for name, (field, text) in _TOTALS.items():
+            yield self._counter(name, text, getattr(progress, field))
+        for name, (field, text) in _GAUGES.items():
+            yield self._gauge(name, text, getattr(progress, field))
+        yield self._gauge("server_lsn", "The end of the server's WAL when it was last asked.", self.meter.server_lsn)
+        yield self._gauge("lag_bytes", "WAL that is not yet durable in the log.", speed.lag_bytes)
+        yield self._gauge("lag_seconds", "How long the oldest of that WAL has been missing.", speed.lag_seconds)
+        yield from self._slot()
+
+    def _slot(self) -> Iterator[Metric]:
+        health = self.meter.progress.health
+        yield self._gauge("up", "1 while the slot is being read, else 0.", self.meter.progress.connected)
+        if health is None:
+            return
+        if health.retained_bytes is not None:
+            yield self._gauge("slot_retained_bytes", "WAL that the server keeps for the slot.", health.retained_bytes)
+        if health.safe_wal_size is not None:
+            text = "WAL that may still be written before the slot can be lost (max_slot_wal_keep_size)."
+            yield self._gauge("slot_safe_wal_bytes", text, health.safe_wal_size)
+        status = GaugeMetricFamily(
+            _CAPTURE + "slot_wal_status", "1 for the slot's wal_status.", labels=["slot", "status"]
+        )
+        for known in _WAL_STATUS:
+            status.add_metric([self.slot, known], known == health.wal_status)
+        yield status
+
+    def _counter(self, name: str, text: str, value: float) -> Metric:
+        family = CounterMetricFamily(_CAPTURE + name, text, labels=["slot"])
+        family.add_metric([self.slot], value)
+        return family
+
+    def _gauge(self, name: str, text: str, value: float) -> Metric:
+        family = GaugeMetricFamily(_CAPTURE + name, text, labels=["slot"])
+        family.add_metric([self.slot], value)
+        return family
+
+
+_REPLICATE: Final = "pgoutput_replicate_"
+
+
+class ReplicateCollector(Collector):
+    """The metrics of the batches of a warehouse; ``report`` may be called while it is asked."""
+
+    def __init__(self) -> None:
+        """Begin before the first batch."""
+        self._batches = 0
+        self._rows = 0
+        self._last: Batch | None = None
+
+    def report(self, batch: "Batch") -> None:
+        """Take in a batch."""
+        self._rows += batch.rows
+        self._batches += 1
+        self._last = batch
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics as they are now."""
+        yield CounterMetricFamily(_REPLICATE + "batches", "Batches that were brought into the tables.", self._batches)
+        yield CounterMetricFamily(
+            _REPLICATE + "rows", "About how many changes and copied rows they had for tables and histories.", self._rows
+        )
+        batch = self._last
+        if batch is None:
+            return
+        yield GaugeMetricFamily(
+            _REPLICATE + "applied_seq", "The tables that are in no trouble have all that ended by this seq.", batch.seq
+        )
+        yield GaugeMetricFamily(
+            _REPLICATE + "applied_lsn", "The WAL position of the last commit by then.", batch.commit_lsn or 0
+        )
+        yield GaugeMetricFamily(_REPLICATE + "batch_seconds", "How long the last batch took.", batch.seconds)
+        troubled = GaugeMetricFamily(
+            _REPLICATE + "table_troubled",
+            "1 for a table that could not be brought up to date, with the class of the error.",
+            labels=["table", "reason"],
+        )
+        for table, kind in batch.trouble_kinds.items():
+            troubled.add_metric([printable(table), kind], 1)
+        yield troubled
+        yield GaugeMetricFamily(
+            _REPLICATE + "troubled_tables", "Tables that could not be brought up to date.", len(batch.trouble_kinds)
+        )

@@ -1,0 +1,376 @@
+"""What decode reads: every input format as an iteration over decoded messages."""
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
+
+from pgoutput_construct.cli._json_lines import BEFORE, Decoded
+from pgoutput_construct.cli._options import as_arguments, choose, is_log
+from pgoutput_construct.errors import DecodeError, PgoutputError
+from pgoutput_construct.extras import require
+from pgoutput_construct.stream import Session
+from pgoutput_construct.stream.state import StreamState
+from pgoutput_construct.wire import parse
+from pgoutput_construct.wire.engine import parse_prefix
+from pgoutput_construct.wire.messages import PgoutputMessage
+from pgoutput_construct.wire.protocol import OPTIONS
+from pgoutput_construct.wire.reference import LARGEST, IncompleteError
+
+__all__ = [
+    "FORMATS",
+    "ByteSource",
+    "hex_lines",
+    "open_reading",
+    "open_source",
+    "payload_of",
+    "read_recvlogical",
+    "standard_input",
+    "standard_output",
+]
+
+FORMATS: Final = ("auto", "changelog", "recvlogical", "hex")
+
+_LONGEST_DOUBT: Final = 4096
+_PRINTABLE: Final = frozenset([*range(32, 127), *b"\t\r"])
+
+
+class _Reading(NamedTuple):
+    """The messages of an input, and a function that returns which part of it has been read."""
+
+    messages: Iterator[Decoded]
+    done: Callable[[], float | None]
+
+
+@contextmanager
+def open_reading(
+    path: str, form: str, given: Mapping[str, Any], warn: Callable[[str], object], before_wait: Callable[[], object]
+) -> Iterator[_Reading]:
+    """Open an input, ``-`` for standard input; ``warn`` is called with what is unusual, but no error."""
+    if form == "changelog" or (form == "auto" and is_log(path)):
+        yield _open_change_log(path, given)
+        return
+    with open_source(path, before_wait) as source:
+        chosen = _recognize(source) if form == "auto" else form
+        if chosen == "hex":
+            yield _Reading(_read_hex(source, given), source.done)
+        else:
+            yield _Reading(read_recvlogical(source, choose(given), warn), source.done)
+
+
+def _recognize(source: "ByteSource") -> str:
+    """Return the format of an input by its first bytes: messages have zero bytes in their numbers, lines do not."""
+    first = source.peek(_tells).lstrip()
+    if first.startswith(b"{"):
+        raise PgoutputError(f"{source.name}: these are JSON lines: use pgoutput build")
+    if first.startswith(b"PAR1"):
+        raise PgoutputError(f"{source.name}: a Parquet file: give the directory of its change log")
+    line = first.partition(b"\n")[0]
+    return "hex" if line.startswith(b"#") or _PRINTABLE.issuperset(line) else "recvlogical"
+
+
+def _tells(first: bytes) -> bool:
+    """Return whether these bytes are enough: a complete line, or something that no line of digits has."""
+    text = first.lstrip()
+    return b"\n" in text or not _PRINTABLE.issuperset(text) or text[:1] in (b"{", b"#") or len(text) >= _LONGEST_DOUBT
+
+
+def _read_hex(source: "ByteSource", given: Mapping[str, Any]) -> Iterator[Decoded]:
+    session, chosen = Session(), dict[str, Any]()
+    for line in hex_lines(source):
+        if not chosen:
+            chosen = _chosen(source, given, line.known)
+            session = Session(**chosen)
+        place: dict[str, Any] = {"line": line.number} | ({BEFORE: line.before} if line.before else {})
+        read_with = {**chosen, **session.state.parameters}
+        try:
+            message = session.parse(line.payload)
+        except PgoutputError as error:
+            doubt = f" (read with {as_arguments(chosen)}: these must be the options of START_REPLICATION)"
+            raise PgoutputError(f"{line.place}: {error}{doubt * isinstance(error, DecodeError)}") from error
+        yield Decoded(message, line.payload, read_with, place)
+
+
+def _chosen(source: "ByteSource", given: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return choose(given, known)
+    except PgoutputError as error:
+        raise PgoutputError(f"{source.name}: {error}") from error
+
+
+def _open_change_log(path: str, given: Mapping[str, Any]) -> _Reading:
+    require("cli", "changelog")
+    from pgoutput_construct.changelog import ChangeLog
+
+    log = ChangeLog(path)
+    count, total = [0], len(log)
+    layouts = {segment.name: choose(given, segment.options.layout()) for segment in log.segments}
+    messages = _read_change_log(log, layouts, count)
+    return _Reading(messages, lambda: count[0] / total if total else None)
+
+
+def _read_change_log(log: Any, layouts: Mapping[str, Mapping[str, Any]], count: list[int]) -> Iterator[Decoded]:
+    from pgoutput_construct.changelog import explain
+
+    for entry in log:
+        place = {
+            "seq": entry.seq,
+            "wal_start": str(entry.wal_start),
+            "send_time": str(entry.send_time),
+            "stream_xid": entry.stream_xid,
+        }
+        read_with = {**layouts[entry.segment], **entry.states}
+        try:
+            message = parse(entry.payload, **read_with)
+        except PgoutputError as error:
+            raise explain(entry, error) from error
+        count[0] += 1
+        yield Decoded(message, entry.payload, read_with, place)
+
+
+PATIENCE = 8 << 20
+"""Bytes of an unfinished message above which it is tried again only when a quarter more has come."""
+
+
+def read_recvlogical(
+    source: "ByteSource", options: Mapping[str, Any], warn: Callable[[str], object]
+) -> Iterator[Decoded]:
+    """Iterate over the messages of a file; raise PgoutputError with the place in the file.
+
+    ``options`` are those that decide layouts. ``warn`` is called where the file continues with another connection, to
+    which pg_recvlogical reconnects by itself.
+    """
+    front, state = _Front(source, options), StreamState()
+    number = 0
+    while (empty := front.skip_newlines()) is not None:
+        number += 1
+        message, payload = front.parse(state, number)
+        if state.in_stream and not state.permits(type(message)):
+            warn(f"{front.place(number)}: {_name(message)} inside a stream: from here on another connection")
+            state = StreamState()
+            message, payload = front.parse(state, number)
+        if not state.permits(type(message)):
+            raise PgoutputError(f"{front.place(number)}: {_name(message)} outside a stream: its start is missing")
+        place = {"offset": front.offset} | ({BEFORE: [""] * empty} if empty else {})
+        front.pass_over(len(payload), _name(message), number)
+        yield Decoded(message, payload, {**options, **state.parameters}, place)
+        state.advance(message)
+
+
+def _name(message: PgoutputMessage) -> str:
+    return type(message).__name__
+
+
+class _Front:
+    """The part of a file that is in memory: it starts with the next message, and grows as that needs."""
+
+    def __init__(self, source: "ByteSource", options: Mapping[str, Any]) -> None:
+        self.source = source
+        self.options = options
+        self.offset = 0
+        """Where in the file the next message starts."""
+        self._data = b""
+        self._start = 0
+
+    def place(self, number: int) -> str:
+        """Name the next message."""
+        return f"{self.source.name}: message {number} at offset {self.offset}"
+
+    def skip_newlines(self) -> int | None:
+        """Pass over empty payloads, of which only newlines are there; return how many, None at the end of the file."""
+        count = 0
+        while self._start < len(self._data) or self._more():
+            if self._data[self._start] != ord("\n"):
+                return count
+            self._advance(1)
+            count += 1
+        return None
+
+    def parse(self, state: StreamState, number: int) -> tuple[PgoutputMessage, bytes]:
+        """Return the next message and its bytes; raise PgoutputError."""
+        while True:
+            try:
+                message, size = parse_prefix(self._data, self._start, **{**self.options, **state.parameters})
+                return message, self._data[self._start : self._start + size]
+            except IncompleteError as error:
+                missing = str(error)  # and not the error, whose frames keep what was read so far
+            except DecodeError as error:
+                raise PgoutputError(f"{self.place(number)}: {error}{self._doubt()}") from error
+            there = len(self._data) - self._start
+            if there >= LARGEST:
+                raise PgoutputError(f"{self.place(number)}: larger than any message: {missing}{self._doubt()}")
+            if not self._more(there // 4 if there > PATIENCE else 1):
+                raise PgoutputError(f"{self.place(number)}: the file ends inside this message: {missing}")
+
+    def pass_over(self, size: int, name: str, number: int) -> None:
+        """Print the message, with the newline that must follow it."""
+        end = self._start + size
+        if end == len(self._data) and not self._more():
+            raise PgoutputError(f"{self.place(number)}: the file ends without the newline after this {name}")
+        end = self._start + size
+        following = self._data[end : end + 1]
+        if following != b"\n":
+            reason = f"{name} ends after {size} bytes with {following!r}, not with a newline"
+            raise PgoutputError(f"{self.place(number)}: {reason}{self._doubt()}")
+        self._advance(size + 1)
+
+    def _advance(self, size: int) -> None:
+        self._start += size
+        self.offset += size
+
+    def _more(self, least: int = 1) -> bool:
+        """Read on, at least so much; return whether there was anything."""
+        chunks, size = [self._data[self._start :]], 0
+        while size < least and (chunk := self.source.chunk()):
+            chunks.append(chunk)
+            size += len(chunk)
+        self._data, self._start = b"".join(chunks), 0
+        return size > 0
+
+    def _doubt(self) -> str:
+        return f" (read with {as_arguments(self.options)}: these must be the options that pg_recvlogical was given)"
+
+
+class _HexLine(NamedTuple):
+    """One line with a payload."""
+
+    place: str
+    """The input and the line, for errors."""
+    number: int
+    payload: bytes
+    known: Mapping[str, Any]
+    """The options in the comments before the first payload: ``# {"proto_version": 4, "streaming": "parallel"}``."""
+    before: list[str]
+    """The comments and empty lines since the payload before."""
+
+
+def hex_lines(source: "ByteSource") -> Iterator[_HexLine]:
+    """Iterate over the payloads of an input; raise PgoutputError with the place of any other line."""
+    known: Mapping[str, Any] = {}
+    before: list[str] = []
+    begun = False
+    for number, line in enumerate(source.lines(), 1):
+        digits = line.strip()
+        if not digits or digits.startswith(b"#"):
+            known = known if begun else known or _header(digits, f"{source.name}: line {number}")
+            before.append(line.decode("utf-8", "surrogateescape"))
+            continue
+        place = f"{source.name}: line {number}"
+        yield _HexLine(place, number, payload_of(digits, place), known, before)
+        begun, before = True, []
+
+
+def payload_of(digits: bytes, place: str) -> bytes:
+    """Return the bytes of hexadecimal digits, as psql prints them too (``\\x``); raise PgoutputError with the place."""
+    try:
+        return bytes.fromhex(digits.strip().removeprefix(b"\\x").decode("ascii"))
+    except ValueError:
+        raise PgoutputError(f"{place}: not an even number of hexadecimal digits (a comment begins with #)") from None
+
+
+def _header(comment: bytes, place: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(comment.lstrip(b"#"))
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(value, dict):
+        return {}
+    if unknown := [name for name in value if name not in OPTIONS]:
+        raise PgoutputError(f"{place}: {unknown[0]!r:.80} is no option: the options are {', '.join(OPTIONS)}")
+    return value
+
+
+CHUNK = 1 << 20
+LONGEST_LINE = 3 * LARGEST  # the hexadecimal digits of the largest message, and some room
+
+
+class ByteSource:
+    """The bytes of one input, read once from front to end."""
+
+    def __init__(self, file: Any, name: str, before_wait: Callable[[], object] | None = None) -> None:
+        """``file`` is a binary file; ``before_wait`` is called before each read that may wait for a writer."""
+        self.name = name
+        self._file = file
+        self._peeked = b""
+        self._ended = False
+        self._size = _size(file)
+        self._consumed = 0
+        self._before_wait = before_wait if self._size is None else None
+
+    def chunk(self) -> bytes:
+        """Return some more bytes, as soon as there are any; none at the end."""
+        if self._peeked:
+            peeked, self._peeked = self._peeked, b""
+            return peeked
+        return self._read()
+
+    def peek(self, enough: Callable[[bytes], bool] = bool) -> bytes:
+        """Return the first bytes, as soon as they are enough, or all; the next chunk has them again."""
+        while not enough(self._peeked) and (more := self._read()):
+            self._peeked += more
+        return self._peeked
+
+    def lines(self) -> Iterator[bytes]:
+        """Iterate over the lines, without their newlines; raise PgoutputError for one longer than any message."""
+        parts: list[bytes] = []
+        while chunk := self.chunk():
+            first, *others = chunk.split(b"\n")
+            parts.append(first)
+            if others:
+                yield b"".join(parts)
+                yield from others[:-1]
+                parts = others[-1:]
+            elif sum(map(len, parts)) > LONGEST_LINE:
+                raise PgoutputError(f"{self.name}: a line is longer than any message: this is not lines of text")
+        if any(parts):
+            yield b"".join(parts)
+
+    def done(self) -> float | None:
+        """Return which part of the input has been read, None where its size is not known."""
+        return self._consumed / self._size if self._size else None
+
+    def _read(self) -> bytes:
+        if self._ended:
+            return b""  # a terminal would ask for a second end
+        if self._before_wait is not None:
+            self._before_wait()
+        data: bytes = self._file.read1(CHUNK)
+        self._ended = not data
+        self._consumed += len(data)
+        return data
+
+
+def standard_input() -> BinaryIO:
+    """Return standard input as bytes; raise PgoutputError where there is none (``<&-`` in a shell)."""
+    if sys.stdin is None:
+        raise PgoutputError("standard input is closed: name a file, or send the input through a pipe")
+    return sys.stdin.buffer
+
+
+def standard_output() -> BinaryIO:
+    """Return standard output as bytes; raise PgoutputError where there is none (``>&-`` in a shell)."""
+    if sys.stdout is None:
+        raise PgoutputError("standard output is closed: send it to a file or a pipe")
+    return sys.stdout.buffer
+
+
+@contextmanager
+def open_source(path: str, before_wait: Callable[[], object] | None = None) -> Iterator[ByteSource]:
+    """Open a file, or standard input for ``-``."""
+    if path == "-":
+        yield ByteSource(standard_input(), "standard input", before_wait)
+        return
+    with Path(path).open("rb") as file:
+        yield ByteSource(file, path, before_wait)
+
+
+def _size(file: Any) -> int | None:
+    try:
+        status = os.fstat(file.fileno())
+    except (OSError, AttributeError):
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None

@@ -1,0 +1,187 @@
+"""The rows of an annotated dump: what was traced, in words, without the middle of long repeats and values."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from itertools import groupby
+from typing import Any, Final
+
+from pgoutput_construct.cli._options import in_arguments
+from pgoutput_construct.cli._printing import counted
+from pgoutput_construct.wire.tables import Described
+from pgoutput_construct.wire.trace import Fault, FieldSpan, Trace
+
+__all__ = ["Detail", "Row", "RowKind", "dump"]
+
+_STEP: Final = re.compile(r"\w+(?:\[\]|:.)*", re.DOTALL)
+_BRANCH: Final = re.compile(r":.$", re.DOTALL)
+_INDEX: Final = re.compile(r"\[(\d+)\]")
+_NOTHING: Final = Described("", "")
+
+
+class RowKind(Enum):
+    """What a row is about."""
+
+    FIELD = "field"
+    GROUP = "group"
+    LEFT_OUT = "left out"
+    FAULT = "fault"
+    UNREAD = "unread"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One entry of the dump; its bytes may need several lines."""
+
+    kind: RowKind
+    start: int
+    data: bytes
+    depth: int
+    name: str
+    type: str = ""
+    value: str = ""
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How much is shown, and the names that are known from other messages."""
+
+    all: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Names of tables and columns, by path."""
+    items: int = 8
+    """Items of a repeat before the middle is left out; the last is always shown."""
+    characters: int = 64
+    """Characters of a value before the rest is left out."""
+
+
+def dump(trace: Trace, detail: Detail, base: int = 0, depth: int = 0) -> Iterator[Row]:
+    """Yield the rows of a message that starts at ``base``: its fields, its fault, and what nobody has read."""
+    paths = [span.path for span in trace.spans] + ([trace.fault.error.path] if trace.fault else [])
+    middle = _Middle(paths, detail)
+    rows = _Rows(trace, detail, base, depth)
+    for repeat, group in groupby(trace.spans, key=lambda span: middle.of(span.path)):
+        spans = list(group)
+        yield from rows.left_out(repeat, spans) if repeat else rows.fields(spans)
+    if trace.fault is not None:
+        yield from rows.fault(trace.fault)
+
+
+class _Middle:
+    """Tells which items of repeats are left out: those between the first few and the last."""
+
+    def __init__(self, paths: Iterable[str], detail: Detail) -> None:
+        self.detail = detail
+        self.last: dict[str, int] = {}
+        for path in paths:
+            for repeat, index in _items(path):
+                self.last[repeat] = max(index, self.last.get(repeat, 0))
+
+    def of(self, path: str) -> str:
+        """Return the repeat in whose middle a field stands; nothing for a field that is shown."""
+        first = self.detail.items
+        for repeat, index in _items(path):
+            last = self.last[repeat]
+            if not self.detail.all and first <= index < last and last > first + 1:
+                return repeat
+        return ""
+
+
+def _items(path: str) -> Iterator[tuple[str, int]]:
+    return ((path[: match.start()], int(match[1])) for match in _INDEX.finditer(path))
+
+
+class _Rows:
+    """Makes rows, each group of fields headed by its name."""
+
+    def __init__(self, trace: Trace, detail: Detail, base: int, depth: int) -> None:
+        self.trace = trace
+        self.detail = detail
+        self.base = base
+        self.depth = depth
+        self.headed: set[str] = set()
+
+    def fields(self, spans: Iterable[FieldSpan]) -> Iterator[Row]:
+        """Yield a row for each field."""
+        for span in spans:
+            yield from self._groups(span.path, span.key, span.start)
+            described, value = self.trace.fields.get(span.key, _NOTHING), span.value
+            text, meaning = self._shortened(_text(described, value)), _meaning(described, value)
+            words = {"type": _type(described, value), "value": text, "meaning": meaning}
+            yield self._row(RowKind.FIELD, span.start, span.end, span.path, **words)
+
+    def left_out(self, repeat: str, spans: list[FieldSpan]) -> Iterator[Row]:
+        """Yield one row for the items in the middle of a repeat."""
+        indexes = [index for span in spans for each, index in _items(span.path) if each == repeat]
+        first, last, size = indexes[0], indexes[-1], spans[-1].end - spans[0].start
+        text = f"{counted(last - first + 1, 'item')}, {counted(size, 'byte')}: --all shows them"
+        row = self._row(RowKind.LEFT_OUT, spans[0].start, spans[0].start, f"{repeat}[{first}]", meaning=text)
+        yield replace(row, name=f"{row.name} to [{last}]")
+
+    def fault(self, fault: Fault) -> Iterator[Row]:
+        """Yield the field that is wrong, and the rest."""
+        yield from self._groups(fault.error.path, fault.key, fault.start)
+        notation, meaning = self.trace.fields.get(fault.key, _NOTHING).notation, in_arguments(fault.error.reason)
+        words = {"type": notation, "value": "fault", "meaning": meaning}
+        yield self._row(RowKind.FAULT, fault.start, fault.end, fault.error.path, **words)
+        left = len(self.trace.data) - fault.end
+        if left:
+            text = f"{counted(left, 'byte')} not read"
+            yield self._row(RowKind.UNREAD, fault.end, len(self.trace.data), "", meaning=text)
+
+    def _row(self, kind: RowKind, start: int, end: int, path: str, **words: str) -> Row:
+        steps = path.split(".")
+        label = self.detail.labels.get(path)
+        name = f"{steps[-1]} ({label})" if label else steps[-1]
+        depth = self.depth + max(len(steps) - 2, 0)
+        return Row(kind, self.base + start, self.trace.data[start:end], depth, name, **words)
+
+    def _groups(self, path: str, key: str, start: int) -> Iterator[Row]:
+        """Yield the headings of what a field stands in, where they have not been there yet."""
+        steps, places = path.split("."), _STEP.findall(key)
+        self.headed.add(path)
+        for size in range(2, len(steps)):
+            outer = ".".join(steps[:size])
+            if outer not in self.headed:
+                self.headed.add(outer)
+                place = _BRANCH.sub("", ".".join(places[:size]))
+                notation, text, *_ = self.trace.fields.get(place, _NOTHING)
+                yield self._row(RowKind.GROUP, start, start, outer, type=notation, meaning=text)
+
+    def _shortened(self, text: str) -> str:
+        most = self.detail.characters
+        if self.detail.all or len(text) <= most:
+            return text
+        return f"{text[:most]}… ({len(text):,} characters)"
+
+
+def _type(described: Described, value: Any) -> str:
+    """Return the documents' notation; the tag of a choice is a constant as soon as it has been read."""
+    return f"Byte1({value!r})" if described.notation == "Byte1" else described.notation
+
+
+def _text(described: Described, value: Any) -> str:
+    """Return a value as a person reads it."""
+    if isinstance(value, bytes) and not described.notation.startswith("Byte"):
+        return str(int.from_bytes(value, "big"))
+    if isinstance(value, bytes):
+        return _readable(value)
+    return repr(value) if isinstance(value, str) else str(value)
+
+
+def _readable(data: bytes) -> str:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return repr(bytes(data))
+    return repr(text) if text.replace("\n", "").replace("\t", "").isprintable() else repr(bytes(data))
+
+
+def _meaning(described: Described, value: Any) -> str:
+    """Return what the value stands for, and what the field is."""
+    meaning = described.meaning(value)
+    if described.notation == "Byte1":
+        return meaning
+    return ": ".join(filter(None, (meaning, described.description)))

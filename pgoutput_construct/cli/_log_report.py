@@ -1,0 +1,240 @@
+"""What a change log holds: as JSON, and as tables."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from pgoutput_construct.cli._printing import counted, print_grid, print_lines, sized
+from pgoutput_construct.cli.values import told
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.stream.identifiers import full_name, quote_identifier
+from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.stream.rows import OPERATIONS, OPS, SNAPSHOT
+from pgoutput_construct.wire import Lsn, Timestamp
+from pgoutput_construct.wire.messages import RelationColumn
+from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
+
+if TYPE_CHECKING:
+    from pgoutput_construct.changelog import ChangeLog
+    from pgoutput_construct.changelog.copies import TableCopy
+
+__all__ = ["SHOWN", "describe_log", "describe_segments", "print_report"]
+
+_OPERATIONS: Final = {cls.TAG[0]: name for cls, name in OPERATIONS.items()}
+
+
+def describe_log(log: "ChangeLog") -> dict[str, Any]:
+    """Return all but the segments."""
+    from pgoutput_construct.changelog.registry import readers
+    from pgoutput_construct.changelog.wholeness import lacks_of, present_copies, unpublished_columns
+
+    sizes = log.store.files()
+    return {
+        "address": str(log.store),
+        "segments": len(log.segments),
+        "bytes": sum(sizes.get(segment.name, 0) for segment in log.segments),
+        "first_seq": log.segments[0].first_seq,
+        "last_seq": log.segments[-1].last_seq,
+        "messages": len(log),
+        "complete_lsn": str(log.complete_lsn),
+        **_commits(log),
+        "options": asdict(log.options),
+        "tables": list(_tables(log)),
+        "copies": [_copied(copy) for copy in present_copies(log.index)],
+        "lacks": [{**asdict(lack), "text": str(lack)} for lack in lacks_of(log.index)],
+        "unpublished_columns": [{**asdict(each), "text": str(each)} for each in unpublished_columns(log.index)],
+        "open_transactions": [_open(row) for row in log.open_transactions().to_pylist()],
+        "events": [
+            {"seq": event.seq, "event": event.name, "lsn": str(event.lsn), "time": str(event.time)}
+            | {"details": dict(event.details)}
+            for event in log.events()
+        ],
+        "readers": [{**asdict(reader), "lsn": str(reader.lsn)} for reader in readers(log.store)],
+    }
+
+
+def describe_segments(log: "ChangeLog", last: int | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the segments, or only a number of the last ones: name, ranges of seq, LSN and time, size."""
+    sizes = log.store.files()
+    for place in range(max(len(log.segments) - last, 0) if last is not None else 0, len(log.segments)):
+        segment = log.segments[place]
+        commits = log.index.entries("transactions", slice(place, place + 1))
+        yield {
+            "name": segment.name,
+            "first_seq": segment.first_seq,
+            "last_seq": segment.last_seq,
+            "rows": segment.rows,
+            "bytes": sizes.get(segment.name, 0),
+            "complete_lsn": str(segment.position.complete_lsn),
+            **_times(commits),
+        }
+
+
+def _commits(log: "ChangeLog") -> dict[str, Any]:
+    transactions = log.transactions()
+    outcomes = transactions.group_by("outcome").aggregate([("xid", "count")]).to_pylist()
+    return {"transactions": {row["outcome"]: row["xid_count"] for row in outcomes}, **_times(transactions)}
+
+
+def _times(transactions: Any) -> dict[str, str | None]:
+    import pyarrow.compute as pc
+
+    found = pc.min_max(transactions["commit_time"]).as_py()
+    times = {"first_commit": found["min"], "last_commit": found["max"]}
+    return {name: None if time is None else str(Timestamp(time)) for name, time in times.items()}
+
+
+def _tables(log: "ChangeLog") -> Iterator[dict[str, Any]]:
+    """Yield the tables: rows by operation, and the descriptions that differ from the one before."""
+    from pgoutput_construct.changelog.described import described
+
+    counts = _counts(log)
+    found: dict[int, list[Description]] = {oid: [] for oid in counts}
+    for description in described(log.index.entries("descriptions").to_pylist()):
+        known = found.setdefault(description.relation.relation_oid, [])
+        if not known or _content(known[-1]) != _content(description):
+            known.append(description)
+    for oid, descriptions in found.items():
+        name = full_name(descriptions[-1].relation) if descriptions else None
+        rows = {op: counts.get(oid, {}).get(op, 0) for op in OPS}
+        yield {"table": name, "oid": oid, "rows": rows, "descriptions": [_described(each) for each in descriptions]}
+
+
+def _counts(log: "ChangeLog") -> dict[int, dict[str, int]]:
+    """Return how many rows each table has, by OID and operation, whatever became of them."""
+    from pgoutput_construct.changelog.usage import COPIED
+
+    counts: dict[int, dict[str, int]] = {}
+    groups = log.index.entries("rows").group_by(["oid", "span", "tag"]).aggregate([("count", "sum")])
+    for row in groups.to_pylist():
+        op = SNAPSHOT if row["span"] == COPIED else _OPERATIONS[row["tag"]]
+        of_table = counts.setdefault(row["oid"], {})
+        of_table[op] = of_table.get(op, 0) + row["count_sum"]
+    return counts
+
+
+def _copied(copy: "TableCopy") -> dict[str, Any]:
+    snapshot = copy.snapshot
+    chunks = copy.last_chunk - copy.first_chunk + 1
+    seen = {"lsn": str(snapshot.lsn), "xmin": snapshot.xmin, "xmax": snapshot.xmax, "xip": list(snapshot.xip)}
+    seen |= {"place_lsn": str(copy.visibility.place_lsn), "contained": sorted(copy.visibility.contained)}
+    seen |= {"sees_until": str(copy.visibility.sees_until)}
+    title = full_name(copy)
+    return {"table": title, "oid": copy.relation_oid, "seq": copy.seq, "rows": copy.rows, "chunks": chunks, **seen}
+
+
+def _content(description: Description) -> tuple[Any, ...]:
+    relation = description.relation
+    return relation.namespace, relation.name, relation.replica_identity, relation.columns
+
+
+def _described(description: Description) -> dict[str, Any]:
+    relation = description.relation
+    columns = [_column(column, description) for column in relation.columns]
+    identity = RelationReplicaIdentity(relation.replica_identity).name.lower()
+    return {"seq": description.seq, "table": full_name(relation), "replica_identity": identity, "columns": columns}
+
+
+def _column(column: RelationColumn, description: Description) -> str:
+    builtin, declared = BUILTIN_TYPES.get(column.type_oid), description.types.get(column.type_oid)
+    kind = builtin.name if builtin else full_name(declared) if declared else str(column.type_oid)
+    key = " key" if column.flags & RelationColumnFlags.KEY else ""
+    return f"{quote_identifier(column.name)} {kind}{key}"
+
+
+def _open(row: dict[str, Any]) -> dict[str, Any]:
+    since = {"since_lsn": str(Lsn(row["since_lsn"])), "since_time": str(Timestamp(row["since_time"]))}
+    return {"xid": row["xid"], "gid": row["gid"], "streamed": row["streamed"], "first_seq": row["first_seq"], **since}
+
+
+SHOWN: Final = 10
+"""How many of the last segments and events are shown."""
+
+
+def print_report(report: Mapping[str, Any], segments: Iterable[Mapping[str, Any]], everything: bool) -> None:
+    """Print a report, and these segments; of events and descriptions the last ones, or ``everything``."""
+    print_lines(_summary(report))
+    print_lines(f"  warning: {lack['text']}" for lack in report["lacks"])
+    print_lines(f"  note: {each['text']}" for each in report["unpublished_columns"])
+    _print_tables(report["tables"])
+    _print_copies(report["copies"])
+    _print_descriptions(report["tables"], everything)
+    _print_open(report["open_transactions"])
+    _print_events(report["events"] if everything else report["events"][-SHOWN:], everything)
+    _print_readers(report["readers"])
+    _print_segments(segments, report["segments"])
+
+
+def _summary(report: Mapping[str, Any]) -> Iterator[str]:
+    options = dict(report["options"])
+    names = ", ".join(options["publications"])
+    counts = (counted(report["segments"], "segment"), counted(report["messages"], "message"), sized(report["bytes"]))
+    yield f"Change log {report['address']}: {', '.join(counts)}"
+    yield f"  seq {report['first_seq']} to {report['last_seq']}, complete up to {report['complete_lsn']}"
+    if report["first_commit"] is not None:
+        yield f"  commits from {report['first_commit']} to {report['last_commit']}"
+    yield "  transactions: " + (
+        ", ".join(f"{count:,} {name}" for name, count in report["transactions"].items()) or "none"
+    )
+    yield f"  slot {options['slot']} of database {options['database']}, publications {names}"
+    if "verification" in report:
+        found = report["verification"]
+        yield f"  verified: {counted(found['checked'], 'segment')}, {counted(found['rows'], 'row')}: nothing is wrong"
+    if "lag_bytes" in report:
+        yield f"  lag {sized(report['lag_bytes'])}: the server is at {report['server_lsn']}"
+
+
+def _print_tables(tables: Sequence[Mapping[str, Any]]) -> None:
+    rows = (
+        (table["table"], table["oid"], *(f"{table['rows'][op]:,}" for op in OPS), len(table["descriptions"]))
+        for table in tables
+    )
+    columns = ("table", "OID", *OPS, "descriptions")
+    print_grid("Tables", columns, rows, right=columns[1:])
+
+
+def _print_copies(copies: Sequence[Mapping[str, Any]]) -> None:
+    if copies:
+        columns = ("table", "seq", "rows", "chunks", "lsn", "place_lsn", "sees_until")
+        rows = ([f"{each[name]:,}" if name == "rows" else each[name] for name in columns] for each in copies)
+        print_grid("Copies of tables", columns, rows, right=columns[1:])
+
+
+def _print_descriptions(tables: Sequence[Mapping[str, Any]], everything: bool) -> None:
+    rows = (
+        (each["table"], each["seq"], each["replica_identity"], ", ".join(each["columns"]))
+        for table in tables
+        for each in table["descriptions"][0 if everything else -SHOWN :]
+    )
+    print_grid("Descriptions", ("table", "from seq", "identity", "columns"), rows, right=("from seq",))
+
+
+def _print_open(transactions: Sequence[Mapping[str, Any]]) -> None:
+    if transactions:
+        columns = ("xid", "gid", "first_seq", "since_lsn", "since_time")
+        rows = ([each[name] for name in columns] for each in transactions)
+        print_grid("Open transactions", columns, rows, right=("xid", "first_seq"))
+
+
+def _print_events(events: Sequence[Mapping[str, Any]], everything: bool) -> None:
+    if events:
+        columns = ("seq", "time", "lsn", "event")
+        rows = ((*(each[name] for name in columns), told(each["details"], everything)) for each in events)
+        print_grid("Events", ("seq", "time", "LSN", "event", "details"), rows, right=("seq",))
+
+
+def _print_readers(readers: Sequence[Mapping[str, Any]]) -> None:
+    if readers:
+        rows = ((each["name"], each["next_seq"], each["lsn"]) for each in readers)
+        print_grid("Registered readers", ("name", "next seq", "LSN"), rows, right=("next seq",))
+
+
+def _print_segments(segments: Iterable[Mapping[str, Any]], number: int) -> None:
+    shown = list(segments)
+    rows = (
+        (each["first_seq"], each["last_seq"], sized(each["bytes"]), each["complete_lsn"], each["last_commit"])
+        for each in shown
+    )
+    title = "Segments" if len(shown) == number else f"The last {len(shown)} of {number:,} segments (--all shows them)"
+    columns = ("first seq", "last seq", "size", "complete up to", "last commit")
+    print_grid(title, columns, rows, right=columns[:3])

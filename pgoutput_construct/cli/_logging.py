@@ -1,0 +1,139 @@
+"""What long-running commands log, warn of, and report to Prometheus."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pgoutput_construct.cli._options import LISTEN, Listen
+from pgoutput_construct.cli._printing import printable, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from prometheus_client.registry import Collector
+
+    from pgoutput_construct.changelog.wholeness import Lack, UnpublishedColumns
+
+__all__ = [
+    "FORMATS",
+    "LOGGER",
+    "EchoHandler",
+    "logging_to_stderr",
+    "metrics_option",
+    "note_unpublished",
+    "serving_metrics",
+    "warn_of_lacks",
+]
+
+LOGGER: Final = logging.getLogger("pgoutput_construct")
+"""The logger of the whole package."""
+
+_USUAL: Final = frozenset({*logging.makeLogRecord({}).__dict__, "message", "asctime"})
+
+
+class _TextFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{_time(record)} {record.levelname:<7} {printable(record.getMessage())}"
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        extra = {key: value for key, value in record.__dict__.items() if key not in _USUAL}
+        line = {"time": _time(record), "level": record.levelname.lower(), "message": record.getMessage(), **extra}
+        return json.dumps(line, default=str)
+
+
+FORMATS: Final = {"text": _TextFormatter, "json": _JsonFormatter}
+
+
+class EchoHandler(logging.Handler):
+    """Writes to standard error; ``last`` is what it wrote last, without the time."""
+
+    last = ""
+
+    # Asks for sys.stderr at each line: while a progress line is shown, rich stands in for it.
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        self.last = record.getMessage()
+        with suppress(OSError):  # nobody listens any more, which must not end a capture
+            click.echo(self.format(record), err=True)
+
+
+@contextmanager
+def logging_to_stderr(form: str) -> Iterator[EchoHandler]:
+    """Write what the package logs, from INFO on, in one of FORMATS until the block ends."""
+    handler = EchoHandler()
+    handler.setFormatter(FORMATS[form]())
+    before = LOGGER.level
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield handler
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(before)
+
+
+def _time(record: logging.LogRecord) -> Any:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+
+_SHOWN: Final = 10
+
+
+def warn_of_lacks(lacks: "Sequence[Lack]") -> None:
+    """Say on standard error what is missing of tables, and what to do."""
+    _say("warning", lacks)
+
+
+def note_unpublished(unpublished: "Sequence[UnpublishedColumns]") -> None:
+    """Say on standard error which columns tables are without: no warning, since all else of them is right."""
+    _say("note", unpublished)
+
+
+def _say(kind: str, about: "Sequence[Lack | UnpublishedColumns]") -> None:
+    for each in about[:_SHOWN]:
+        say(f"{kind}: {each}", err=True)
+    if len(about) > _SHOWN:
+        say(f"{kind}: and {len(about) - _SHOWN:,} more tables, as pgoutput log LOG shows", err=True)
+
+
+metrics_option = click.option(
+    "--metrics",
+    type=LISTEN,
+    help="Answer Prometheus there, under /metrics, whoever asks.  [default HOST: 127.0.0.1]",
+)
+"""The option of the commands that do so; those need the extra ``metrics`` where it is given."""
+
+
+@contextmanager
+def serving_metrics(listen: Listen | None, collector: "Callable[[], Collector]") -> Iterator[None]:
+    """Answer Prometheus under ``/metrics`` until the block ends, and log where; do nothing where nobody is to ask.
+
+    Args:
+        listen: Where to listen; port 0 is one that is free.
+        collector: Makes what collects the metrics. Whatever it imports of prometheus_client is not needed elsewhere.
+
+    Raises OSError where the address cannot be listened at.
+    """
+    if listen is None:
+        yield
+        return
+    from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+
+    registry = CollectorRegistry()
+    registry.register(collector())
+    ProcessCollector(registry=registry)
+    server, thread = start_http_server(listen.port, listen.host, registry)
+    try:
+        LOGGER.info("metrics at http://%s:%d/metrics", listen.host, server.server_port)
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

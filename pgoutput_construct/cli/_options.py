@@ -1,0 +1,258 @@
+"""Options and arguments that several commands share: those of START_REPLICATION, LSNs, times, tables, addresses."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.stream.identifiers import normal_name, split_list
+from pgoutput_construct.wire import Lsn, Timestamp
+from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, first_with, noun, options
+from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, STATES, TRANSITIONS, ReplicationOptions
+
+__all__ = [
+    "FILE_MODE",
+    "LISTEN",
+    "LOG",
+    "LSN",
+    "LSN_OR_TIME",
+    "OPERATIONS",
+    "REPLACE_ROWS",
+    "SECONDS",
+    "TABLE",
+    "TABLES",
+    "TIME",
+    "Listen",
+    "as_arguments",
+    "choose",
+    "first_in",
+    "in_arguments",
+    "is_log",
+    "layout_options",
+    "replication_options",
+    "state_options",
+]
+
+Command = Callable[..., Any]
+
+_REPLICATION: Final = tuple(field.name for field in fields(ReplicationOptions))
+_NAMES: Final = "|".join((*LAYOUT_OPTIONS, *STATE_PARAMETERS))
+_ALL_NAMES: Final = "|".join((*_REPLICATION, *STATE_PARAMETERS))
+_KEYWORD: Final = re.compile(rf"\b(?:({_ALL_NAMES})=(?:'(\w+)'|(\w+))|({_NAMES}) (?=\d)(\d+))")
+_CALLS: Final[Mapping[str, str]] = {
+    "parse_frame(data).data is the message": "pgoutput inspect --frame shows it",
+    "parse reads the data of an XLogData frame": "leave out --frame",
+}
+"""What Python's errors advise, and what to do on the command line."""
+
+
+def layout_options(default: str) -> Callable[[Command], Command]:
+    """Give a command an option for each option of START_REPLICATION that decides layouts.
+
+    The command gets those that were given as the mapping ``given``; ``default`` says where the others come from.
+    """
+    return _wire_options({name: f"{default}, else {_by_itself(name)}" for name in LAYOUT_OPTIONS})
+
+
+def replication_options(command: Command) -> Command:
+    """Give a command an option for each option of START_REPLICATION but the publications' names; as layout_options."""
+    chosen = dict.fromkeys(LAYOUT_OPTIONS, "as the log has it, else the best that the server knows")
+    return _wire_options({name: chosen.get(name, _by_itself(name)) for name in _REPLICATION})(command)
+
+
+def _wire_options(defaults: Mapping[str, str]) -> Callable[[Command], Command]:
+    declarations = {name: _declaration(name, default) for name, default in defaults.items()}
+    return lambda command: _collected(command, "given", declarations)
+
+
+def _by_itself(name: str) -> str:
+    """Return what PostgreSQL takes where nothing is said."""
+    default = OPTIONS[name].default
+    return "off" if default is False else str(default)
+
+
+def state_options(command: Command) -> Command:
+    """Give a command a switch for each parameter that the stream state sets; it gets the mapping ``states``."""
+    help_text = "Whether the message stands inside a {}.  [default: as the messages before it say]"
+    switches = {
+        name: (_switch(name), {"default": None, "help": help_text.format(noun(name))}) for name in STATE_PARAMETERS
+    }
+    return _collected(command, "states", switches)
+
+
+def choose(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the options of the layouts: as given, else as the input says (``known``), else PostgreSQL's defaults.
+
+    Raises PgoutputError for options that PostgreSQL would refuse.
+    """
+    said = {**{name: OPTIONS[name].default for name in LAYOUT_OPTIONS}, **(known or {}), **given}
+    chosen = {name: said[name] for name in LAYOUT_OPTIONS}
+    options(**chosen)
+    return chosen
+
+
+def first_in(states: Mapping[str, bool]) -> dict[str, Any]:
+    """Return the first options under which a stream gets into these states, nothing where it begins in them."""
+    wanted = {name for name, value in states.items() if value}
+    openers = [
+        message
+        for message, steps in TRANSITIONS.items()
+        if any(wanted <= STATES[after] and not wanted <= STATES[before] for before, after in steps.items())
+    ]
+    return min(map(first_with, openers), key=lambda given: given["proto_version"], default={})
+
+
+def as_arguments(chosen: Mapping[str, Any]) -> str:
+    """Return options as they are written on the command line; states only where they are on."""
+    shown = {name: value for name, value in chosen.items() if value or name not in STATE_PARAMETERS}
+    return " ".join(_argument(name, str(value)) for name, value in shown.items())
+
+
+def in_arguments(text: str) -> str:
+    """Return the text of an error with Python's keywords as options: ``proto_version=2`` is ``--proto-version 2``."""
+    for call, advice in _CALLS.items():
+        text = text.replace(call, advice)
+    text = _KEYWORD.sub(lambda match: _argument(match[1] or match[4], match[2] or match[3] or match[5]), text)
+    return text.replace(", --", " --")
+
+
+def _argument(name: str, value: str) -> str:
+    if value in ("True", "False"):
+        return _switch(name).split("/")[value == "False"]
+    return f"{_dashed(name)} {value}"
+
+
+def _dashed(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _switch(name: str) -> str:
+    """Return a switch and its opposite: ``--in-stream/--outside-stream``."""
+    opposite = f"outside_{name.removeprefix('in_')}" if name.startswith("in_") else f"no_{name}"
+    return f"{_dashed(name)}/{_dashed(opposite)}"
+
+
+def _declaration(name: str, default: str) -> tuple[str, dict[str, Any]]:
+    option = OPTIONS[name]
+    described = option.description and f": {option.description[0].lower()}{option.description[1:]}"
+    text = f"The option {name} of START_REPLICATION{described or '.'}"
+    if set(option.values) == {False, True}:
+        return _switch(name), {"help": f"{text}  [default: {default}]", "default": None}
+    attributes: dict[str, Any] = {"help": f"{text}  [default: {default}]"}
+    kind: click.ParamType[Any] = click.IntRange(min(PROTOCOL_VERSIONS), max(PROTOCOL_VERSIONS))
+    return _dashed(name), attributes | {"type": click.Choice([*map(str, option.values)]) if option.values else kind}
+
+
+def _collected(command: Command, into: str, declarations: Mapping[str, tuple[str, dict[str, Any]]]) -> Command:
+    """Add options to a command, which gets those that were given in one mapping."""
+
+    @wraps(command)
+    def run(**arguments: Any) -> Any:
+        values = {name: arguments.pop(name) for name in declarations}
+        return command(**arguments, **{into: {name: value for name, value in values.items() if value is not None}})
+
+    for name, (declaration, attributes) in reversed([*declarations.items()]):
+        run = click.option(declaration, name, **attributes)(run)
+    return run
+
+
+class _Parsed(click.ParamType[Any]):
+    """A value that a function reads, whose ValueError is a usage error."""
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name = name
+        self._read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Listen(NamedTuple):
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+
+def _lsn_or_time(text: str) -> Lsn | Timestamp:
+    try:
+        return Lsn(text)
+    except PgoutputError:
+        pass
+    try:
+        return _time(text)
+    except ValueError:
+        raise PgoutputError(f"{text!r} is neither an LSN (16/B374D848) nor a time (2026-01-31T12:00+00:00)") from None
+
+
+def _time(text: str) -> Timestamp:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise PgoutputError(f"{text!r} is no time such as 2026-01-31T12:00+00:00") from None
+    return Timestamp.from_datetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def _listen(text: str) -> Listen:
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or int(port) > 0xFFFF:
+        raise PgoutputError(f"{text!r} is no port: give a number up to 65535, or HOST:PORT")
+    return Listen(host.strip("[]") or "127.0.0.1", int(port))
+
+
+def is_log(source: str) -> bool:
+    """Tell the address of a change log, a directory or a URI, from names of files."""
+    return "://" in source or (source != "-" and Path(source).is_dir())
+
+
+def _log(text: str) -> str:
+    if not is_log(text):
+        raise PgoutputError(f"Directory {text!r} does not exist.")
+    return text
+
+
+def _file_mode(text: str) -> int:
+    try:
+        return int(text, 8)
+    except ValueError:
+        raise PgoutputError(f"{text!r} is no mode of files, such as 0640") from None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(split_list(text))
+
+
+LSN: Final = _Parsed("lsn", Lsn)
+"""A WAL position, as PostgreSQL writes it."""
+LOG: Final = _Parsed("log", _log)
+"""The address of a change log: a directory that exists, or a URI."""
+LSN_OR_TIME: Final = _Parsed("time|lsn", _lsn_or_time)
+"""A position, or a moment in ISO 8601; UTC where it names no zone."""
+TIME: Final = _Parsed("time", _time)
+"""A moment in ISO 8601; UTC where it names no zone."""
+LISTEN: Final = _Parsed("[host:]port", _listen)
+TABLE: Final = _Parsed("schema.table", normal_name)
+"""A table, as in SQL: in double quotes what SQL would fold or not read."""
+FILE_MODE: Final = _Parsed("mode", _file_mode)
+"""The mode of files, as chmod takes it."""
+OPERATIONS: Final = _Parsed("operation,...", lambda text: tuple(word.strip() for word in text.split(",")))
+"""Operations that a publication publishes, separated by commas."""
+TABLES: Final = _Parsed("table,...", _names)
+"""Tables, or whole schemas (schema.*), separated by commas."""
+SECONDS: Final = click.FloatRange(min=0, min_open=True)
+REPLACE_ROWS: Final = (
+    "Send a later copy of a table by TRUNCATE also where its publications have no deletes or no truncates."
+    "  [default: such a copy is not sent, and named]"
+)
+"""The help of the option --replace-rows."""

@@ -1,0 +1,182 @@
+"""Committed transactions as a person reads them, or as JSON lines; and which of them are requested."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+import click
+
+from pgoutput_construct.cli._printing import printable, say
+from pgoutput_construct.cli.values import ABSENT, Values, quoted, told
+from pgoutput_construct.stream.identifiers import full_name
+from pgoutput_construct.stream.rows import RowChange
+from pgoutput_construct.wire import Lsn, Timestamp
+from pgoutput_construct.wire.messages import Message, PgoutputMessage
+from pgoutput_construct.wire.types import Marker
+
+__all__ = ["PRINTERS", "Header", "Wanted"]
+
+_COLORS: Final = {"insert": "green", "update": "yellow", "delete": "red", "truncate": "red"}
+
+
+class Header(NamedTuple):
+    """A committed transaction."""
+
+    commit_lsn: Lsn
+    commit_time: Timestamp
+    xid: int
+
+
+class _Printer(ABC):
+    """Prints what was committed, in order.
+
+    ``seq`` is the position in the transaction, as ``_seq`` of Spark's rows; ``header`` is None for what belongs to no
+    transaction.
+    """
+
+    def __init__(self, values: Values, everything: bool = False) -> None:
+        """``everything`` shows long values in full."""
+        self.values = values
+        self.everything = everything
+
+    @abstractmethod
+    def change(self, header: Header, seq: int, change: RowChange) -> None:
+        """Print a changed row, or a truncated table."""
+
+    @abstractmethod
+    def message(self, header: Header | None, seq: int, message: Message) -> None:
+        """Print a logical message."""
+
+    @abstractmethod
+    def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
+        """Print what a capture noted in its log."""
+
+    def plain(self, change: RowChange, row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        """Return a row's values as JSON has them."""
+        if row is None:
+            return None
+        oids = {column.name: column.type_oid for column in change.relation.columns}
+        return {name: self.values.plain(value, oids[name]) for name, value in row.items()}
+
+
+class _TextPrinter(_Printer):
+    """A line a transaction, and below it a line a change."""
+
+    _header: Header | None = None
+
+    def change(self, header: Header, seq: int, change: RowChange) -> None:
+        self._begin(header)
+        new, old = self.plain(change, change.new), self.plain(change, change.old)
+        pairs = ", ".join(self._pairs(change, new, old or {}))
+        op = click.style(change.op, fg=_COLORS.get(change.op))
+        click.echo(f"  {op} {printable(full_name(change.relation))}{pairs and f' ({pairs})'}")
+
+    def message(self, header: Header | None, seq: int, message: Message) -> None:
+        self._begin(header)
+        place = "  " if header else f"{message.lsn}  "
+        content = quoted(_content(message.content), self.everything)
+        say(f"{place}message {quoted(message.prefix)} {content}")
+
+    def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
+        said = told(details, self.everything)
+        say(f"{time}  {lsn}  {name}{said and f': {said}'}", fg="cyan")
+
+    def _begin(self, header: Header | None) -> None:
+        if header is not None and header != self._header:
+            say(f"{header.commit_time}  commit {header.commit_lsn}  xid {header.xid}", bold=True)
+        self._header = header
+
+    def _pairs(self, change: RowChange, new: Mapping[str, Any] | None, old: Mapping[str, Any]) -> Iterable[str]:
+        row = old if new is None else {**change.unsent, **new}
+        for column in change.relation.columns:
+            if column.name in row:
+                value, before = row[column.name], old.get(column.name, ABSENT)
+                was = "" if before is ABSENT or before == value or new is None else f"{self._quoted(before)} -> "
+                yield f"{printable(column.name)}={was if not isinstance(value, Marker) else ''}{self._quoted(value)}"
+
+    def _quoted(self, value: Any) -> str:
+        return quoted(value, self.everything)
+
+
+class _JsonPrinter(_Printer):
+    """A line a change, which names its transaction."""
+
+    def change(self, header: Header, seq: int, change: RowChange) -> None:
+        row = {"new": self.plain(change, change.new), "old": self.plain(change, change.old)}
+        relation = change.relation
+        table = {
+            "table": full_name(relation),
+            "schema": relation.namespace or "pg_catalog",
+            "name": relation.name,
+        }
+        self._line({**_place(header, seq), "op": change.op, **table, **row, "unchanged": [*change.unchanged]})
+
+    def message(self, header: Header | None, seq: int, message: Message) -> None:
+        place = _place(header, seq) if header else {"lsn": str(message.lsn)}
+        said = {"prefix": message.prefix, "content": _content(message.content)}
+        self._line({**place, "op": "message", **said, "transactional": header is not None})
+
+    def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
+        self._line({"event": name, "lsn": str(lsn), "time": str(time), "details": dict(details)})
+
+    def _line(self, value: Mapping[str, Any]) -> None:
+        click.echo(json.dumps(value, default=str))
+
+
+PRINTERS: Final[Mapping[str, type[_Printer]]] = {"text": _TextPrinter, "json": _JsonPrinter}
+
+
+def _place(header: Header, seq: int) -> dict[str, Any]:
+    place = {"commit_lsn": str(header.commit_lsn), "commit_time": str(header.commit_time), "xid": header.xid}
+    return {**place, "seq": seq}
+
+
+def _content(content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"\\x{content.hex()}"
+
+
+class Wanted:
+    """Takes in the messages of committed transactions, one transaction after the other, and has the wanted printed."""
+
+    def __init__(self, printer: _Printer, tables: Collection[str] = (), limit: int | None = None) -> None:
+        """``tables`` are names such as ``public.orders``, none for all; ``limit`` is a number of transactions."""
+        self.printer = printer
+        self.tables = tables
+        self.limit = limit
+        self._count = 0
+        self._header: Header | None = None
+        self._shown = False
+
+    @property
+    def enough(self) -> bool:
+        """Whether as many transactions as wanted have been printed."""
+        return self.limit is not None and self._count >= self.limit
+
+    def begin(self, header: Header) -> None:
+        """Go on with another transaction; what has no change that is wanted is not printed."""
+        self._header, self._shown = header, False
+
+    def take(self, seq: int, message: PgoutputMessage, rows: Iterable[RowChange]) -> None:
+        """Take in a message, its position in the transaction, and the rows that it changes."""
+        header = self._header
+        for row in rows:
+            if header is not None and (not self.tables or full_name(row.relation) in self.tables):
+                self.printer.change(header, seq, row)
+                self._shown = True
+        if isinstance(message, Message) and not self.tables:
+            self.printer.message(header, seq, message)
+            self._shown = True
+
+    def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
+        """Take in what a capture noted in its log."""
+        if not self.tables:
+            self.printer.event(name, lsn, time, details)
+
+    def end(self) -> None:
+        """End the transaction."""
+        self._count += self._shown
+        self._header = None
