@@ -6,9 +6,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from pgoutput_construct.changelog.block import NO_XID
+from pgoutput_construct.changelog.block import NO_XID, Flags, Numbers
 from pgoutput_construct.changelog.columns import scopes_of
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.log_index import LogIndex
@@ -27,7 +26,6 @@ from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 __all__ = [
     "LoggedRows",
-    "Numbers",
     "Plan",
     "Visible",
     "bounds_of_runs",
@@ -36,9 +34,6 @@ __all__ = [
     "rows_of",
     "timestamps",
 ]
-
-Numbers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 _OF_COPIES: Final = {"first_seq": 0, "position": 0, "xid": NO_XID, "commit_time": FIRST_TIMESTAMP - 1}
 """What copied rows have in the place of what spans say: their position is their seq, and they have no time."""
