@@ -30,9 +30,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 
 
-PROGRAM, TESTING, PUBLISHER, PIPELINE, BATCH, TABLES, _SUBMITTED, _PIPELINE = re.findall(
-    r"```python\n(.*?)```", README, re.DOTALL
-)
+PROGRAM, TESTING, PUBLISHER, PIPELINE, BATCH, TABLES, _SUBMITTED = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 """The blocks of code, in their order; a new one needs a test."""
 
 

@@ -78,7 +78,7 @@ def _requirements(version: str) -> list[str]:
         return list(_READERS)
     project = tomllib.loads((_CLONE / "pyproject.toml").read_text("utf-8"))["project"]
     others = (each for each in _of_extra("test", project["optional-dependencies"]) if not each.startswith("pyspark"))
-    return sorted({*project["dependencies"], *others, f"pyspark[connect,pipelines]=={version}.*"})
+    return sorted({*project["dependencies"], *others, f"pyspark[connect]=={version}.*"})
 
 
 def _of_extra(extra: str, extras: dict[str, list[str]]) -> Iterator[str]:

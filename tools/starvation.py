@@ -1,14 +1,13 @@
 """Processes that want the processors, too, and what a server sees of a client amid them."""
 
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
+from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import EmbeddedServer
 from tools.beside import beside
 
@@ -23,16 +22,11 @@ _SILENT = """SELECT pid, extract(epoch FROM clock_timestamp() - greatest(reply_t
 
 @contextmanager
 def busy_loops(per_core: int) -> Iterator[None]:
-    """Run so many processes for each processor that never wait, until the block ends."""
-    count = per_core * (os.cpu_count() or 1)
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
+    """Run processes that never wait, ``per_core`` for each processor, until the block ends."""
+    with ExitStack() as loops:
+        for _ in range(per_core * (os.cpu_count() or 1)):
+            loops.enter_context(running("-c", "while True: pass"))
         yield
-    finally:
-        for loop in loops:
-            loop.kill()
-        for loop in loops:
-            loop.wait()
 
 
 @dataclass

@@ -1,42 +1,18 @@
 """Copies of tables: the rows that they had at one moment, and which later changes count beside them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
-from typing import Any, Final
+from typing import Any
 
-import numpy as np
-
-from pgoutput_construct.changelog.block import Flags, Numbers
 from pgoutput_construct.changelog.events import COPIED_TABLE, LogEvent, events_of
+from pgoutput_construct.changelog.format_2 import visibilities
 from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.wire import Lsn
+from pgoutput_construct.changelog.visibility import Snapshot, Visibility
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.stream.identifiers import full_name
 
-__all__ = ["Snapshot", "TableCopy", "copies_of", "latest_copies", "snapshot_command"]
-
-_XIDS: Final = 2**32
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """Which transactions a server's snapshot contains, as pg_current_snapshot() says: with 64-bit xids."""
-
-    xmin: int
-    """All transactions before this have ended: the rows are as they left them."""
-    xmax: int
-    """The snapshot has nothing of this transaction, and of those after it."""
-    xip: tuple[int, ...]
-    """The transactions between both that had not ended."""
-    lsn: Lsn
-    """A position of the WAL that the server had reached when it made the snapshot."""
-
-    def invisible(self, xids: Numbers) -> Flags:
-        """Tell of each top-level xid, as messages have it, whether the snapshot has nothing of its transaction.
-
-        Xids are 32 bits wide and wrap around: the transactions must be fewer than 2**31 away from the snapshot.
-        """
-        after = (xids - self.xmax % _XIDS) % _XIDS < _XIDS // 2
-        return after | np.isin(xids, np.array([xid % _XIDS for xid in self.xip], np.int64))
+__all__ = ["TableCopy", "copies_of", "latest_copies", "snapshot_command"]
 
 
 @dataclass(frozen=True)
@@ -62,26 +38,46 @@ class TableCopy:
     """How many rows it had."""
     is_requested: bool = False
     """Whether somebody asked for it; else it was made since the log had no copy of the table."""
+    known_visibility: Visibility | None = None
+    """Which transactions its rows contain; None where that is not known (yet): see ``visibility``."""
+
+    @property
+    def visibility(self) -> Visibility:
+        """Which transactions its rows contain, of a copy that ``copies_of`` returned; others raise ChangeLogError."""
+        if self.known_visibility is None:
+            raise ChangeLogError(
+                f"seq {self.seq}: the copy of {full_name(self)} does not say which transactions it contains"
+            )
+        return self.known_visibility
 
     @classmethod
     def of(cls, event: LogEvent) -> "TableCopy":
-        """Read an event COPIED_TABLE."""
+        """Read an event COPIED_TABLE; of log format 2 it says nothing of LSNs."""
         told = event.details
         snapshot = Snapshot(told["xmin"], told["xmax"], tuple(told["xip"]), event.lsn)
         first, last = told["chunks"]
         named = event.seq, told["oid"], told["schema"], told["table"]
-        return cls(*named, snapshot, first, last, told["rows"], bool(told.get("requests")))
+        is_requested, visibility = bool(told.get("requests")), Visibility.read(told)
+        return cls(*named, snapshot, first, last, told["rows"], is_requested, visibility)
 
     def said(self) -> dict[str, Any]:
         """Return the details of the event that says it; the position of that is the snapshot's."""
         snapshot, chunks = self.snapshot, [self.first_chunk, self.last_chunk]
         told = {"oid": self.relation_oid, "schema": self.namespace, "table": self.name, "chunks": chunks}
-        return told | {"rows": self.rows, "xmin": snapshot.xmin, "xmax": snapshot.xmax, "xip": list(snapshot.xip)}
+        told |= {"rows": self.rows, "xmin": snapshot.xmin, "xmax": snapshot.xmax, "xip": list(snapshot.xip)}
+        return told | (self.known_visibility.details() if self.known_visibility else {})
 
 
 def copies_of(index: SegmentIndex) -> Iterator[TableCopy]:
-    """Yield the copies that are complete, in the order in which they became so."""
-    yield from map(TableCopy.of, events_of(index, COPIED_TABLE))
+    """Yield the copies that are complete, in the order in which they became so.
+
+    What those of log format 2 contain is worked out from the transactions of ``index``, which must be that of the log.
+    """
+    copies = [*map(TableCopy.of, events_of(index, COPIED_TABLE))]
+    unknown = [(copy.seq, copy.snapshot) for copy in copies if copy.known_visibility is None]
+    worked_out = visibilities(index, unknown)
+    for copy in copies:
+        yield replace(copy, known_visibility=worked_out[copy.seq]) if copy.seq in worked_out else copy
 
 
 def latest_copies(index: SegmentIndex) -> dict[int, TableCopy]:

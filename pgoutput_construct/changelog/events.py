@@ -38,8 +38,10 @@ name; ``snapshot`` (xmin, xmax, xip): what tables were at that position, under w
 where none was asked for."""
 
 COPIED_TABLE: Final = "copied table"
-"""All rows that a table had are in the log: ``oid, schema, table``, ``chunks`` (the first and the last number),
-``rows``, and the snapshot: ``xmin, xmax, xip``; the position of the event is the snapshot's."""
+"""All rows that a table had are in the log, and all commits that they may contain: ``oid, schema, table``, ``chunks``
+(the first and the last number), ``rows``; the snapshot: ``xmin, xmax, xip``; and, by LSNs, which transactions that
+contains: ``place_lsn, contained, sees_until`` (changelog/visibility.py), which log format 2 does not have. The LSN of
+the event is the snapshot's."""
 
 TABLE_FACTS: Final = "table"
 """What the catalog says of a table, when first seen and whenever it changed: ``changelog/facts.py``."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.changelog.events import (
     PUBLICATION_FACTS,
     TABLE_FACTS,
@@ -23,6 +22,7 @@ from pgoutput_construct.changelog.events import (
 )
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.successive import SharedColumns, SuccessiveText
+from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.wire import Lsn
 

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.changelog.copies import Snapshot, TableCopy
+from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.described import RelationReader
 from pgoutput_construct.changelog.events import (
     BEGUN_ANEW,
@@ -54,6 +54,7 @@ from pgoutput_construct.changelog.stale import (
 from pgoutput_construct.changelog.successive import SharedColumns
 from pgoutput_construct.changelog.usage import COPIED
 from pgoutput_construct.changelog.uses import Uses, uses_of
+from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn
@@ -218,7 +219,8 @@ class LineageTracker:
                     self._partial_keys.add(seq)
             else:
                 self._numbers.pop(seq, None)
-                if is_closed and (seq > table.readings[0].seq or not self._first_seq):
+                is_unknown = is_closed or window.is_ambiguous(columns)
+                if is_unknown and (seq > table.readings[0].seq or not self._first_seq):
                     table.unknowns[seq] = _unknown(seq, last)
             (table.open.discard if is_closed else table.open.add)(seq)
 

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pgoutput_construct.changelog.copies import Snapshot, TableCopy
+from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import committed, lost_ends, spans_of
+from pgoutput_construct.changelog.visibility import Visibility
 from pgoutput_construct.changelog.wholeness import begun_without_copy, present_copies
 from pgoutput_construct.columnar.descriptions import copy_scope
 from pgoutput_construct.stream.identifiers import full_name
@@ -37,9 +38,9 @@ def needs_of(index: LogIndex) -> Iterator[Need]:
     begun = begun_without_copy(index)
     latest = {copy.relation_oid: copy for copy in present_copies(index)}
     firsts = _first_pieces(index, latest)
-    unseen = _unseen(index, {copy.snapshot for copy in latest.values()})
+    unseen = _unseen(index, {copy.visibility for copy in latest.values()})
     for oid, copy in latest.items():
-        seq = min(firsts.get(oid, copy.seq), unseen[copy.snapshot])
+        seq = min(firsts.get(oid, copy.seq), unseen[copy.visibility])
         name = full_name(copy)
         yield Need(seq, oid, f"the state of {name} needs its latest copy, and what came after the snapshot of that")
     for oid, (seq, name) in begun.items():
@@ -47,16 +48,16 @@ def needs_of(index: LogIndex) -> Iterator[Need]:
             yield Need(seq, oid, f"the state of {name} needs all since its first row")
 
 
-def _unseen(index: LogIndex, snapshots: set[Snapshot]) -> dict[Snapshot, int]:
-    """Return where the first transaction begins that each snapshot did not see, or the segment that may have it."""
+def _unseen(index: LogIndex, copied: set[Visibility]) -> dict[Visibility, int]:
+    """Return where the first transaction begins that copies do not contain, or the segment that may have it."""
     complete, starts = (index.table[name].to_numpy() for name in ("complete_lsn", "first_seq"))
-    found = {each: int(starts[complete > each.lsn].min(initial=_NEVER)) for each in snapshots}
+    found = {each: int(starts[complete > int(each.place_lsn)].min(initial=_NEVER)) for each in copied}
     lost = lost_ends(index)
-    for _, part in index.parts() if snapshots else ():
+    for _, part in index.parts() if copied else ():
         spans = spans_of(committed(part.transactions, lost))
-        xids, seqs = np.asarray(spans.xid), np.asarray(spans.first_seq)
-        for each in snapshots:
-            found[each] = min(found[each], int(seqs[each.invisible(xids)].min(initial=_NEVER)))
+        lsns, xids, seqs = (np.asarray(column) for column in (spans.commit_lsn, spans.xid, spans.first_seq))
+        for each in copied:
+            found[each] = min(found[each], int(seqs[each.adds(lsns, xids)].min(initial=_NEVER)))
     return found
 
 

@@ -1,6 +1,6 @@
 """Which number each column of a description has: what the catalog said before and after leaves one answer, or none."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, pairwise
@@ -52,6 +52,13 @@ class ReadingWindow:
             return numbers
         return numbers if self._is_in_time(numbers, precedes) else None
 
+    def is_ambiguous(self, columns: Sequence[RelationColumn]) -> bool:
+        """Return whether a description looks like several of the readings: no later one will tell more.
+
+        It is asked where nothing was found.
+        """
+        return len(self._alike(columns)) > 1
+
     def has_whole_key(self, columns: Sequence[RelationColumn], numbers: Numbers) -> bool:
         """Return whether the columns that a description marks as key are the whole replica identity.
 
@@ -72,12 +79,14 @@ class ReadingWindow:
         """Return the numbers that are possible, whenever columns were dropped."""
         if (numbers := self._only_candidate(len(columns))) is not None:
             return numbers
-        shapes = tuple((column.name, column.type_oid, column.type_modifier) for column in columns)
-        alike = self._published.get(shapes, ())
+        alike = self._alike(columns)
         if len(alike) != 1:
             return None
         (numbers,) = alike
-        return None if self._contradicts(dict(zip(shapes, numbers, strict=True))) else numbers
+        return None if self._contradicts(dict(zip(_shapes(columns), numbers, strict=True))) else numbers
+
+    def _alike(self, columns: Sequence[RelationColumn]) -> Collection[Numbers]:
+        return self._published.get(_shapes(columns), ())
 
     def _only_candidate(self, count: int) -> Numbers | None:
         """Return the numbers that so many columns have between two of the readings, where nothing else is possible."""
@@ -160,6 +169,10 @@ class ReadingWindow:
             elif exists != existed and (exists or numbers[-1:] > (column.number,)):  # it had come already
                 return False
         return True
+
+
+def _shapes(columns: Sequence[RelationColumn]) -> tuple[Shape, ...]:
+    return tuple((column.name, column.type_oid, column.type_modifier) for column in columns)
 
 
 def _between(

@@ -67,9 +67,9 @@ class StreamOptions(ReplicationOptions):
                     raise ReplicationError(f"the option {what} needs PostgreSQL {server}, the server is {major}")
 
 
-LOG_FORMAT: Final = 2
+LOG_FORMAT: Final = 3
 """The version of the format that is written."""
-READABLE_FORMATS: Final = frozenset({1, LOG_FORMAT})
+READABLE_FORMATS: Final = frozenset({1, 2, LOG_FORMAT})
 """The versions that are read."""
 
 _ONE_LOG: Final = ("system_identifier", "database")

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pgoutput_construct.changelog._large_payload import ends_large, write_large
 from pgoutput_construct.changelog.columns import SCHEMA, checksums
 from pgoutput_construct.changelog.events import OPTIONS_CHANGED, log_events
 from pgoutput_construct.changelog.footer import Position, Segment, footer_pairs
 from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.large import ends_large, write_large
 from pgoutput_construct.changelog.names import segment_name
 from pgoutput_construct.changelog.options import LOG_FORMAT, LogOptions
 from pgoutput_construct.changelog.store import LogStore

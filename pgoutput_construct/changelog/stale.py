@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pgoutput_construct.changelog.copies import Snapshot, snapshot_command
+from pgoutput_construct.changelog.copies import snapshot_command
 from pgoutput_construct.changelog.events import LogEvent
 from pgoutput_construct.changelog.facts import (
     Column,
@@ -14,7 +14,8 @@ from pgoutput_construct.changelog.facts import (
     TableReading,
     snapshot_of,
 )
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.changelog.visibility import Snapshot
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import qualified_name
 
 __all__ = [
@@ -178,6 +179,10 @@ class _Published:
     joined: frozenset[str | None]
     unsent: frozenset[int]
     """Its partitions of which nothing is sent."""
+    ancestors: frozenset[int]
+    """The tables that it is a partition of."""
+    via_root: bool
+    """Its changes are those of the topmost of these that is published."""
 
 
 def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
@@ -194,6 +199,8 @@ def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
                 frozenset({table.member}),
                 frozenset({table.joined}),
                 unsent,
+                table.ancestors,
+                reading.via_root,
             )
             found[oid] = _together(found[oid], own) if oid in found else own
     return found
@@ -202,8 +209,17 @@ def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
 def _together(one: _Published, other: _Published) -> _Published:
     columns = None if one.columns is None or other.columns is None else one.columns | other.columns
     filters = None if one.filters is None or other.filters is None else one.filters | other.filters
-    members, joined, unsent = one.members | other.members, one.joined | other.joined, one.unsent | other.unsent
-    return _Published(one.table, one.operations | other.operations, columns, filters, members, joined, unsent)
+    return _Published(
+        one.table,
+        one.operations | other.operations,
+        columns,
+        filters,
+        one.members | other.members,
+        one.joined | other.joined,
+        one.unsent | other.unsent,
+        one.ancestors | other.ancestors,
+        one.via_root or other.via_root,
+    )
 
 
 def _difference(before: _Published, after: _Published) -> str | None:
@@ -219,6 +235,9 @@ def _difference(before: _Published, after: _Published) -> str | None:
         "was detached from a published table and attached again": None not in before.joined | after.joined
         and not before.joined & after.joined,
         "has a partition that is only sent from now on": before.unsent - after.unsent,
+        # Between its being one that is sent by itself, and its being none, or the other way round.
+        "may have been sent as a partition of another table for a time": before.via_root != after.via_root
+        and before.ancestors != after.ancestors,
     }
     return next((reason for reason, happened in reasons.items() if happened), None)
 

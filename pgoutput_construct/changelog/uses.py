@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.block import Flags, Numbers
-from pgoutput_construct.changelog.copies import Snapshot, copies_of
+from pgoutput_construct.changelog.copies import copies_of
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import run_spans
 from pgoutput_construct.changelog.usage import COPIED
+from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["Use", "Uses", "uses_of"]

@@ -68,6 +68,8 @@ class LogWriter:
         """How many payloads, and events that do not wait for payloads, were appended and not handed over."""
         self.on_durable: Callable[[], None] | None = None
         """Called by the thread when there is something to collect."""
+        self.on_collected: Callable[[Durable], None] | None = None
+        """Called with all that is collected, however that comes about."""
         self._last: Segment | None = None  # the newest that is durable
         self._note = Note()
         self._parts: list[Part] = []
@@ -226,6 +228,8 @@ class LogWriter:
             self._take_back(handed)
             raise
         self._last, self._note = durable.segment or self._last, durable.note
+        if self.on_collected is not None:
+            self.on_collected(durable)
         return durable
 
     def publish(self, position: Position) -> Segment | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pgoutput_construct.cli._printing import counted, print_grid, print_lines, sized
 from pgoutput_construct.cli.values import told
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.rows import OPERATIONS, OPS, SNAPSHOT
@@ -117,6 +117,8 @@ def _copied(copy: "TableCopy") -> dict[str, Any]:
     snapshot = copy.snapshot
     chunks = copy.last_chunk - copy.first_chunk + 1
     seen = {"lsn": str(snapshot.lsn), "xmin": snapshot.xmin, "xmax": snapshot.xmax, "xip": list(snapshot.xip)}
+    seen |= {"place_lsn": str(copy.visibility.place_lsn), "contained": sorted(copy.visibility.contained)}
+    seen |= {"sees_until": str(copy.visibility.sees_until)}
     title = full_name(copy)
     return {"table": title, "oid": copy.relation_oid, "seq": copy.seq, "rows": copy.rows, "chunks": chunks, **seen}
 
@@ -193,7 +195,7 @@ def _print_tables(tables: Sequence[Mapping[str, Any]]) -> None:
 
 def _print_copies(copies: Sequence[Mapping[str, Any]]) -> None:
     if copies:
-        columns = ("table", "seq", "rows", "chunks", "lsn", "xmin", "xmax")
+        columns = ("table", "seq", "rows", "chunks", "lsn", "place_lsn", "sees_until")
         rows = ([f"{each[name]:,}" if name == "rows" else each[name] for name in columns] for each in copies)
         print_grid("Copies of tables", columns, rows, right=columns[1:])
 

@@ -1,12 +1,14 @@
 """Values of rows as people and JSON have them: PostgreSQL's own text, and numbers where JSON's are exact."""
 
-import math
 from collections.abc import Mapping
 from typing import Any, Final
 
 from pgoutput_construct.cli._printing import printable
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.stream.values import base_oid, formatted, kind_text
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.pgtypes.codec import CODEC_ERRORS, hexadecimal
+from pgoutput_construct.pgtypes.loader import base_oid, formatted, kind_text
+from pgoutput_construct.pgtypes.numbers import Numeral, json_value
+from pgoutput_construct.pgtypes.registry import writer
 from pgoutput_construct.wire import UNCHANGED
 from pgoutput_construct.wire.messages import Binary, Type
 from pgoutput_construct.wire.types import Marker
@@ -16,12 +18,6 @@ __all__ = ["ABSENT", "Values", "quoted", "told"]
 ABSENT: Final = UNCHANGED
 """Stands for a value that was not sent."""
 _LONGEST: Final = 120
-
-
-class Numeral(str):
-    """A number that JSON might not keep exactly, as text."""
-
-    __slots__ = ()
 
 
 class Values:
@@ -47,30 +43,13 @@ class Values:
         kind = builtin.arrow if builtin is not None else "string"
         if isinstance(plain, Binary):
             return self._from_binary(plain, type_oid, kind)
-        return _from_text(plain.decode("utf-8", "surrogateescape"), kind)
+        return json_value(plain.decode("utf-8", "surrogateescape"), kind)
 
     def _from_binary(self, value: Binary, type_oid: int, kind: str) -> Any:
-        # Here, since a command's module must be importable without pyarrow, which columnar needs.
-        from pgoutput_construct.columnar.forms.form import CANNOT, hexadecimal
-        from pgoutput_construct.columnar.forms.own import writer
-
         try:
-            return _from_text(writer(type_oid, self.types)(value), kind)
-        except CANNOT:
+            return json_value(writer(type_oid, self.types)(value), kind)
+        except CODEC_ERRORS:
             return hexadecimal(value)
-
-
-def _from_text(text: str, kind: str) -> Any:
-    try:
-        if kind == "bool":
-            return text == "t"
-        if kind.startswith("int"):
-            return int(text)
-        if kind.startswith(("float", "double")) and math.isfinite(number := float(text)):
-            return number
-    except ValueError:
-        pass
-    return Numeral(text) if kind == "decimal" else text
 
 
 def quoted(value: Any, everything: bool = False) -> str:

@@ -10,7 +10,7 @@ from pgoutput_construct.extras import needing
 
 with needing("columnar"):
     from pgoutput_construct.columnar.rows import Decoded, RowError, columns_schema, rows_schema
-    from pgoutput_construct.columnar.types import AS_USUAL, UNTYPED, Choices, arrow_type, chosen_types, unify
+    from pgoutput_construct.pgtypes.arrow_types import AS_USUAL, UNTYPED, Choices, arrow_type, chosen_types, unify
 
 if TYPE_CHECKING:
     from pgoutput_construct.columnar.batches import BatchDecoder, DecodedBatch, TableRows

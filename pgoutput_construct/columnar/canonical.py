@@ -1,15 +1,6 @@
 """Checksums of rows that a server and Spark compute alike: what both hash, and what a checksum is.
 
-The canonical text of a value is PostgreSQL's own (its output function under ``SESSION_SETTINGS``), but for two kinds of
-columns, by their Arrow type:
-
-| Arrow | canonical text |
-|---|---|
-| float, double | the bits of the value as hexadecimal digits; ``NaN`` |
-| decimal(p, s) | with ``s`` digits behind the point, whatever the column's own modifier |
-| binary of a uuid | as of a bytea |
-
-A value that the Arrow type cannot hold (``_untyped``) has PostgreSQL's text in any case. The text of a row is
+Both write the canonical text of each value (pgtypes/canonical.py). The text of a row is
 PostgreSQL's text of an array of its values (``array_out``): so values may hold anything. Of its MD5 digest two
 numbers of 60 bits are taken, whose sums over rows do not depend on their order.
 """

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.jit import (
+from pgoutput_construct.compiled.jit import (
     WORD,
     copy_word,
     inlined,
@@ -25,9 +24,10 @@ from pgoutput_construct.columnar.jit import (
     u16,
     u32,
 )
-from pgoutput_construct.columnar.memory import read_only
+from pgoutput_construct.compiled.memory import read_only
 from pgoutput_construct.errors import EngineError
 from pgoutput_construct.wire import Insert, build
+from pgoutput_construct.wire.messages import VALUE_TAGS
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["CopiedRows", "CopyFormat", "binary_copy_start"]
@@ -36,7 +36,7 @@ Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
 
 _OUTSIDE: Final[Mapping[str, Any]] = dict.fromkeys(STATE_PARAMETERS, False)
-_NULL, _TEXT, _BINARY = (kernels.VALUE_TAGS[name] for name in ("null", "text", "binary"))
+_NULL, _TEXT, _BINARY = (VALUE_TAGS[name] for name in ("null", "text", "binary"))
 _HEAD: Final = 5  # bytes of a value before its data: its tag and its length
 
 _TAB, _NEWLINE, _ESCAPE, _NULL_MARK = ord("\t"), ord("\n"), ord("\\"), ord("N")

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from pgoutput_construct.columnar import frame_kernels
 from pgoutput_construct.columnar.gather import strings
 from pgoutput_construct.columnar.headers import read_columns
-from pgoutput_construct.columnar.typed.column import Values
 from pgoutput_construct.errors import DecodeError, PgoutputError
+from pgoutput_construct.pgtypes.kernels.cast import Values
 from pgoutput_construct.wire import XLogData, parse_frame
 from pgoutput_construct.wire.engine import frame_parameters
 

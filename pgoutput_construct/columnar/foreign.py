@@ -8,7 +8,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from pgoutput_construct.columnar.jit import kernel
+from pgoutput_construct.compiled.jit import kernel
 
 __all__ = ["address_of", "copy_from", "foreign"]
 

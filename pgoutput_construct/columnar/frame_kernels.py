@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pgoutput_construct.columnar.jit import kernel, prefetch, u8, u32, u64
+from pgoutput_construct.compiled.jit import kernel, prefetch, u8, u32, u64
 
-__all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "ROW_PARAMETERS", "ROW_TAGS", "TUPLES", "VALUE_TAGS", "index"]
+__all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "ROW_PARAMETERS", "ROW_TAGS", "TUPLES", "index"]
 
 TAG_XLogData = 0x77  # w
 TAG_PrimaryKeepalive = 0x6B  # k
@@ -31,9 +31,6 @@ ROW_PARAMETERS: Final[tuple[str, ...]] = ()
 
 ROW_TAGS: Final[tuple[int, ...]] = ()
 """The tags of changes that hold rows."""
-
-VALUE_TAGS: Final[Mapping[str, int]] = {}
-"""The tags of values in a row."""
 
 MESSAGE_SCHEMA: Final = pa.schema(
     [

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar.jit import WORD, copy_word, kernel, u8
-from pgoutput_construct.columnar.memory import bitmap, room
-from pgoutput_construct.columnar.typed.casts import TEXT
-from pgoutput_construct.columnar.typed.column import Values
+from pgoutput_construct.compiled.jit import WORD, copy_word, kernel, u8
+from pgoutput_construct.compiled.memory import bitmap, room
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.pgtypes.kernels.cast import Values
+from pgoutput_construct.pgtypes.kernels.planned_casts import TEXT
 from pgoutput_construct.wire.messages import PgoutputMessage
 
 __all__ = [

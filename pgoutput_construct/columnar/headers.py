@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar.gather import strings
-from pgoutput_construct.columnar.typed.column import Values
+from pgoutput_construct.pgtypes.kernels.cast import Values
 
 __all__ = ["HeaderColumn", "read_columns", "read_header"]
 

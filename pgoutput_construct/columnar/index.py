@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.gather import look_up, scatter, tag_table
 from pgoutput_construct.columnar.headers import read_header
-from pgoutput_construct.columnar.jit import kernel
-from pgoutput_construct.columnar.memory import read_only, room
 from pgoutput_construct.columnar.rows import Payloads, RowError, States
 from pgoutput_construct.columnar.threads import checked, in_order
+from pgoutput_construct.compiled.jit import kernel
+from pgoutput_construct.compiled.memory import read_only, room
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire.engine import explain, parse, refused
 from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage

@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.columnar.jit import find_nul, kernel, prefetch, u8, u16, u32, u64
-from pgoutput_construct.columnar.typed.walked import put_nothing, read_value
+from pgoutput_construct.compiled.jit import find_nul, kernel, prefetch, u8, u16, u32, u64
+from pgoutput_construct.pgtypes.kernels.row_plan import put_nothing, read_value
 
-__all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "ROW_PARAMETERS", "ROW_TAGS", "TUPLES", "VALUE_TAGS", "index"]
+__all__ = ["MESSAGE_SCHEMA", "READERS", "ROW_FIELDS", "ROW_PARAMETERS", "ROW_TAGS", "TUPLES", "index"]
 
 TAG_Begin = 0x42  # B
 TAG_Message = 0x4D  # M
@@ -62,14 +62,6 @@ ROW_TAGS: Final[tuple[int, ...]] = (
     TAG_Delete,
 )
 """The tags of changes that hold rows."""
-
-VALUE_TAGS: Final[Mapping[str, int]] = {
-    "null": LETTER_n,
-    "unchanged": LETTER_u,
-    "text": LETTER_t,
-    "binary": LETTER_b,
-}
-"""The tags of values in a row."""
 
 MESSAGE_SCHEMA: Final = pa.schema(
     [

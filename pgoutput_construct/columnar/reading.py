@@ -8,16 +8,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.rows import rows_schema
-from pgoutput_construct.columnar.typed.casts import plan_of
-from pgoutput_construct.columnar.typed.column import Cast
-from pgoutput_construct.columnar.typed.registry import find_cast
-from pgoutput_construct.columnar.typed.walked import ENTRIES
-from pgoutput_construct.columnar.values import ColumnReader
+from pgoutput_construct.pgtypes.column_reader import ColumnReader
+from pgoutput_construct.pgtypes.kernels.cast import Cast
+from pgoutput_construct.pgtypes.kernels.cast_table import find_cast
+from pgoutput_construct.pgtypes.kernels.planned_casts import plan_of
+from pgoutput_construct.pgtypes.kernels.row_plan import ENTRIES
+from pgoutput_construct.pgtypes.loader import base_oid
 from pgoutput_construct.stream.relations import Description
-from pgoutput_construct.stream.values import base_oid
-from pgoutput_construct.wire.messages import VALUES, RelationColumn, Type
+from pgoutput_construct.wire.messages import VALUE_TAGS, VALUES, RelationColumn, Type
 from pgoutput_construct.wire.protocol import RelationColumnFlags
 from pgoutput_construct.wire.types import Marker
 
@@ -25,9 +24,9 @@ __all__ = ["SENT", "UNSENT", "Column", "Columns"]
 
 Numbers = NDArray[np.int64]
 
-SENT: Final = {name: code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], type)}
+SENT: Final = {name: code for name, code in VALUE_TAGS.items() if isinstance(VALUES[name], type)}
 """The tags of values that are there: text and binary format."""
-UNSENT: Final = [code for name, code in kernels.VALUE_TAGS.items() if isinstance(VALUES[name], Marker)]
+UNSENT: Final = [code for name, code in VALUE_TAGS.items() if isinstance(VALUES[name], Marker)]
 """The tags of values that are not sent, and are not null either."""
 
 _ALL_SENT: Final = ""

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar.types import AS_USUAL, UNTYPED, Choices, arrow_type
 from pgoutput_construct.errors import PgoutputError, ProtocolError
+from pgoutput_construct.pgtypes.arrow_types import AS_USUAL, UNTYPED, Choices, arrow_type
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description
 

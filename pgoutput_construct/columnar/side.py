@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.gather import mean_size, present, scatter
 from pgoutput_construct.columnar.index import BatchIndex
-from pgoutput_construct.columnar.memory import LINE, bitmap, room
 from pgoutput_construct.columnar.reading import SENT, UNSENT, Column, Columns
-from pgoutput_construct.columnar.typed.column import Values
-from pgoutput_construct.columnar.typed.walked import READ, Plan, lay_out, learn, read_array
-from pgoutput_construct.columnar.values import CannotHold
-from pgoutput_construct.stream.values import FORMATS
-from pgoutput_construct.wire.messages import VALUES
+from pgoutput_construct.compiled.memory import LINE, bitmap, room
+from pgoutput_construct.pgtypes.family import CannotHold
+from pgoutput_construct.pgtypes.kernels.cast import Values
+from pgoutput_construct.pgtypes.kernels.row_plan import READ, Plan, lay_out, learn, read_array
+from pgoutput_construct.pgtypes.loader import FORMATS
+from pgoutput_construct.wire.messages import VALUE_TAGS, VALUES
 
 __all__ = ["Side"]
 
@@ -96,7 +96,7 @@ class Side:
 
     def _blank(self, positions: Sequence[int], kind: int) -> None:
         """Treat some columns as null in rows of one kind. PostgreSQL sends them so: then there is nothing to do."""
-        null = kernels.VALUE_TAGS["null"]
+        null = VALUE_TAGS["null"]
         for position in positions:
             if self.seen[position, null] < self.have:
                 self.tags[position, self.index.rows["old_kind"][self.chosen[self.rows]] == kind] = null

@@ -13,8 +13,8 @@ from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import Decoded, RowError
 from pgoutput_construct.columnar.side import Side
 from pgoutput_construct.columnar.threads import in_order
-from pgoutput_construct.columnar.types import UNTYPED
 from pgoutput_construct.errors import ProtocolError
+from pgoutput_construct.pgtypes.arrow_types import UNTYPED
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import BY_TAG, Insert

@@ -1,22 +1,77 @@
-"""A command as a process that is started again whenever it ends, as a supervisor would."""
+"""Python programs as child processes: how they are started, killed, run to their end, and what they said."""
 
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pgoutput_construct.errors import PgoutputError
 
-__all__ = ["Supervised"]
+__all__ = ["Supervised", "completed", "kill", "printed", "running", "start"]
+
+
+def start(*arguments: str, log: Path | None = None, **options: Any) -> "subprocess.Popen[Any]":
+    """Start Python in a process that imports the same modules as this one, and leads a group of its own.
+
+    Args:
+        arguments: Those of Python, such as ``-m`` and a module.
+        log: The file to which is appended what the process says; its output only where ``options`` have no
+            ``stdout``.
+        options: Those of Popen; ``env`` is added to the environment.
+    """
+    environment = {**os.environ, "PYTHONPATH": _path(), **options.pop("env", {})}
+    given = {"env": environment, "start_new_session": True, **options}
+    if log is None:
+        return subprocess.Popen([sys.executable, *arguments], **given)
+    with log.open("ab") as file:
+        return subprocess.Popen([sys.executable, *arguments], **{"stdout": file, "stderr": file, **given})
+
+
+def kill(process: "subprocess.Popen[Any]") -> bool:
+    """Kill a process that leads a group, and its children, with signal 9; return whether it still ran."""
+    runs = process.poll() is None
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+    return runs
+
+
+@contextmanager
+def running(*arguments: str, log: Path | None = None, **options: Any) -> "Iterator[subprocess.Popen[Any]]":
+    """Start Python as ``start`` does, and kill it when the block ends."""
+    process = start(*arguments, log=log, **options)
+    try:
+        yield process
+    finally:
+        kill(process)
+
+
+def completed(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+    """Run Python to its end; return its status, and what it printed. ``options`` are those of ``start``."""
+    with running(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
+        output, errors = process.communicate()
+    return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
+
+
+def printed(*arguments: str, **options: Any) -> str:
+    """Run Python to its end, and return what it printed; raise PgoutputError with its last errors where it fails."""
+    done = completed(*arguments, **options)
+    if done.returncode:
+        raise PgoutputError(f"{' '.join(arguments)}: status {done.returncode}: {done.stderr.strip()[-600:]}")
+    return done.stdout
 
 
 @dataclass
 class Supervised:
-    """The processes of one command, one after the other; each leads a group of its own."""
+    """The processes of one command, one after the other: whenever one ends, another is started, as supervisors do."""
 
     arguments: Sequence[str]
     """Those of the command."""
@@ -40,44 +95,43 @@ class Supervised:
 
     def ensure(self) -> None:
         """Start a process unless one runs."""
-        if self.runs:
-            return
-        if self._process is not None:
-            self.ended.append(f"status {self._process.returncode}; {self._said()}")
-        self._process = self._start(self.arguments)
+        if not self.runs:
+            self._note_end()
+            self._process = start(*self.command(()), log=self.errors)
 
     def kill(self) -> bool:
         """Kill the process and its children with signal 9; False when none runs."""
+        if not self.runs:
+            self._note_end()
         process, self._process = self._process, None
-        if process is None or process.poll() is not None:
-            return False
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return True
+        return process is not None and kill(process)
 
     def finish(self, more: Sequence[str], seconds: float) -> None:
         """Run the command with ``more`` arguments until it ends; raises PgoutputError where it fails, or goes on."""
         self.kill()
-        process = self._start([*self.arguments, *more])
-        try:
-            status = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            raise PgoutputError(
-                f"{' '.join(self.arguments[:1])} goes on after {seconds:.0f} s; {self._said()}"
-            ) from None
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+        with running(*self.command(more), log=self.errors) as process:
+            try:
+                status = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                words = _last_words(self.errors)
+                raise PgoutputError(f"{self.arguments[0]} goes on after {seconds:.0f} s; {words}") from None
         if status:
-            raise PgoutputError(f"{self.arguments[0]} ended with status {status}; {self._said()}")
+            raise PgoutputError(f"{self.arguments[0]} ended with status {status}; {_last_words(self.errors)}")
 
-    def _start(self, arguments: Sequence[str]) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", self.module, *arguments]
-        with self.errors.open("ab") as errors:
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-            return subprocess.Popen(command, env=environment, stdout=errors, stderr=errors, start_new_session=True)
+    def command(self, more: Sequence[str]) -> Sequence[str]:
+        """Return the arguments of Python for a process."""
+        return ["-m", self.module, *self.arguments, *more]
 
-    def _said(self) -> str:
-        lines = [line for line in self.errors.read_text("utf-8", "replace").splitlines() if line.strip()]
-        return f"its last words in {self.errors}: {lines[-1] if lines else '(none)'}"
+    def _note_end(self) -> None:
+        """Note how a process ended that nobody killed, with its last words before others follow them."""
+        if self._process is not None:
+            self.ended.append(f"status {self._process.returncode}; {_last_words(self.errors)}")
+
+
+def _path() -> str:
+    return os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+
+
+def _last_words(errors: Path) -> str:
+    lines = [line for line in errors.read_text("utf-8", "replace").splitlines() if line.strip()]
+    return f"its last words in {errors}: {lines[-1] if lines else '(none)'}"

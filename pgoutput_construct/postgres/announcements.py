@@ -3,9 +3,9 @@
 import logging
 from typing import Any
 
-from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.changelog.events import CONNECTED, CREATED_SLOT, OPTIONS_CHANGED
 from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.wire import Lsn
 

@@ -144,7 +144,7 @@ class Capturing:
         if prepared.created_slot:
             announce_slot(self.writer, self.plan.slot, prepared.confirmed_lsn, prepared.snapshot)
         pump.synchronous = lambda: self.watch.synchronous
-        pump.begin = lambda: self.copier.start(prepared.options)
+        pump.begin = lambda: self.copier.start(prepared.options, self.writer.noted_lsn)
         with stream:
             return self._unless_gap(pump.run)
 

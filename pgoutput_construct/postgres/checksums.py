@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from pgoutput_construct.changelog.copies import Snapshot
+from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.columnar.canonical import (
     BUCKET_DIGITS,
     DIGITS,
@@ -19,19 +19,19 @@ from pgoutput_construct.columnar.canonical import (
     Checksum,
     Division,
 )
-from pgoutput_construct.columnar.forms.registry import TEXTS
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.checksum_texts import SourceColumn, canonical
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.pgtypes.canonical import canonical_sql
+from pgoutput_construct.pgtypes.registry import TEXT_WRITERS
 from pgoutput_construct.postgres.connection import connect, describe_error
 from pgoutput_construct.postgres.copying.snapshots import read_snapshot
 from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row, run
 from pgoutput_construct.postgres.server import is_standby
 from pgoutput_construct.postgres.waiting import Asked, Patience
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["HeldSnapshot", "SourceServer", "SourceTable"]
+__all__ = ["HeldSnapshot", "SourceColumn", "SourceServer", "SourceTable", "canonical"]
 
 _QUERY_SECONDS: Final = 24 * 3600.0
 """How long one checksum may take: the server says nothing before its last row was read."""
@@ -52,6 +52,31 @@ _FILTERS: Final = """SELECT {filter} FROM pg_publication_tables p
 _FILTERS_SINCE: Final = 150000
 _NO_SEND: Final = "-"
 """What regproc prints of no function: values of such a type come as text, also among binary ones."""
+
+
+class SourceColumn(NamedTuple):
+    """A column of a table on the server."""
+
+    name: str
+    type_name: str
+    """pg_type.typname; of a domain that of its base type."""
+    element_name: str | None
+    """That of the elements of an array."""
+    arrow: pa.DataType
+    """Its type in Arrow: what the log's reader makes of its values."""
+    send: str | None = None
+    """The function that makes the bytes of its values, of which the log's reader knows no text; None for others."""
+
+
+_BYTES: Final = sql.SQL("'\\x' || encode({send}({value}), 'hex')")
+
+
+def canonical(column: SourceColumn) -> sql.Composable:
+    """Return an expression for the canonical text of a column, NULL for NULL."""
+    value = sql.Identifier(column.name)
+    if column.send is not None:
+        return _BYTES.format(value=value, send=sql.Identifier("pg_catalog", column.send))
+    return sql.SQL(canonical_sql(column.type_name, column.element_name, column.arrow)).format(value=value)
 
 
 class SourceServer:
@@ -121,7 +146,7 @@ class HeldSnapshot:
         return SourceTable(self.connection, qualified_name(namespace, name), table, found, published)
 
     def _column(self, field: pa.Field, name: str, element: str | None, oid: int, send: str) -> SourceColumn:
-        has_text = not self.binary or oid not in BUILTIN_TYPES or name in TEXTS or send == _NO_SEND
+        has_text = not self.binary or oid not in BUILTIN_TYPES or name in TEXT_WRITERS or send == _NO_SEND
         return SourceColumn(field.name, name, element, field.type, None if has_text else send)
 
     def _filter(self, namespace: str, name: str) -> str | None:

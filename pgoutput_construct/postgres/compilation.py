@@ -17,7 +17,7 @@ from pgoutput_construct.changelog.columns import segment_table
 from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.columnar.copied import CopiedRows, CopyFormat
 from pgoutput_construct.columnar.envelope import Frames
-from pgoutput_construct.columnar.memory import read_only
+from pgoutput_construct.compiled.memory import read_only
 from pgoutput_construct.postgres.gathering import Gatherer
 from pgoutput_construct.postgres.intake import Intake
 from pgoutput_construct.stream.session import Session

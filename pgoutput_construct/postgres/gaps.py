@@ -23,7 +23,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog.block import Flags, Numbers
-from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.changelog.events import BEGUN_ANEW
 from pgoutput_construct.changelog.footer import Position
 from pgoutput_construct.changelog.indexes import indexes_of
@@ -31,6 +30,7 @@ from pgoutput_construct.changelog.listing import list_log
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.planning import committed, lost_ends
 from pgoutput_construct.changelog.store import LogStore
+from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres.announcements import announce

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.columnar.foreign import address_of, copy_from, foreign
-from pgoutput_construct.columnar.jit import kernel
-from pgoutput_construct.columnar.memory import read_only
+from pgoutput_construct.compiled.jit import kernel
+from pgoutput_construct.compiled.memory import read_only
 from pgoutput_construct.postgres.libpq import Libpq, libpq
 
 __all__ = ["BROKEN", "ENDED", "FAILED", "FULL", "LARGE", "NOTHING", "Gatherer"]

@@ -103,6 +103,7 @@ class Pump:
         what callbacks raise, and what came before is published then.
         """
         self.writer.on_durable = self.copier.pieces.wake = self.stream.frames.wake
+        self.writer.on_collected = self.copier.became_durable
         try:
             self._begin()
             while not (reason := self.ending.reason(self.tracker)):
@@ -114,7 +115,7 @@ class Pump:
             self._publish()
             raise
         finally:
-            self.writer.on_durable, self.copier.pieces.wake = None, None
+            self.writer.on_durable = self.writer.on_collected = self.copier.pieces.wake = None
         return reason
 
     def compare(self) -> str | None:
@@ -180,7 +181,7 @@ class Pump:
 
     def _append(self, taken: Taken) -> None:
         """Append what came, and copied rows between two of its transactions when some wait."""
-        if self.copier.pieces and taken.quiet is not None:
+        if self.copier.has_more and taken.quiet is not None:
             self.writer.append(taken.block.take(slice(0, taken.quiet)))
             self.copier.append_to(self.writer)
             self.writer.append(taken.block.take(slice(taken.quiet, None)))
@@ -189,17 +190,18 @@ class Pump:
 
     def _patience(self) -> float:
         """Return how long frames are waited for: not at all while copied rows wait that can be appended."""
-        return 0.0 if self.copier.pieces and self.tracker.between else _SLICE
+        return 0.0 if self.copier.has_more and self.tracker.between else _SLICE
 
     def _ask(self) -> None:
-        if (self.ending.asks or not self.tracker.compared) and time.monotonic() >= self._next_ask:
+        is_asked = self.ending.asks or not self.tracker.compared or self.copier.awaited_lsn is not None
+        if is_asked and time.monotonic() >= self._next_ask:
             self.stream.send_status(reply_requested=True)
             self._next_ask = time.monotonic() + 1
 
     def _is_due(self) -> bool:
         now = time.monotonic()
         copied = self.writer.pending and self.copier.wants_cut
-        if self.writer.is_due() or copied or self.catalog.is_hurried:
+        if self.writer.is_due() or copied or self.catalog.is_hurried or self._is_awaited():
             return True
         waiting = self._is_ahead()
         if not self.writer.pending:
@@ -210,6 +212,11 @@ class Pump:
         """Tell whether more is complete than was confirmed, or handed over to be made durable and confirmed."""
         handed_over = max(self.stream.confirmed_lsn, self._cut_lsn)
         return self.tracker.compared and self.tracker.complete_lsn > handed_over
+
+    def _is_awaited(self) -> bool:
+        """Return whether a copy waits for an LSN up to which all is here, and not durable."""
+        awaited = self.copier.awaited_lsn
+        return awaited is not None and self._is_ahead() and self.tracker.complete_lsn >= awaited
 
     def _is_synchronous(self) -> bool:
         synchronous = self.synchronous()
@@ -227,8 +234,6 @@ class Pump:
         durable = self.writer.collect()
         if durable is not None:
             self._count(durable.segment)
-            if durable.segment is not None:
-                self.copier.became_durable(durable.segment.last_seq)
             self._next_idle = time.monotonic() + self.idle_interval
             if self.tracker.compared:
                 self.stream.confirm(durable.position.complete_lsn)

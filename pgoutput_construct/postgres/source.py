@@ -7,9 +7,10 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from pgoutput_construct.columnar.types import UNTYPED
-from pgoutput_construct.columnar.values import CannotHold, ColumnReader
 from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.pgtypes.arrow_types import UNTYPED
+from pgoutput_construct.pgtypes.column_reader import ColumnReader
+from pgoutput_construct.pgtypes.family import CannotHold
 from pgoutput_construct.postgres.connection import connect, describe_error
 from pgoutput_construct.postgres.waiting import Patience
 from pgoutput_construct.stream.identifiers import qualified_name

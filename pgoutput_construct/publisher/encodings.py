@@ -14,13 +14,13 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from pgoutput_construct.columnar.forms.form import CANNOT
-from pgoutput_construct.columnar.forms.own import label
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, BuiltinType
+from pgoutput_construct.pgtypes.codec import CODEC_ERRORS, split_items
+from pgoutput_construct.pgtypes.composites import label
+from pgoutput_construct.pgtypes.loader import base_oid
 from pgoutput_construct.publisher.refusals import Refusal
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES, BuiltinType
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description, RelationCache
-from pgoutput_construct.stream.values import base_oid, pieces
 from pgoutput_construct.wire import messages as m
 
 __all__ = ["CODECS", "REFUSED", "UTF8", "ClientEncoding", "StreamEncoder", "find_encoding"]
@@ -210,7 +210,7 @@ class StreamEncoder:
                 return value
             try:
                 label(value)
-            except CANNOT as error:
+            except CODEC_ERRORS as error:
                 problem = f"{title}: a value of the type {kind} in binary format cannot be converted to"
                 hint = "Ask for text: binary 'false' (CREATE SUBSCRIPTION ... WITH (binary = false))."
                 raise Refusal("0A000", f'{problem} encoding "{self._encoding.name}"', hint=hint) from error
@@ -237,7 +237,7 @@ def _array(convert: _Convert, value: bytes) -> bytes:
     """Convert the elements of an array (array_send()): they stand behind the bounds of its dimensions."""
     (dimensions,) = struct.unpack_from("!i", value)
     start = 12 + 8 * dimensions
-    items = (None if item is None else convert(item) for item in pieces(value[start:]))
+    items = (None if item is None else convert(item) for item in split_items(value[start:]))
     sized = (struct.pack("!i", -1) if item is None else struct.pack("!i", len(item)) + item for item in items)
     return value[:start] + b"".join(sized)
 

@@ -10,15 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pgoutput_construct.columnar.forms.form import CANNOT, Form
-from pgoutput_construct.columnar.forms.own import writer
-from pgoutput_construct.columnar.forms.registry import FORMS
 from pgoutput_construct.errors import ProtocolError
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.pgtypes.codec import CODEC_ERRORS, Codec
+from pgoutput_construct.pgtypes.loader import base_oid
+from pgoutput_construct.pgtypes.registry import CODECS, writer
 from pgoutput_construct.publisher.refusals import Refusal
-from pgoutput_construct.stream.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description, RelationCache
-from pgoutput_construct.stream.values import base_oid
 from pgoutput_construct.wire import messages as m
 
 __all__ = ["Formats"]
@@ -91,7 +90,7 @@ def _to_text(relation: m.Relation, column: m.RelationColumn, types: _Types) -> _
     def convert(value: bytes) -> bytes:
         try:
             return write(value).encode()
-        except CANNOT as error:
+        except CODEC_ERRORS as error:
             raise _no_text(relation, column, types) from error
 
     return convert
@@ -115,14 +114,14 @@ def _type_name(oid: int, types: _Types) -> str:
 
 def _to_binary(relation: m.Relation, column: m.RelationColumn, types: _Types) -> _Convert:
     builtin = BUILTIN_TYPES.get(base_oid(column.type_oid, types))
-    form = FORMS.get(builtin.name) if builtin is not None else None
-    return bytes if form is None else lambda value: _binary(form, value)
+    codec = CODECS.get(builtin.name) if builtin is not None else None
+    return bytes if codec is None else lambda value: _binary(codec, value)
 
 
-def _binary(form: Form, value: bytes) -> bytes:
+def _binary(codec: Codec, value: bytes) -> bytes:
     try:
         text = value.decode()
-        data = form.binary(text) if form.binary is not None else None
-        return value if data is None or form.text(data) != text else m.Binary(data)
-    except CANNOT:
+        data = codec.binary(text) if codec.binary is not None else None
+        return value if data is None or codec.text(data) != text else m.Binary(data)
+    except CODEC_ERRORS:
         return value

@@ -2,13 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
 from itertools import takewhile
 from typing import Final
 
 import numpy as np
 
-from pgoutput_construct.changelog.copies import Snapshot, TableCopy
+from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.planning import LostEnd
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.publisher.log_order import LogOrder
@@ -19,6 +18,8 @@ from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
 __all__ = ["LogCopies", "settled"]
 
 _NO_XID: Final = 0
+_NEVER: Final = 2**63 - 1
+"""The LSN of a commit that is not there."""
 
 
 def settled(
@@ -64,8 +65,9 @@ class LogCopies:
         """
         self._superfluous = superfluous
         # Hundreds of tables may be copied under one snapshot.
-        of_snapshot = {snapshot: _place(snapshot, order) for snapshot in {copy.snapshot for copy in copies}}
-        self._places = {copy.seq: of_snapshot[copy.snapshot] for copy in copies}
+        of_snapshot = {copy.snapshot: copy for copy in copies}
+        places = {snapshot: _place(copy, order) for snapshot, copy in of_snapshot.items()}
+        self._places = {copy.seq: places[copy.snapshot] for copy in copies}
         self._behind = {seq: order[place].seq for seq, place in self._places.items() if place < len(order)}
         """The seq of the item behind each copy that has one."""
         self._before = {seq: order[place - 1].seq if place else -1 for seq, place in self._places.items()}
@@ -73,8 +75,9 @@ class LogCopies:
         self._of_table = defaultdict[int, list[TableCopy]](list)
         for copy in copies:
             self._of_table[copy.relation_oid].append(copy)
-        self._snapshots = {copy.seq: copy.snapshot for copy in copies}
-        self._is_invisible = lru_cache(maxsize=4096)(self._look)
+        ends = ((order[begin].seq, order[end] if end < len(order) else None) for begin, end in order.prepared())
+        self._finished = {seq: _NEVER if end is None else end.commit_lsn or 0 for seq, end in ends}
+        """The LSNs of the commits of what is prepared, by the seqs at which it was."""
         self._together: dict[int, list[TableCopy]] = {}
         """What is served as one transaction, by the seq of the last."""
         order.insert(self._placed(copies, order))
@@ -122,7 +125,7 @@ class LogCopies:
             copy.seq not in without
             and copy.seq not in self._superfluous
             and self._behind.get(copy.seq, ended.seq + 1) <= ended.seq
-            and not self._is_invisible(copy.seq, ended.transaction.xid)
+            and not self._adds(copy, ended)
             for copy in self._of_table.get(relation_oid, ())
         )
 
@@ -147,8 +150,10 @@ class LogCopies:
         """Return what orders copies: of those at one place what is copied later has the later position."""
         return self._places[copy.seq], copy.snapshot.lsn, copy.seq
 
-    def _look(self, seq: int, xid: int) -> bool:
-        return bool(self._snapshots[seq].invisible(np.array([xid], np.int64))[0])
+    def _adds(self, copy: TableCopy, ended: EndedTransaction) -> bool:
+        """Return whether a transaction counts in addition to a copy: for what is prepared its commit decides."""
+        lsn, xid = self._finished.get(ended.seq, ended.commit_lsn or 0), ended.transaction.xid
+        return bool(copy.visibility.adds(np.array([lsn]), np.array([xid]))[0])
 
 
 def _end(copy: TableCopy, before: int, following: EndedTransaction | None) -> int | None:
@@ -161,9 +166,10 @@ def _end(copy: TableCopy, before: int, following: EndedTransaction | None) -> in
     return end if end < (following.end_lsn or 0) else None
 
 
-def _place(snapshot: Snapshot, order: LogOrder) -> int:
-    """Return where a snapshot's copies stand: where nothing is prepared, for what others change is not emptied."""
-    found = np.flatnonzero(snapshot.invisible(order.xids) | (order.ends > snapshot.lsn))
+def _place(copy: TableCopy, order: LogOrder) -> int:
+    """Return where a copy stands: where nothing is prepared, for what others change is not emptied."""
+    adds = copy.visibility.adds(order.commits, order.xids)
+    found = np.flatnonzero(adds | (order.ends > copy.snapshot.lsn))
     place = int(found[0]) if len(found) else len(order)
     for prepared, finished in sorted(order.prepared(), reverse=True):
         if prepared < place <= finished:

@@ -47,6 +47,12 @@ class LogOrder(Order):
         return rows
 
     @cached_property
+    def commits(self) -> Numbers:
+        """The LSN of the commit record of each item: of one that is prepared, of its PREPARE."""
+        rows: Numbers = self._rows["commit_lsn"].to_numpy()
+        return np.concatenate([rows, _column(self._beside, "commit_lsn")])[self._codes]
+
+    @cached_property
     def xids(self) -> Numbers:
         """The top-level xid of each item."""
         beside = np.array([ended.transaction.xid for ended in self._beside], np.int64)
@@ -99,7 +105,7 @@ class LogOrder(Order):
         first = self._rows.num_rows + len(self._beside)
         self._beside += self.copies
         self._codes = np.insert(self._codes, at, np.arange(first, first + len(at)))
-        for name in ("xids", "ends"):
+        for name in ("commits", "xids", "ends"):
             self.__dict__.pop(name, None)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pgoutput_construct.stream.builtin_types import TYPE_NAMES
+from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
 from pgoutput_construct.wire import connection_messages as m
 
 __all__ = ["Result"]

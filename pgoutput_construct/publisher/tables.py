@@ -11,7 +11,7 @@ from pgoutput_construct.changelog.facts import TableReading, table_readings
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.lineage import lineage_of
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.stream.builtin_types import FIRST_USER_OID
+from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire.messages import RelationColumn

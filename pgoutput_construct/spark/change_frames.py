@@ -94,7 +94,7 @@ def changes_schema(columns: pa.Schema) -> pa.Schema:
     """Return the schema of a table's changes: its columns, then those of ``CHANGE``.
 
     ``_op`` is one of OPS, such as insert; ``_commit_lsn``, ``_seq`` and ``_xid`` are bigint; ``_commit_time``
-    is null outside the years 1 to 9999; ``_untyped`` is what the columns' types cannot hold (columnar/types.py);
+    is null outside the years 1 to 9999; ``_untyped`` is what the columns' types cannot hold (pgtypes/arrow_types.py);
     ``_relation_oid`` (bigint) is the table of the change, among those that had its name.
     """
     rows = {field.name: field for field in rows_schema(columns)}

@@ -39,7 +39,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar.jit import inlined, kernel
+from pgoutput_construct.compiled.jit import inlined, kernel
 
 __all__ = ["OPEN", "Alike", "Events", "Intervals", "find_intervals", "truncate_of"]
 

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from collections.abc import Mapping
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -22,11 +23,10 @@ from pgoutput_construct.changelog.wholeness import (
 )
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.change_frames import changes_schema
-from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.metadata import PREFIX, USUAL, Prefix, check_prefix
-from pgoutput_construct.spark.phases import OnMissing, advance, check_on_missing, missing_rows
-from pgoutput_construct.spark.replicated_tables import Table
+from pgoutput_construct.spark.phases import OnMissing, Within, advance, check_on_missing, missing_rows
+from pgoutput_construct.spark.replicated_tables import Place, Table
 from pgoutput_construct.spark.source.datasource import PgoutputSource, register
 from pgoutput_construct.spark.state import current_state
 
@@ -77,6 +77,10 @@ class OpenLog:
         and ``_commit_time`` are null. Decoding happens in executors when an action asks for it; a damaged log makes
         the action fail with an error that names segment, seq and field (see ``plain_errors``).
         """
+        return self._changes(name, {} if after is None else {"fromSeq": str(after + 1)})
+
+    def _changes(self, name: str, limits: Mapping[str, str]) -> DataFrame:
+        """Return what ``changes`` does, within limits: options of the data source."""
         table = self.table(name)
         self.check_names(table)
         register(self.spark)
@@ -88,9 +92,8 @@ class OpenLog:
             "asOfSeq": str(self.opened.as_of),
             "types": self.opened.types,
             "metadataPrefix": self.prefix.prefix,
+            **limits,
         }
-        if after is not None:
-            options["fromSeq"] = str(after + 1)
         return self.spark.read.format(PgoutputSource.name()).schema(schema).options(**options).load()
 
     def state(self, name: str, changes: DataFrame | None = None, on_missing: OnMissing = "error") -> DataFrame:
@@ -109,14 +112,15 @@ class OpenLog:
         among ``lacks``. A table that was dropped has no rows.
         """
         check_on_missing(on_missing)
-        table, changes = self.replayable(name, changes)
+        table, found = self.replayable(name, changes)
         if table.dropped:
-            gone = current_state(changes, (), table.replica_identity, table.current)
+            gone = current_state(found, (), table.replica_identity, table.current)
             return self.prefix.stored(gone, "_untyped")
         for lack in self.lacks:
             if lack.relation_oid == table.relation_oid:
                 warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
-        rows = advance(None, changes, table, self.reach(table), on_missing, is_whole=self.is_whole(table))
+        within = None if changes is not None else self.within(table)
+        rows = advance(None, found, table, on_missing, is_whole=self.is_whole(table), within=within)
         return self.prefix.stored(rows.drop("_commit_lsn", "_seq"), "_untyped")
 
     def missing_rows(self, name: str, changes: DataFrame | None = None, before: DataFrame | None = None) -> DataFrame:
@@ -128,9 +132,26 @@ class OpenLog:
         they are to be expected: the rows are older than the log. ``before`` are the rows before the changes, as
         ``advance`` returns them, None for none. Raises ChangeLogError as ``state`` does.
         """
-        table, changes = self.replayable(name, changes)
+        table, found = self.replayable(name, changes)
         there = None if before is None else self.prefix.replayed(before)
-        return self.prefix.stored(missing_rows(there, changes, table, self.reach(table)), "_row", "_unchanged")
+        within = None if changes is not None or table.dropped else self.within(table)
+        rows = missing_rows(there, found, table, within)
+        return self.prefix.stored(rows, "_row", "_unchanged")
+
+    def within(self, table: Table) -> Within:
+        """Return what reads changes of a table (of ``replayable``) between places, and of the log no more than needed.
+
+        The rows of its copy are among those without a first place: they stand before all changes.
+        """
+        copied = 0 if table.base is None else int(table.base.copy.snapshot.lsn)
+
+        def read(first: Place | None, end: Place | None) -> DataFrame:
+            limits = {} if first is None else {"fromLsn": str(first[0])}
+            if end is not None:
+                limits["untilLsn"] = str(end[0] if first is not None else max(end[0], copied))
+            return self.prefix.replayed(self._changes(table.qualified, limits))
+
+        return read
 
     def replayable(self, name: str, changes: DataFrame | None = None) -> tuple[Table, DataFrame]:
         """Return a table, and the changes that its state is built from: of one that was dropped, none.
@@ -165,10 +186,6 @@ class OpenLog:
     @cached_property
     def _whole(self) -> frozenset[int]:
         return whole_tables(self.opened.index, self.lacks)
-
-    def reach(self, table: Table) -> tuple[int, int] | None:
-        """Return what ``advance`` must know of how far the changes of a table are from its copy; see ``near``."""
-        return near(self.opened.index, table.base.copy) if table.base else None
 
     def is_kept(self, table: Table) -> bool:
         """Return whether the log has all changes that a table's state needs: none of them were pruned."""

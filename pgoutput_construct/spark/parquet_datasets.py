@@ -12,17 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from pyspark import __version__
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.changelog.planning import lost_ends
 from pgoutput_construct.errors import ChangeLogError
@@ -32,30 +28,15 @@ from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import USUAL, Prefix
 from pgoutput_construct.spark.replicated_tables import Table, plain_path
+from pgoutput_construct.spark.rows_file import RowsFile, codec_of
 from pgoutput_construct.spark.source.pieces import Range, TableRows
 from pgoutput_construct.spark.source.planning import table_pieces
 from pgoutput_construct.spark.source.reading import read_table_rows
 from pgoutput_construct.stream.rows import OPS
 
-__all__ = ["PARQUET", "Written", "codec_of", "footer_of", "read_table", "replacing", "write_changes", "write_tables"]
+__all__ = ["Written", "read_table", "replacing", "write_changes", "write_tables"]
 
 _RESULT: Final = pa.schema([("file", pa.string()), ("op", pa.string()), ("rows", pa.int64())])
-_SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
-_SPARK_VERSION: Final = b"org.apache.spark.version"
-"""Under which names Spark looks in a footer for its own schema, and for the version that wrote the file: since 3.0 days
-before 1582 are counted by today's calendar."""
-_CODEC: Final = "spark.sql.parquet.compression.codec"
-_CODECS: Final[Mapping[str, str]] = {"uncompressed": "none", "lz4_raw": "lz4"}
-"""What Spark calls otherwise than Arrow."""
-_GROUP_BYTES: Final = 1 << 26
-PARQUET: Final[Mapping[str, Any]] = {
-    # A column of many different values gives up its dictionary sooner than by itself: that takes a third less time.
-    "dictionary_pagesize_limit": 1 << 16,
-    "store_decimal_as_integer": True,
-    "store_schema": False,
-    "write_batch_size": 8192,
-}
-"""How typed rows are written."""
 
 
 @dataclass(frozen=True)
@@ -130,18 +111,6 @@ def write_changes(
         raise
 
 
-def codec_of(spark: SparkSession) -> str:
-    """Return how a session compresses what it writes, by Arrow's name."""
-    codec = spark.conf.get(_CODEC) or "none"
-    return _CODECS.get(codec, codec)
-
-
-def footer_of(schema: pa.Schema) -> dict[bytes, bytes]:
-    """Return what Spark looks for in the footer of a file."""
-    rows = from_arrow_schema(schema, prefer_timestamp_ntz=True).json().encode()
-    return {_SPARK_SCHEMA: rows, _SPARK_VERSION: __version__.encode()}
-
-
 def _written(spark: SparkSession, writer: "_Writer", tasks: list[TableRows]) -> list[tuple[str, str, int]]:
     if not tasks:
         return [(writer.write([]), "", 0)]
@@ -177,10 +146,9 @@ class _Writer:
                 f"{place.parent}: not found on the host {platform.node()}, where a task of Spark writes into it: give "
                 "a directory on a file system that all executors share under this path"
             )
-        with pq.ParquetWriter(place / name, self.schema, compression=self.codec, **PARQUET) as file:
-            for group in _groups(batches):
-                file.write_table(pa.Table.from_batches(group))
-            file.add_key_value_metadata(self._footer)
+        with RowsFile(place / name, self.schema, self.codec) as file:
+            for batch in batches:
+                file.write(batch)
         return name
 
     def done(self, task: TableRows) -> Iterator[dict[str, Any]]:
@@ -189,22 +157,6 @@ class _Writer:
         file = self.write(_counted(read_table_rows(task), counts, self.op))
         for op, count in counts.items() or [("", 0)]:
             yield {"file": file, "op": op, "rows": count}
-
-    @cached_property
-    def _footer(self) -> dict[bytes, bytes]:
-        return footer_of(self.schema)
-
-
-def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    group, size = list[pa.RecordBatch](), 0
-    for batch in batches:
-        group.append(batch)
-        size += batch.nbytes
-        if size >= _GROUP_BYTES:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
 
 
 def _counted(batches: Iterable[pa.RecordBatch], counts: Counter[str], op: str) -> Iterator[pa.RecordBatch]:

@@ -1,6 +1,6 @@
 """A table whose replica identity changes inside the log: replayed in phases, each by the identity it had then."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from itertools import groupby, pairwise
 from typing import Final, Literal, TypeAlias, get_args
@@ -21,6 +21,7 @@ from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 __all__ = [
     "OnMissing",
+    "Within",
     "advance",
     "check_on_missing",
     "demand_of",
@@ -33,6 +34,9 @@ __all__ = [
 
 OnMissing: TypeAlias = Literal["error", "report"]
 """What becomes of a change of a row that must be there and is not."""
+
+Within: TypeAlias = Callable[[Place | None, Place | None], DataFrame]
+"""Reads the changes from one place up to another, None for no limit; there may be more than these."""
 
 _WORDS: Final[Mapping[str, str]] = {
     RelationReplicaIdentity.DEFAULT: "primary key",
@@ -49,11 +53,11 @@ def advance(
     before: DataFrame | None,
     changes: DataFrame,
     table: Table,
-    reach: tuple[int, int] | None = None,
     on_missing: OnMissing = "error",
     seen: Seen | None = None,
     is_small: bool = False,
     is_whole: bool = False,
+    within: Within | None = None,
 ) -> DataFrame:
     """Return the rows of a table after ``changes``: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
@@ -64,17 +68,18 @@ def advance(
     copy, other types, renamed columns, another table under the name (``Table.relation_oid``).
 
     Without ``before`` the rows are those of the latest copy, and what the changes that count made of them. Changes
-    are applied in phases, each by the identity the table had then. ``reach`` is as ``near`` returns it. An action
-    fails when the log does not have the new key of a row: when its columns were renamed, or got their values from
-    ALTER TABLE, and the log does not say so; and when a change leaves a value open that no row has. Where ``is_whole``
-    says that the rows before and the changes, each of them once, are all that the table had (``OpenLog.is_whole``), it
-    fails for every update and delete of a row that is not there. With ``on_missing`` ``report`` these do not fail: a
-    value that no row has is null, and they are among ``missing_rows``. ``seen`` is what is known of the changes
-    already. ``is_small`` says that the rows before are so few that shuffling them all costs less than looking for those
-    that are touched. Raises ChangeLogError as ``counting`` does.
+    are applied in phases, each by the identity the table had then. An action fails when the log does not have the new
+    key of a row: when its columns were renamed, or got their values from ALTER TABLE, and the log does not say so;
+    and when a change leaves a value open that no row has. Where ``is_whole`` says that the rows before and the
+    changes, each of them once, are all that the table had (``OpenLog.is_whole``), it fails for every update and
+    delete of a row that is not there. With ``on_missing`` ``report`` these do not fail: a value that no row has is
+    null, and they are among ``missing_rows``. ``seen`` is what is known of the changes already. ``is_small`` says
+    that the rows before are so few that shuffling them all costs less than looking for those that are touched.
+    ``within`` reads the changes of a phase, where that costs less than to read all of them for each. Raises
+    ChangeLogError as ``counting`` does.
     """
     demand = demand_of(table, on_missing, is_whole)
-    rows, _ = _walk(before, changes, table, reach, seen, demand, is_small=is_small)
+    rows, _ = _walk(before, changes, table, seen, demand, within, is_small=is_small)
     return rows
 
 
@@ -90,7 +95,10 @@ def demand_of(table: Table, on_missing: OnMissing, is_whole: bool) -> Demand:
 
 
 def missing_rows(
-    before: DataFrame | None, changes: DataFrame, table: Table, reach: tuple[int, int] | None = None
+    before: DataFrame | None,
+    changes: DataFrame,
+    table: Table,
+    within: Within | None = None,
 ) -> DataFrame:
     """Return the changes of rows that must be there and are not, as ``advance`` with the same arguments meets them.
 
@@ -98,7 +106,7 @@ def missing_rows(
     row, as JSON; ``_unchanged`` are the columns that were left out, and so are not known. A row that an update
     changes is there from then on.
     """
-    _, steps = _walk(before, changes, table, reach, None, AS_IT_COMES)
+    _, steps = _walk(before, changes, table, None, AS_IT_COMES, within)
     found = (unfound(step.stored, step.counted, step.replay(), step.survey) for step in steps)
     return reduce(lambda one, other: as_leaf(one).unionAll(other), found)
 
@@ -107,17 +115,19 @@ def _walk(
     before: DataFrame | None,
     changes: DataFrame,
     table: Table,
-    reach: tuple[int, int] | None,
     seen: Seen | None,
     demand: Demand,
+    within: Within | None,
     is_small: bool = False,
 ) -> tuple[DataFrame, list[Step]]:
     """Return the rows after changes, and the steps that lead to them, one a phase."""
-    counted = counting(changes, table, reach)
-    if before is not None:
-        counted = counted.where(F.col("_commit_lsn") != BEFORE_ALL)
-    shapes, events = shapes_of(table, before), with_shapes(counted, table)
-    phases = phases_of(events, table, before)
+
+    def events_of(read: DataFrame) -> DataFrame:
+        counted = counting(read, table)
+        return with_shapes(counted if before is None else counted.where(F.col("_commit_lsn") != BEFORE_ALL), table)
+
+    shapes, events = shapes_of(table, before), events_of(changes)
+    phases = phases_of(events, table, before, within and (lambda *ends: events_of(within(*ends))))
     left, steps = None if before is None else stored_rows(before, table, events), list[Step]()
     for number, (phase, mine) in enumerate(phases, 1):
         rows = None if left is None else with_keys(left, table, phase)
@@ -131,11 +141,14 @@ def _walk(
     return placed(left, table), steps
 
 
-def phases_of(events: DataFrame, table: Table, before: DataFrame | None) -> list[tuple[Identity, DataFrame]]:
-    """Return the phases of a table, each with its changes of ``events``."""
+def phases_of(
+    events: DataFrame, table: Table, before: DataFrame | None, within: Within | None = None
+) -> list[tuple[Identity, DataFrame]]:
+    """Return the phases of a table, each with its changes: those of ``events``, or such as ``within`` reads them."""
     phases = find_phases(_in_force(events, table, before)) or (_NO_CHANGE,)
-    bounds = [None, *(phase.first for phase in phases[1:]), None]
-    return [(phase, _between(events, *ends)) for phase, ends in zip(phases, pairwise(bounds), strict=True)]
+    bounds = pairwise([None, *(phase.first for phase in phases[1:]), None])
+    read = within if within is not None else lambda *_: events
+    return [(phase, _between(read(*ends), *ends)) for phase, ends in zip(phases, bounds, strict=True)]
 
 
 def find_phases(identities: Sequence[Identity]) -> tuple[Identity, ...]:

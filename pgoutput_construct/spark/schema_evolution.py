@@ -10,11 +10,12 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pgoutput_construct.columnar.types import UNTYPED
-from pgoutput_construct.columnar.values import CannotHold, ColumnReader
+from pgoutput_construct.pgtypes.arrow_types import UNTYPED
+from pgoutput_construct.pgtypes.canonical import output_text
+from pgoutput_construct.pgtypes.column_reader import ColumnReader
+from pgoutput_construct.pgtypes.family import CannotHold
 from pgoutput_construct.spark.change_frames import BEFORE_ALL, SHAPE, at_place, column, joined_texts, place, untyped_of
 from pgoutput_construct.spark.equality import exact
-from pgoutput_construct.spark.output import output_text
 from pgoutput_construct.spark.replicated_tables import Missing, Table
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Delete, Truncate

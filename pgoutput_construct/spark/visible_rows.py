@@ -16,9 +16,9 @@ from pgoutput_construct.changelog.planning import relation_history, run_spans
 from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.columnar.descriptions import copy_scope, find_descriptions
-from pgoutput_construct.columnar.forms.times import FIRST_TIMESTAMP, LAST_TIMESTAMP
 from pgoutput_construct.columnar.index import IS_ROW, LISTS_TABLES, BatchIndex, index_batch
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.pgtypes.dates import FIRST_TIMESTAMP, LAST_TIMESTAMP
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import Spans
 from pgoutput_construct.wire.options import STATE_PARAMETERS

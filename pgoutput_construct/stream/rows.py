@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from pgoutput_construct.errors import PgoutputError, ProtocolError
+from pgoutput_construct.pgtypes.loader import ValueLoader
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import RelationCache
-from pgoutput_construct.stream.values import ValueLoader
 from pgoutput_construct.wire.messages import BY_TAG, PgoutputMessage, Relation, TupleData
 from pgoutput_construct.wire.protocol import CHANGES, RelationColumnFlags, UpdateOldKind
 from pgoutput_construct.wire.types import Marker, bare

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import needing
-from pgoutput_construct.stream.builtin_types import FIRST_USER_OID, TYPE_NAMES
+from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID, TYPE_NAMES
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import (
     DeleteOldKind,

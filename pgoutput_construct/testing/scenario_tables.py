@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from pgoutput_construct.stream.builtin_types import FIRST_USER_OID
+from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
 from pgoutput_construct.testing.invented import InventedTable
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity

@@ -9,7 +9,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from pgoutput_construct.stream.builtin_types import FIRST_USER_OID, TYPE_NAMES
+from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID, TYPE_NAMES
 from pgoutput_construct.wire.messages import UNCHANGED, Binary, RelationColumn
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 

@@ -72,6 +72,14 @@ VALUES: Final[Mapping[str, object]] = {
 }
 """What each kind of value is in Python: a constant, or a class of bytes."""
 
+VALUE_TAGS: Final[Mapping[str, int]] = {
+    "null": 0x6E,
+    "unchanged": 0x75,
+    "text": 0x74,
+    "binary": 0x62,
+}
+"""The tag of each kind of value on the wire."""
+
 FORMS: Final[Mapping[str, str]] = {
     "text": "text",
     "binary": "binary",

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog.copies import Snapshot, TableCopy, copies_of
+from pgoutput_construct.changelog.copies import TableCopy, copies_of
 from pgoutput_construct.changelog.events import BEGUN_ANEW, TABLE_FACTS, LogEvent, events_of
 from pgoutput_construct.changelog.facts import (
     Column,
@@ -38,6 +38,7 @@ from pgoutput_construct.changelog.stale import (
 from pgoutput_construct.changelog.successive import SharedColumns
 from pgoutput_construct.changelog.usage import COPIED
 from pgoutput_construct.changelog.uses import Use
+from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn
@@ -144,7 +145,9 @@ def _all_numbers(
         window, is_closed = _window(of_table, description.seq, use.last)
         if (found := plain_numbers(description.relation.columns, window, use.precedes)) is not None:
             numbers[description.seq] = found
-        elif is_closed and (description.seq > of_table[0].seq or not index.first_seq):
+            continue
+        is_unknown = is_closed or len(_alike(description.relation.columns, window)) > 1
+        if is_unknown and (description.seq > of_table[0].seq or not index.first_seq):
             unknown.append((oid, _unknown(description, window[-1])))
     return numbers, unknown
 
@@ -179,6 +182,13 @@ def _unknown(description: Description, reading: TableReading) -> Stale:
     return replace(stale_table(reading, (reading.namespace, reading.name), reason), seq=description.seq)
 
 
+def _alike(columns: Sequence[RelationColumn], readings: Sequence[TableReading]) -> set[Numbers]:
+    """Return the numbers of columns that look like these, at each of the readings."""
+    shapes = [(column.name, column.type_oid, column.type_modifier) for column in columns]
+    published = [{c.shape: c.number for c in reading.columns if c.published} for reading in readings]
+    return {tuple(found.values()) for found in published if [*found] == shapes}
+
+
 def plain_numbers(
     columns: Sequence[RelationColumn], readings: Sequence[TableReading], precedes: Precedes
 ) -> Numbers | None:
@@ -195,7 +205,7 @@ def plain_numbers(
     if len(candidates) != 1:
         shapes = [(column.name, column.type_oid, column.type_modifier) for column in columns]
         published = [{c.shape: c.number for c in reading.columns if c.published} for reading in readings]
-        alike = {tuple(found.values()) for found in published if [*found] == shapes}
+        alike = _alike(columns, readings)
         candidates = {n for n in alike if not any(_contradicts(found, shapes, n) for found in published)}
         candidates = {n for n in candidates if _is_in_time(n, readings[0], readings[-1], precedes)}
         candidates = candidates if len(alike) == 1 else set()

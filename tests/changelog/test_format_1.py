@@ -22,7 +22,7 @@ def test_a_log_of_format_1_reads_as_one_of_format_2(recordings: dict[str, Record
     assert ended(old.index) == ended(new.index) and changed(old.index) == changed(new.index)
     assert committed_spans(old.index) == committed_spans(new.index)
     assert old.descriptions() == new.descriptions()
-    assert [segment.options.log_format for segment in (*old.segments, *new.segments)] == [1, 1, 1, 2, 2, 2]
+    assert [segment.options.log_format for segment in (*old.segments, *new.segments)] == [1, 1, 1, 3, 3, 3]
 
 
 def test_a_log_of_format_1_goes_on_in_format_2(recordings: dict[str, Recording], tmp_path: Path) -> None:

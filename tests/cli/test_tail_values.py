@@ -11,7 +11,7 @@ from psycopg import sql
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import capture, create_slot
 from tests.cli.conftest import Run
-from tests.columnar.test_forms_of_servers import NAMES, values_of
+from tests.pgtypes.test_codecs_of_servers import NAMES, values_of
 from tests.postgres.shop import PUBLICATION, Shop
 
 _OWN = (

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
 from pgoutput_construct.columnar import BatchDecoder, index, reading, table
-from pgoutput_construct.columnar.typed.registry import TYPES
+from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
+from pgoutput_construct.pgtypes.kernels.cast_table import TYPES
 from pgoutput_construct.stream import RelationCache
-from pgoutput_construct.stream.builtin_types import TYPE_NAMES
 from pgoutput_construct.wire import engine
 from tests.columnar.decode import decode_rows
 from tests.columnar.test_decode import columns_schema, described, insert
@@ -284,7 +284,7 @@ def test_importing_the_package_does_not_import_numba() -> None:
 
 def test_kernels_compile_where_no_cache_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a directory for its cache numba raises; the kernels are compiled all the same."""
-    from pgoutput_construct.columnar import jit
+    from pgoutput_construct.compiled import jit
 
     real = jit.njit
 
@@ -299,7 +299,7 @@ def test_kernels_compile_where_no_cache_can_be_written(monkeypatch: pytest.Monke
 
 def test_machine_code_of_other_sources_is_not_taken_from_the_cache(tmp_path: Path) -> None:
     """Kernels that call a function of another module are compiled anew when that has changed: their names say so."""
-    from pgoutput_construct.columnar import jit
+    from pgoutput_construct.compiled import jit
 
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "fixed.py").write_text("ENTRIES = 8\n")
@@ -307,7 +307,7 @@ def test_machine_code_of_other_sources_is_not_taken_from_the_cache(tmp_path: Pat
     assert jit.digest(tmp_path) == before
     (tmp_path / "below" / "fixed.py").write_text("ENTRIES = 9\n")
     assert jit.digest(tmp_path) != before
-    sources = jit.digest(Path(jit.__file__).parent)
+    sources = jit.digest(*jit.ROOMS)
     assert jit.kernel(lambda number: number).py_func.__qualname__.endswith(f"<lambda>.{sources}")
 
 

@@ -13,7 +13,7 @@ from pgoutput_construct import testing
 from pgoutput_construct.columnar import BatchDecoder, index_batch
 from pgoutput_construct.columnar.gather import strings, tag_table
 from pgoutput_construct.columnar.kernels import MESSAGE_SCHEMA
-from pgoutput_construct.columnar.typed.column import Values
+from pgoutput_construct.pgtypes.kernels.cast import Values
 from pgoutput_construct.testing import ParseOptions
 from tests.live.recording import Recording
 from tests.wire.samples import SAMPLES

@@ -13,7 +13,7 @@ import pytest
 from pgoutput_construct.columnar import BatchDecoder, columns_schema, index, index_batch, table
 from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.stream.builtin_types import TYPE_NAMES
+from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
 from tests.columnar.decode import decode_rows
 from tests.columnar.test_decode import described
 from tests.live.recording import Recording

@@ -8,8 +8,7 @@ import pytest
 
 from pgoutput_construct.columnar import BatchDecoder
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.postgres.checksum_texts import canonical
-from pgoutput_construct.postgres.checksums import SourceServer
+from pgoutput_construct.postgres.checksums import SourceServer, canonical
 from tests.postgres.shop import PUBLICATION, Shop
 
 pytestmark = pytest.mark.server

@@ -101,6 +101,42 @@ def test_a_partition_that_is_not_published_for_a_time(server: EmbeddedServer, tm
         assert told and all(text.startswith("public.t_1 ") for text in told)
 
 
+def test_a_partition_that_is_sent_as_its_root_for_a_time(server: EmbeddedServer, tmp_path: Path) -> None:
+    """It is sent by itself whenever anybody looks, and in between its rows are those of the partitioned table."""
+    setup = CASES["a partition detached and attached again"].setup[:-1]
+    via_root = "ALTER PUBLICATION q SET (publish_via_partition_root = {})"
+    rounds = (
+        ["INSERT INTO t VALUES (150)"],
+        [via_root.format(True), "INSERT INTO t VALUES (151)", "ALTER TABLE t DETACH PARTITION t_1"],
+        ["INSERT INTO t_1 VALUES (152)"],
+        [REATTACHED, "INSERT INTO t VALUES (153)", via_root.format(False)],
+        ["INSERT INTO t VALUES (154)"],
+    )
+    with Shop.create(server, "as_root", tmp_path / "log", two_phase=False) as shop:
+        shop.execute(*setup, "CREATE PUBLICATION q FOR ALL TABLES")
+        found = []
+        for statements in rounds:
+            shop.execute(*statements)
+            with logged() as said:
+                shop.capture(publications=["q"], create_slot=True)
+            found.append(any("public.t_1 may have been sent as a partition of another" in text for text in said))
+    assert found == [False, True, False, True, False]
+
+
+def test_a_column_that_is_made_again(server: EmbeddedServer, tmp_path: Path) -> None:
+    """A capture that begins later, and finds rows of which column they have the values: it does not leave that open."""
+    with Shop.create(server, "made_again", tmp_path / "log", two_phase=False) as shop:
+        shop.execute("CREATE TABLE t (id int PRIMARY KEY, n int)", "INSERT INTO t VALUES (1, 1)")
+        shop.capture()
+        shop.execute("BEGIN; ALTER TABLE t DROP n; ALTER TABLE t ADD n int; INSERT INTO t VALUES (2, 2); COMMIT")
+        with logged() as said:
+            shop.capture()
+        assert any("it is not certain which of its columns is which" in text for text in said)
+        index = shop.log().index
+        (copy,) = latest_copies(index).values()
+        assert copy.rows == 2 and not lineage_of(index).stale
+
+
 @contextmanager
 def logged() -> Iterator[list[str]]:
     """Collect what captures log."""

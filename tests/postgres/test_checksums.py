@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.postgres.checksum_texts import SourceColumn, canonical
+from pgoutput_construct.postgres.checksums import SourceColumn, canonical
 
 DECIMAL = pa.decimal128(12, 10)
 UUID = "00000000-0000-0000-0000-0000000000ff"

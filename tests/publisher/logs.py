@@ -7,9 +7,10 @@ import pyarrow as pa
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import Block, LogWriter, Position
-from pgoutput_construct.changelog.copies import Snapshot, TableCopy
+from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.events import COPIED_TABLE, PUBLICATION_FACTS
 from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.changelog.visibility import Snapshot, Visibility
 from pgoutput_construct.publisher.cursor import Cursor
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.wire.engine import parse_frame
@@ -57,13 +58,19 @@ class WrittenLog:
         self.put(pgo.Begin(pgo.Lsn(lsn), time, xid), *changes, pgo.Commit(pgo.Lsn(lsn), pgo.Lsn(end), time))
         self._end = end
 
-    def copy(self, oid: int, xmax: int, rows: list[str], lsn: int, name: str = "") -> None:
-        """Append a copy of a table, made at a position, with nothing of the transactions from ``xmax`` on."""
+    def copy(
+        self, oid: int, xmax: int, rows: list[str], lsn: int, name: str = "", visibility: Visibility | None = None
+    ) -> None:
+        """Append a copy of a table, made at an LSN, with nothing of the transactions from ``xmax`` on.
+
+        Without its visibility it is one of log format 2.
+        """
         told = [relation(oid, name), *(insert(oid, row) for row in rows)]
         payloads = pa.array([pgo.build(message) for message in told], pa.binary())
         self.writer.append(Block.copied(payloads, self._chunk, lsn, 0, _LAID_OUT.layout()))
         snapshot = Snapshot(xmax, xmax, (), pgo.Lsn(lsn))
-        copy = TableCopy(-1, oid, "public", name or f"t{oid}", snapshot, self._chunk, self._chunk, len(rows))
+        numbers = self._chunk, self._chunk, len(rows)
+        copy = TableCopy(-1, oid, "public", name or f"t{oid}", snapshot, *numbers, known_visibility=visibility)
         self.writer.append_event(COPIED_TABLE, pgo.Lsn(lsn), **copy.said())
         self._chunk += 1
 

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.events import BEGUN_ANEW
 from pgoutput_construct.changelog.prune import prune
+from pgoutput_construct.changelog.visibility import Visibility
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.publisher.cursor import Cursor
@@ -145,6 +146,33 @@ def test_a_late_copy_waits_for_what_is_prepared(log: WrittenLog) -> None:
     log.publish(1310)
     feed.refresh()
     assert served(cursor) == ["c", "@1210", "@1310", "truncate 1", "before", "a", "c", "b", "@1310"]
+
+
+@pytest.mark.parametrize("two_phase_at", [None, 0])
+def test_what_a_copy_says_that_it_contains(log: WrittenLog, two_phase_at: int | None) -> None:
+    """Commits decide: a transaction that was prepared before the copy, and committed after it, counts."""
+    log.commit(700, 1000, 1010, relation(1), relation(2), insert(1, "a"))
+    prepared = (pgo.Lsn(1020), pgo.Lsn(1030), pgo.Timestamp(0), 702, "gid")
+    log.put(pgo.BeginPrepare(*prepared), insert(1, "b"), pgo.Prepare(*prepared))
+    log.commit(701, 1040, 1050, insert(1, "c"), insert(2, "c"))
+    log.commit(703, 1060, 1070, insert(1, "d"))
+    seen = Visibility(pgo.Lsn(1060), frozenset({705}), pgo.Lsn(1090))
+    log.commit(705, 1080, 1085, insert(1, "e"), insert(2, "e"))
+    log.copy(1, 700, ["a", "c", "e"], 1055, visibility=seen)
+    log.put(pgo.CommitPrepared(pgo.Lsn(1100), pgo.Lsn(1110), pgo.Timestamp(0), 702, "gid"))
+    log.commit(705, 1120, 1130, insert(1, "f"))
+    log.publish()
+    feed = log.feed()
+    options = replace(OPTIONS, two_phase=two_phase_at is not None)
+    found = served(Cursor(feed, options, 0, feed.order(two_phase_at).copied_until, two_phase_at=two_phase_at))
+    of_copy = found.index("truncate 1")
+    assert found[of_copy + 1 : of_copy + 4] == ["a", "c", "e"]
+    # What follows the rows is what the copy lacks; of the other table all is served, wherever the copy stands.
+    later = [each for each in found[of_copy + 4 :] if not each.startswith("@")]
+    assert later == (["d", "e", "b", "f"] if two_phase_at is None else ["b", "c", "d", "e", "f"])
+    assert [each for each in found[:of_copy] if not each.startswith("@")] == (
+        ["a", "c", "c"] if two_phase_at is None else ["a"]
+    )
 
 
 def test_postgresql_applies_a_late_copy(log: WrittenLog, server18: EmbeddedServer) -> None:

@@ -74,7 +74,7 @@ def _check_small(
         batch = batch_of([history], number)
         changes = pa.Table.from_pylist(batch, changes_schema(COLUMNS))
         unsent = tuple({name for row in batch for name in row["_unchanged"]})
-        rule = Rule(COLUMNS, keys, unsent, None, None, lacks_rows=False)
+        rule = Rule(COLUMNS, keys, unsent, None, lacks_rows=False)
         mine = pc.field("h") == history.number
         there = None if before is None else before.cast(schema).filter(mine)
         rows = advanced_rows(there, changes, rule)

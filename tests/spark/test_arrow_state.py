@@ -6,8 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pgoutput_construct.changelog.copies import Snapshot, TableCopy
+from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.changelog.visibility import Snapshot, Visibility
 from pgoutput_construct.spark.change_frames import BEFORE_ALL, changes_schema
 from pgoutput_construct.spark.counting import counted_rows
 from pgoutput_construct.spark.replicated_tables import Base
@@ -22,7 +23,9 @@ from pgoutput_construct.spark.warehouse.small_tables import (
 from pgoutput_construct.wire import Lsn
 
 COLUMNS = pa.schema([("id", pa.int32()), ("big", pa.string())])
-BASE = Base(TableCopy(9, 1, "public", "t", Snapshot(90, 95, (92,), Lsn(50)), 0, 0, 2), 3, frozenset(COLUMNS.names))
+SEEN = Visibility(Lsn(92), frozenset({94}), Lsn(150))
+COPY = TableCopy(9, 1, "public", "t", Snapshot(90, 95, (92,), Lsn(50)), 0, 0, 2, known_visibility=SEEN)
+BASE = Base(COPY, 3, frozenset(COLUMNS.names))
 
 
 def _change(seq: int, op: str, key: int | None, big: str | None = None, **others: Any) -> dict[str, Any]:
@@ -34,7 +37,7 @@ def _table(*changes: dict[str, Any]) -> pa.Table:
 
 
 def _rule(lacks_rows: bool = False) -> Rule:
-    return Rule(COLUMNS, ("id",), ("big",), None, None, lacks_rows)
+    return Rule(COLUMNS, ("id",), ("big",), None, lacks_rows)
 
 
 def test_an_update_that_names_the_key_that_it_keeps() -> None:
@@ -72,15 +75,15 @@ def test_a_version_that_is_lost(tmp_path: Path) -> None:
 
 
 def test_changes_that_count_beside_a_copy() -> None:
-    """Those of transactions that its snapshot did not see, or of others far away; the copied rows, where wanted."""
+    """Those of transactions that it does not contain, whatever xid comes again later; the copied rows, where wanted."""
     changes = _table(
         *(_change(seq, "snapshot", seq, _commit_lsn=50, _xid=None) for seq in (3, 4, 8, 9)),
         *(_change(xid, "insert", xid, _commit_lsn=xid, _xid=xid) for xid in (91, 92, 94, 95)),
         _change(200, "insert", 200, _commit_lsn=200, _xid=94),
     )
-    whole = counted_rows(changes, BASE, None, with_copy=True)
-    assert whole["id"].to_pylist() == [4, 8, 92, 95]
-    assert whole["_commit_lsn"].to_pylist() == [BEFORE_ALL, BEFORE_ALL, 92, 95]
+    whole = counted_rows(changes, BASE, with_copy=True)
+    assert whole["id"].to_pylist() == [4, 8, 92, 95, 200]
+    assert whole["_commit_lsn"].to_pylist() == [BEFORE_ALL, BEFORE_ALL, 92, 95, 200]
     assert set(whole["_op"].to_pylist()) == {"insert"}
-    assert counted_rows(changes, BASE, (92, 150), with_copy=False)["id"].to_pylist() == [92, 95, 200]
-    assert counted_rows(changes, None, None, with_copy=True)["id"].to_pylist() == [91, 92, 94, 95, 200]
+    assert counted_rows(changes, BASE, with_copy=False)["id"].to_pylist() == [92, 95, 200]
+    assert counted_rows(changes, None, with_copy=True)["id"].to_pylist() == [91, 92, 94, 95, 200]

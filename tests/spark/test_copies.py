@@ -10,10 +10,11 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import Block, LogWriter, Position
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
-from pgoutput_construct.changelog.copies import Snapshot, TableCopy
+from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.events import COPIED_TABLE
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.prune import prune
+from pgoutput_construct.changelog.visibility import Snapshot, Visibility
 from pgoutput_construct.spark import OpenLog, open_log, read_current, read_table, replicate, write_tables
 from tests.changelog.blocks import block_of
 from tests.spark.logs import log_options
@@ -56,8 +57,9 @@ class Log:
         complete: bool = True,
         oid: int = 1,
         at: int | None = None,
+        visibility: Visibility | None = None,
     ) -> None:
-        """A table is copied, each chunk with these rows."""
+        """A table is copied, each chunk with these rows; without its visibility it is a copy of log format 2."""
         lsn = self._lsn if at is None else at
         first, count = self._chunk, 0
         for inserts in chunks:
@@ -67,7 +69,8 @@ class Log:
             count += len(inserts)
         if complete:
             seen = Snapshot(*snapshot, pgo.Lsn(lsn))
-            copy = TableCopy(-1, oid, "public", "t", seen, first, self._chunk - 1, count)
+            numbers = first, self._chunk - 1, count
+            copy = TableCopy(-1, oid, "public", "t", seen, *numbers, known_visibility=visibility)
             self._writer.append_event(COPIED_TABLE, seen.lsn, **copy.said())
 
     def cut(self) -> None:
@@ -107,6 +110,28 @@ def test_only_changes_that_the_snapshot_did_not_see(spark: Any, log: Log, tmp_pa
     assert rows(kept) == [("1", "not seen"), ("3", "copied"), ("4", "not seen")]
     copied = found.where("_op = 'snapshot'").select("_commit_lsn", "_xid", "_commit_time").distinct().collect()
     assert [tuple(row) for row in copied] == [(110 + 10, None, None)]
+
+
+def test_what_a_copy_says_that_it_contains(spark: Any, log: Log, tmp_path: Path) -> None:
+    """Its LSNs decide, though xids come again later: in Spark, in small tables, and for what may be pruned."""
+    log.transaction(90, DESCRIBED, insert(b"1", b"seen"))  # at 110
+    log.cut()
+    log.transaction(91, insert(b"2", b"not seen"))  # at 120
+    log.transaction(93, insert(b"3", b"seen"))
+    log.transaction(94, insert(b"4", b"not seen"))
+    log.transaction(95, insert(b"5", b"not seen"))  # at 150
+    seen = Visibility(pgo.Lsn(120), frozenset({93}), pgo.Lsn(150))
+    log.copied((91, 94, (91,)), [[insert(b"1", b"a"), insert(b"3", b"a")]], at=115, visibility=seen)
+    log.transaction(93, insert(b"6", b"not seen"))
+    log.transaction(2, update(None, None, b"1", b"not seen"))
+    opened = log.opened(spark)
+    expected = [("1", "not seen"), ("2", "not seen"), ("3", "a"), *((number, "not seen") for number in "456")]
+    assert rows(opened.state("public.t")) == expected
+    replicate(spark, log.directory, tmp_path / "lake")
+    kept = read_current(spark, tmp_path / "lake", "public.t").drop("_commit_lsn", "_seq")
+    assert rows(kept) == expected
+    assert prune(log.directory, pgo.Lsn(2**62)).removed == 1
+    assert rows(open_log(spark, log.directory).state("public.t")) == expected
 
 
 def test_the_latest_copy_counts(spark: Any, log: Log) -> None:
@@ -191,7 +216,7 @@ def test_prune_keeps_what_a_state_is_built_from(spark: Any, log: Log) -> None:
     planned = prune(log.directory, pgo.Lsn(2**62), dry_run=True)
     assert "the state of public.t needs its latest copy" in planned.holds[0]
     done = prune(log.directory, pgo.Lsn(2**62))
-    assert done.removed == 2 and rows(open_log(spark, log.directory).state("public.t")) == before
+    assert done.removed == 3 and rows(open_log(spark, log.directory).state("public.t")) == before
     assert before == [("1", "a"), ("2", "a"), ("3", "not seen"), ("4", "not seen")]
     assert prune(log.directory, pgo.Lsn(2**62), states=False).removed
     with pytest.raises(pgo.ChangeLogError, match=r"no table|was pruned"):

@@ -5,7 +5,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -14,15 +13,14 @@ from pgoutput_construct.changelog import ChangeLog, keeper, log_index
 from pgoutput_construct.changelog.blocks import Blocks
 from pgoutput_construct.changelog.commits import commits_of, earliest_after, last_commit
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
-from pgoutput_construct.changelog.copies import Snapshot, TableCopy
 from pgoutput_construct.changelog.index import SegmentIndex, struct_array
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import committed
 from pgoutput_construct.changelog.pruned import Pruned, write_pruned
+from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.change_frames import changes_schema
-from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.source.offsets import Limits, needed_from, next_seq, offset_at
 from pgoutput_construct.spark.source.pieces import Range
@@ -70,19 +68,6 @@ def random_index(seed: int, segments: int = 8) -> LogIndex:
     return LogIndex.concat(found)
 
 
-def near_in_all(transactions: pa.Table, copy: TableCopy) -> tuple[int, int] | None:
-    """Say what ``near`` says, out of all transactions."""
-    if not len(transactions):
-        return None
-    seqs, xids, lsns = (transactions[name].to_numpy() for name in ("seq", "xid", "commit_lsn"))
-    steps = (np.diff(xids, append=xids[-1]) + 2**31) % 2**32 - 2**31
-    walk = np.append(0, np.cumsum(steps))[:-1]
-    here = min(int(np.searchsorted(seqs, copy.seq)), len(xids) - 1)
-    away = walk - walk[here] + (xids[here] - copy.snapshot.xmax + 2**31) % 2**32 - 2**31
-    is_near = np.abs(away) < 2**31
-    return None if is_near.all() or not is_near.any() else (int(lsns[is_near].min()), int(lsns[is_near].max()))
-
-
 def last_in_all(transactions: pa.Table, what: str, limit: int, end: int) -> int | None:
     """Say what positions say of a time or an LSN, out of all transactions."""
     seqs, numbers = (transactions[name].to_numpy() for name in ("seq", f"commit_{what}"))
@@ -93,7 +78,7 @@ def last_in_all(transactions: pa.Table, what: str, limit: int, end: int) -> int 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_numbers_answer_as_all_transactions_do(seed: int) -> None:
-    """The last commit, times, what a copy is near to, what is still needed, and what a snapshot does not see."""
+    """The last commit, times, what is still needed, and what a snapshot does not see."""
     index, source = random_index(seed), random.Random(seed)
     everything = index.transactions
     for lost in ((), ((index.last_seq // 2, 7),)):
@@ -109,8 +94,6 @@ def test_numbers_answer_as_all_transactions_do(seed: int) -> None:
         assert needed_from(index, seq) == needed
         xmax = source.choice([*commits["xid"].to_pylist(), source.randrange(2**32)]) + source.randrange(3)
         snapshot = Snapshot(max(xmax - source.randrange(3), 0), xmax, (), Lsn(0))
-        copy = TableCopy(seq, 1, "public", "t", snapshot, 0, 0, 1)
-        assert near(index, copy) == near_in_all(commits, copy)
         log: Any = SimpleNamespace(opened=SimpleNamespace(index=index))
         xids = before["xid"].to_numpy()
         assert is_ahead(log, seq, snapshot) == (snapshot.invisible(xids) & near_the_end(xids, xmax)).any()

@@ -5,9 +5,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 
 import pgoutput_construct as pgo
-from pgoutput_construct.spark import OpenLog, advance, missing_rows, open_log, plain_errors, read_table, write_tables
+from pgoutput_construct.spark import (
+    OpenLog,
+    Table,
+    advance,
+    missing_rows,
+    open_log,
+    plain_errors,
+    read_table,
+    write_tables,
+)
+from pgoutput_construct.spark.phases import Within
+from pgoutput_construct.spark.replicated_tables import Place
 from pgoutput_construct.spark.warehouse.history import history
 from tests.spark.logs import log_options, write_log
 
@@ -104,6 +116,32 @@ def test_a_plan_does_not_grow_with_phases(spark: Any, tmp_path: Path) -> None:
     ever = [history(None, log.changes("public.t"), log.table("public.t"), begins=False) for log in logs]
     assert [rows.where("_ended_by IS NULL").count() for rows in ever] == [2, 1]
     assert leaves(ever[0]) == leaves(ever[1])
+
+
+class WatchedLog(OpenLog):
+    """A log that notes which positions each read of it found changes at."""
+
+    def within(self, table: Table) -> Within:
+        """Note what is read."""
+        read = super().within(table)
+        self.found = list[list[int]]()
+
+        def noted(first: Place | None, end: Place | None) -> DataFrame:
+            rows = read(first, end)
+            self.found.append(sorted({row._commit_lsn for row in rows.select("_commit_lsn").collect()}))
+            return rows
+
+        return noted
+
+
+def test_a_phase_reads_its_part_of_the_log(spark: Any, tmp_path: Path) -> None:
+    """Of the log the state, and what is missing, need no more for a phase than the transactions from its first change
+    to that of the next one."""
+    log = WatchedLog(spark, opened(spark, tmp_path, FIRST, BY_CODE[:2], BY_CODE[2:], BY_ROW, BY_ID).opened)
+    assert rows(log.state("public.t")) == [("5", "z", "A")]
+    assert log.found == [[10, 20], [20, 30, 40], [40, 50], [50]]
+    assert log.missing_rows("public.t").count() == 0
+    assert log.found == [[10, 20], [20, 30, 40], [40, 50], [50]]
 
 
 def test_in_one_transaction_and_after_a_truncate(spark: Any, tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.pgtypes.arrays import spark_quoted
 from pgoutput_construct.postgres.checksums import SourceServer
-from pgoutput_construct.spark.output import quoted
 from pgoutput_construct.spark.verifying import Pace, Record, TableVerdict, verify
 from pgoutput_construct.spark.verifying.expected import near_the_end
 from pgoutput_construct.spark.warehouse import replicate
@@ -240,7 +240,7 @@ def test_quotes_of_elements(spark: Any, server18: EmbeddedServer) -> None:
     with server18.connect() as connection:
         lists = connection.execute("SELECT concat(ARRAY[t]) FROM unnest(%s::text[]) t", [texts]).fetchall()
     rows = spark.createDataFrame([(text,) for text in texts], "text string")
-    found = rows.select(quoted(F.col("text")).alias("quoted")).collect()
+    found = rows.select(spark_quoted(F.col("text")).alias("quoted")).collect()
     assert [f"{{{row['quoted']}}}" for row in found] == [text for (text,) in lists]
 
 

@@ -1,4 +1,4 @@
-"""Stands in for columnar/jit.py: kernels in plain Python that may read nothing outside their payload.
+"""Stands in for compiled/jit.py: kernels in plain Python that may read nothing outside their payload.
 
 Stronger than numba's own run, where a read beyond the payload is a read of the next one.
 """

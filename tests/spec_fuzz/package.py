@@ -99,8 +99,8 @@ def _moved(text: str, compiled: bool) -> str:
     modules = "connection_codec, connection_messages"
     moved = f"from {NAME} import codec as connection_codec, messages as connection_messages"
     text = text.replace(f"from pgoutput_construct.wire import {modules}", moved)
-    for place in () if compiled else ("jit", "typed.walked"):
-        text = text.replace(f"pgoutput_construct.columnar.{place} ", "tests.spec_fuzz.checked_reads ")
+    for place in () if compiled else ("compiled.jit", "pgtypes.kernels.row_plan"):
+        text = text.replace(f"pgoutput_construct.{place} ", "tests.spec_fuzz.checked_reads ")
     return text
 
 

@@ -11,10 +11,11 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct import UNCHANGED, Binary, Relation, RelationColumn
-from pgoutput_construct.columnar.typed.registry import find_cast
-from pgoutput_construct.columnar.values import CannotHold, ColumnReader
+from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
+from pgoutput_construct.pgtypes.column_reader import ColumnReader
+from pgoutput_construct.pgtypes.family import CannotHold
+from pgoutput_construct.pgtypes.kernels.cast_table import find_cast
 from pgoutput_construct.stream import RelationCache, RowReader, ValueLoader
-from pgoutput_construct.stream.builtin_types import TYPE_NAMES
 from pgoutput_construct.wire.types import Extended, FormattedBytes
 
 

@@ -19,6 +19,7 @@ from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
+from pgoutput_construct.demo.processes import printed
 from pgoutput_construct.demo.server import EmbeddedServer
 from tools.benchmark.cases import HEADLINE
 from tools.starvation import busy_loops, watched_statuses
@@ -172,18 +173,8 @@ def _in_turn(server: EmbeddedServer, run: Callable[[], Any]) -> Any:
 
 
 def _child(server: EmbeddedServer, workload: Workload, end: str) -> Run:
-    command = [
-        sys.executable,
-        "-m",
-        "tools.benchmark",
-        "capture",
-        "--child",
-        server.dsn,
-        json.dumps(workload.options),
-        end,
-    ]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=_ROOT)
-    return Run(**json.loads(done.stdout))
+    options = json.dumps(workload.options)
+    return Run(**json.loads(printed("-m", "tools.benchmark", "capture", "--child", server.dsn, options, end)))
 
 
 class _WithoutPandas(MetaPathFinder):

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from pgoutput_construct.demo.processes import kill
 from tools.benchmark.batch import Batch
 from tools.benchmark.errors import BenchmarkError, Unavailable
 from tools.benchmark.measure import Pass
@@ -177,13 +178,10 @@ class Running:
         self._name, self._expected = harness.name, len(batch)
         program = (str(folder / harness.run[0]),) if harness.run[0].count("/") else harness.run[:1]
         command = (*program, *harness.run[1:], str(batch.path.resolve()), str(batch.case.proto_version))
+        pipe = subprocess.PIPE
+        # In a session of its own: Ctrl-C is for this process, which closes the others.
         self._process = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,  # Ctrl-C is for this process, which closes the others
+            command, cwd=folder, stdin=pipe, stdout=pipe, text=True, start_new_session=True
         )
         self._check_count(self._line().removeprefix("ready "))
 
@@ -200,8 +198,7 @@ class Running:
 
     def close(self) -> None:
         """End the process."""
-        self._process.kill()
-        self._process.communicate()
+        kill(self._process)
 
     def __enter__(self) -> "Running":
         return self

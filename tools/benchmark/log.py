@@ -3,7 +3,6 @@
 import argparse
 import json
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,6 +23,7 @@ from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.segments import write_segment
 from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.demo.processes import printed
 from pgoutput_construct.spark.log_tables import find_tables, find_usages, visible_runs
 from pgoutput_construct.spark.visible_rows import plan_of
 from pgoutput_construct.wire.options import STATE_PARAMETERS
@@ -113,9 +113,8 @@ def _payloads(segments: int, per_segment: int) -> Iterator[list[bytes]]:
 
 def _measured(directory: Path) -> dict[str, float]:
     """Measure in a process of its own."""
-    command = [sys.executable, "-m", "tools.benchmark", "log", "--open", "--directory", str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
-    found: dict[str, float] = json.loads(done.stdout)
+    output = printed("-m", "tools.benchmark", "log", "--open", "--directory", str(directory))
+    found: dict[str, float] = json.loads(output)
     return found
 
 

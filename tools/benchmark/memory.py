@@ -2,13 +2,14 @@
 
 import json
 import resource
-import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pgoutput_construct.demo.processes import printed
+from pgoutput_construct.errors import PgoutputError
 from tools.benchmark.batch import Batch
 from tools.benchmark.batches import decoder
 from tools.benchmark.cases import CASES
@@ -53,11 +54,11 @@ def measure_memory(engine: str, batch: Batch, batch_bytes: int = BATCH_BYTES) ->
     path = batch.path.with_suffix(f".{batch_bytes}.arrow")
     if not path.exists():
         _write(batch, path, batch_bytes)
-    command = [sys.executable, "-m", "tools.benchmark.memory", engine, batch.case.name, str(batch.path), str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
-    if done.returncode:
-        raise Unavailable(f"decoding {batch_bytes:,} bytes failed: {done.stderr.strip()[-600:]}")
-    return Memory(engine, batch_bytes, **json.loads(done.stdout))
+    command = "-m", "tools.benchmark.memory", engine, batch.case.name, str(batch.path), str(path)
+    try:
+        return Memory(engine, batch_bytes, **json.loads(printed(*command)))
+    except PgoutputError as error:
+        raise Unavailable(f"decoding {batch_bytes:,} bytes failed: {error}") from None
 
 
 def _write(batch: Batch, path: Path, batch_bytes: int) -> None:

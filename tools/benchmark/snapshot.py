@@ -9,7 +9,6 @@ import os
 import resource
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import psutil
 
+from pgoutput_construct.demo.processes import printed
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import drop_slot
 from tools.benchmark.cases import HEADLINE
@@ -128,11 +128,11 @@ def _copy(server: EmbeddedServer, psql: str, names: list[str], folder: Path, bin
 
 
 def _snapshot(server: EmbeddedServer, workers: int, folder: Path, binary: bool) -> None:
-    command = [sys.executable, "-m", "pgoutput_construct.cli", "capture", server.dsn, str(folder / "log"), "--slot"]
+    command = ["-m", "pgoutput_construct.cli", "capture", server.dsn, str(folder / "log"), "--slot"]
     command += [_SLOT, "--publication", "snapshot", "--create-slot", "--snapshot", "--workers", str(workers)]
     command += ["--until-lsn", "0/1", *(["--binary"] if binary else [])]
     # Modules are compiled once, as those of an installed package are.
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL, env=os.environ | {"PYTHONDONTWRITEBYTECODE": ""})
+    printed(*command, env={"PYTHONDONTWRITEBYTECODE": ""})
     with server.connect() as connection:
         drop_slot(connection, _SLOT)
 

@@ -5,8 +5,6 @@ import argparse
 import json
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from bisect import bisect_right
@@ -22,6 +20,7 @@ from pgoutput_construct.changelog import ChangeLog, SegmentLimits
 from pgoutput_construct.changelog.copies import latest_copies
 from pgoutput_construct.changelog.lineage import lineage_of
 from pgoutput_construct.changelog.planning import committed_spans, relation_history
+from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.postgres import capture
 from pgoutput_construct.wire import Insert, parse
@@ -105,14 +104,10 @@ class Alterations:
             yield
             return
         settings = {"limits": asdict(SegmentLimits(seconds=0.1)), "until_lsn": None, "duration": 600}
-        child = subprocess.Popen([sys.executable, "-m", "tools.faults.child", json.dumps(given | settings)])
-        try:
+        with running("-m", "tools.faults.child", json.dumps(given | settings)):
             time.sleep(self.chance.uniform(0, 6))
             yield
             time.sleep(self.chance.choice([0, 0.5, 2]))
-        finally:
-            child.kill()
-            child.wait()
 
     def _step(self, source: "psycopg.Connection[Any]") -> None:
         table, kind = self.chance.choice(_TABLES), self.chance.random()

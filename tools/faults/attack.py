@@ -119,7 +119,7 @@ class Round:
 
     def _judge(self, breaking: Breaking) -> Verdict:
         with self._connect() as connection:
-            breaking.process.finish(str(current_lsn(connection)), _CATCH_UP_SECONDS)
+            breaking.process.finish([str(current_lsn(connection))], _CATCH_UP_SECONDS)
             witness = read_witness(connection, self.mode.messages)
         contents = breaking.tidying.contents()
         verdict = judge(contents, witness)

@@ -90,8 +90,12 @@ class Breaking:
             self.proxy.stall()
         self.counts.stalls += 1
         pid = self.process.pid
-        self.counts.noticed += self._wait(lambda: not self.proxy.silent, _SILENCE_SECONDS) and pid == self.process.pid
+        self.counts.noticed += self._wait(lambda: not self.proxy.silent, _SILENCE_SECONDS) and self._is(pid)
         self.proxy.cut()
+
+    def _is(self, pid: int | None) -> bool:
+        """Return whether the capture is still the process that it was."""
+        return self.process.runs and self.process.pid == pid
 
     def _tidy(self) -> None:
         """Compact or prune while the capture continues, or is killed at the same moment."""

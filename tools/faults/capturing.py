@@ -1,21 +1,17 @@
 """The capture as a process that is started again whenever it ends, as a supervisor would."""
 
 import json
-import os
 import random
-import subprocess
-import sys
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.faults.errors import FaultsError
+from pgoutput_construct.demo.processes import Supervised
 from tools.faults.modes import Mode
 
-__all__ = ["COMMANDS", "ROOT", "CaptureProcess", "CapturedLog", "child_environment"]
+__all__ = ["COMMANDS", "CaptureProcess", "CapturedLog"]
 
-ROOT = Path(__file__).parents[2]
-"""The clone's folder."""
 _LIMITS: tuple[dict[str, Any], ...] = (
     {"rows": 40, "seconds": 0.05},
     {"rows": 2000, "seconds": 0.3},
@@ -27,11 +23,6 @@ last."""
 COMMANDS = 0.25
 """How many of the captures are the command, which cuts a segment each two seconds, and waits half a minute for a silent
 server; the others call the function."""
-
-
-def child_environment() -> dict[str, str]:
-    """Return the environment in which a process imports the same modules as this one."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
 
 
 @dataclass(frozen=True)
@@ -73,67 +64,22 @@ class CapturedLog:
         return ["-m", "pgoutput_construct.cli", "capture", self.dsn, str(self.directory), *flags, *pairs]
 
 
-@dataclass
-class CaptureProcess:
-    """The processes that capture one log, one after the other."""
+class CaptureProcess(Supervised):
+    """The processes that capture one log, one after the other: each is the command, or calls the function."""
 
-    log: CapturedLog
-    errors: Path
-    """The file that takes what the processes say."""
-    chance: random.Random
-    commands: float = COMMANDS
-    ended: list[str] = field(default_factory=list)
-    """How each of the processes ended that ended by themselves: a supervisor would have started another one."""
-    _process: "subprocess.Popen[bytes] | None" = None
+    def __init__(self, log: CapturedLog, errors: Path, chance: random.Random, commands: float = COMMANDS) -> None:
+        """Start none yet.
 
-    @property
-    def pid(self) -> int | None:
-        """The process that runs, None where none does."""
-        return self._process.pid if self._process is not None and self._process.poll() is None else None
+        Args:
+            log: What is captured, and where it goes.
+            errors: The file that takes what the processes say.
+            chance: What is drawn from.
+            commands: How many of the processes are the command, of 1.
+        """
+        super().__init__(["capture"], errors)
+        self._log, self._chance, self._commands = log, chance, commands
 
-    def ensure(self) -> None:
-        """Start a process unless one runs."""
-        if self.pid is None:
-            self._note_end()
-            self._process = self._start(None)
-
-    def kill(self) -> bool:
-        """Kill the process with signal 9; False when none runs."""
-        running = self.pid is not None
-        if not running:
-            self._note_end()
-        process, self._process = self._process, None
-        if process is None:
-            return False
-        process.kill()
-        process.wait()
-        return running
-
-    def finish(self, until_lsn: str, seconds: float) -> None:
-        """Capture up to ``until_lsn``; raises FaultsError where that takes longer than ``seconds``, or fails."""
-        self.kill()
-        process = self._start(until_lsn)
-        try:
-            status = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            raise FaultsError(f"the capture did not reach {until_lsn} in {seconds:.0f} s; {self._said()}") from None
-        finally:
-            process.kill()
-            process.wait()
-        if status:
-            raise FaultsError(f"the capture ended with status {status}; {self._said()}")
-
-    def _note_end(self) -> None:
-        """Note how a process ended that nobody killed, with its words before others follow them."""
-        if self._process is not None:
-            self.ended.append(f"status {self._process.returncode}; {self._said()}")
-
-    def _start(self, until_lsn: str | None) -> "subprocess.Popen[bytes]":
-        way = self.log.command if self.chance.random() < self.commands else self.log.function
-        command = [sys.executable, *way(self.chance, until_lsn)]
-        with self.errors.open("ab") as errors:
-            return subprocess.Popen(command, cwd=ROOT, env=child_environment(), stdout=errors, stderr=errors)
-
-    def _said(self) -> str:
-        lines = self.errors.read_text("utf-8", "replace").splitlines()
-        return f"its last words in {self.errors}: {lines[-1] if lines else '(none)'}"
+    def command(self, more: Sequence[str]) -> Sequence[str]:
+        """Return the arguments of Python for a process, which captures up to an LSN where ``more`` is one."""
+        way = self._log.command if self._chance.random() < self._commands else self._log.function
+        return way(self._chance, next(iter(more), None))

@@ -25,7 +25,10 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, current_lsn, snapshot
 from pgoutput_construct.spark import open_log, plain_errors, replicate
+from pgoutput_construct.spark.metadata import PREFIX
 from pgoutput_construct.spark.warehouse import Batch
+from pgoutput_construct.spark.warehouse.naming import Naming
+from pgoutput_construct.spark.warehouse.notes import Dataset
 from tools.faults.generated_histories import CAPTURE, PUBLICATION, REPLICATE, History, Step
 from tools.faults.history_kills import Killer
 from tools.faults.netted_tables import has_one_key, net_mismatch
@@ -402,7 +405,8 @@ class _Run:
                 continue
             if (name := stored[oid].version.table) != noted.name:
                 self.differ(stage, noted.name, f"it is called {name} there", lacks.get(oid))
-            text, is_known = self.mismatch(noted, rows_of(self.spark, warehouse, stored[oid]), skipped=self.ours(*_OWN))
+            rows, skipped = rows_of(self.spark, warehouse, stored[oid]), self.ours(stored[oid], *_OWN)
+            text, is_known = self.mismatch(noted, rows, skipped=skipped, untyped=skipped[0])
             if text:
                 self.differ(stage, noted.name, text, lacks.get(oid), is_known)
         published = {noted.name for noted in moment.tables.values()}
@@ -416,10 +420,11 @@ class _Run:
         noted: NotedTable,
         found: pa.Table,
         names: Mapping[str, str] | None = None,
+        *,
         skipped: Sequence[str] = (),
+        untyped: str,
     ) -> tuple[str, bool]:
         """Return in which way rows differ, and whether only in values that a binary capture has no text of."""
-        untyped = self.ours("untyped")[0]
         text = mismatch(noted, found, names, skipped=skipped, untyped=untyped)
         if not text or text.startswith("columns") or not self.history.options.get("binary"):
             return text, False
@@ -427,9 +432,10 @@ class _Run:
         known = {own: name for own, name in named.items() if noted.types[own] not in _WITHOUT_TEXT}
         return text, len(known) < len(named) and not mismatch(noted, found, known, untyped=untyped)
 
-    def ours(self, *names: str) -> list[str]:
-        """Return what our columns are called in a warehouse."""
-        prefix = self.history.replication.get("metadata_prefix", "_")
+    def ours(self, dataset: Dataset, *names: str) -> list[str]:
+        """Return what our columns are called in a dataset of a warehouse."""
+        naming = Naming(self.history.replication.get("metadata_prefix", PREFIX))
+        prefix = naming.of(dataset.version, dataset.is_history).prefix
         return [f"{prefix}{name}" for name in names]
 
     def compare_histories(self, final: Moment, warehouse: Path, stage: str) -> None:
@@ -437,16 +443,16 @@ class _Run:
         if not self.settings.with_history:
             return
         lacks, copies = self.lacks(), latest_copies(ChangeLog(self.log).index)
-        ended_by, untyped = self.ours("ended_by", "untyped")
         for oid, dataset in datasets_of(warehouse, is_history=True).items():
             noted = final.tables.get(oid)
             if noted is None or noted.name in self.excluded:
                 continue
             self.outcome.comparisons += 1
+            ended_by, untyped = self.ours(dataset, "ended_by", "untyped")
             try:
                 rows = rows_of(self.spark, warehouse, dataset)
                 now = rows.filter(pc.is_null(rows[ended_by])).select([*noted.columns, untyped])
-                text, is_known = self.mismatch(noted, now, skipped=[untyped])
+                text, is_known = self.mismatch(noted, now, skipped=[untyped], untyped=untyped)
             except KeyError as error:
                 text, is_known = f"its columns are {rows.column_names}: {error}", False
             if text:
@@ -455,9 +461,11 @@ class _Run:
             copy = copies.get(oid)
             for moment in self.moments:
                 if oid in moment.tables and (copy is None or moment.has_all_of(copy.snapshot)):
-                    self.compare_moment(moment, noted, rows, stage, lacks.get(oid))
+                    self.compare_moment(moment, noted, rows, dataset, stage, lacks.get(oid))
 
-    def compare_moment(self, moment: Moment, now: NotedTable, history: pa.Table, stage: str, lack: Lack | None) -> None:
+    def compare_moment(
+        self, moment: Moment, now: NotedTable, history: pa.Table, dataset: Dataset, stage: str, lack: Lack | None
+    ) -> None:
         """Compare what a history says of a moment with what was noted, in the columns that the table still has."""
         then = moment.tables[now.oid]
         numbers = {number: name for name, number in now.columns.items()}
@@ -469,7 +477,8 @@ class _Run:
         if not names:
             return
         self.outcome.comparisons += 1
-        op, commit_lsn, valid_to, ended_by = self.ours("op", "commit_lsn", "valid_to", "ended_by")
+        ours = ("op", "commit_lsn", "valid_to", "ended_by", "untyped")
+        op, commit_lsn, valid_to, ended_by, untyped = self.ours(dataset, *ours)
         time = pa.scalar(moment.time.astimezone(UTC), pa.timestamp("us", "UTC"))
         ends = history[valid_to].cast(pa.timestamp("us", "UTC"))
         # What a later copy has ended has no time of its end: that copy is older than the moment.
@@ -478,7 +487,7 @@ class _Run:
         lsn, is_copied = pa.scalar(int(moment.lsn), pa.int64()), pc.equal(history[op], "snapshot")
         begins = pc.or_(pc.less(history[commit_lsn], lsn), pc.and_(is_copied, pc.equal(history[commit_lsn], lsn)))
         valid = history.filter(pc.and_(is_open, begins))
-        text, is_known = self.mismatch(then, valid, names)
+        text, is_known = self.mismatch(then, valid, names, untyped=untyped)
         if text:
             self.differ(f"{stage} at a moment", now.name, f"{moment.lsn}: {text}", lack, is_known)
 

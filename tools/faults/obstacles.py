@@ -8,7 +8,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from bisect import bisect_right
@@ -26,6 +25,7 @@ from pgoutput_construct.changelog.copies import latest_copies
 from pgoutput_construct.changelog.events import BEGUN_ANEW
 from pgoutput_construct.changelog.planning import committed_spans
 from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres import capture, drop_slot, slot_health
@@ -296,9 +296,9 @@ def _held(dsn: str) -> list[str]:
 
 def _tailed(source: _Source, dsn: str) -> list[str]:
     """Tail the server, whose temporary slot waits for a transaction, too."""
-    command = [sys.executable, "-m", "pgoutput_construct.cli", "tail", dsn, "--publication", "p", "--limit", "1"]
+    command = ["-m", "pgoutput_construct.cli", "tail", dsn, "--publication", "p", "--limit", "1"]
     writing = source.server.connect(dbname=source.dbname, autocommit=False)
-    with writing, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tailing:
+    with writing, running(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tailing:
         writing.execute("INSERT INTO item VALUES (-1, 'open')")
         _wait_for(lambda: any(slot.temporary for slot in slot_health(dsn)) or tailing.poll() is not None)
         time.sleep(2)

@@ -5,7 +5,6 @@ import json
 import random
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -22,6 +21,7 @@ from psycopg import errors
 from pgoutput_construct.changelog import ChangeLog, SegmentLimits
 from pgoutput_construct.changelog.copies import copies_of
 from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import VERSIONS
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, snapshot
@@ -158,13 +158,12 @@ def _run_and_kill(server: Server, given: dict[str, Any], seconds: float) -> None
     """Kill a capture some seconds after it has connected."""
     limits = asdict(SegmentLimits(seconds=0.2))
     arguments = json.dumps({**given, "limits": limits, "until_lsn": None, "duration": 600})
-    with subprocess.Popen([sys.executable, "-m", "tools.faults.child", arguments], stderr=subprocess.PIPE) as child:
+    with running("-m", "tools.faults.child", arguments, stderr=subprocess.PIPE) as child:
         while child.poll() is None and not _is_read(server, given["slot"]):
             time.sleep(0.05)
         time.sleep(seconds)
         died = child.poll()
-        child.kill()
-        said = child.stderr.read().decode() if child.stderr else ""
+        said = child.stderr.read().decode() if died is not None and child.stderr else ""
     if died is not None:
         raise FaultsError(f"the capture ended by itself, with status {died}: {said[-2000:]}")
 

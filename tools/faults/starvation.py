@@ -5,9 +5,6 @@ that were copied, and those that came meanwhile.
 """
 
 import argparse
-import os
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -16,6 +13,7 @@ from pathlib import Path
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.demo.processes import printed, running
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import Insert, parse
@@ -59,7 +57,8 @@ def starve(
     """Run a capture for some seconds from its first stream on; return what the server saw, and what is wrong."""
     with server.connect() as admin, tempfile.TemporaryDirectory() as folder:
         admin.execute(_SQL.format(rows=rows).encode())
-        environment = dict(os.environ) if compiled else _fresh(folder)
+        # A process that finds no kernels of another one.
+        environment = {} if compiled else {"NUMBA_CACHE_DIR": f"{folder}/kernels"}
         written = 0
 
         def write(done: threading.Event) -> None:
@@ -69,17 +68,15 @@ def starve(
                     written += 1
                     connection.execute("INSERT INTO written VALUES (%s)", [written])
 
-        with watched_statuses(server) as seen, busy_loops(loops), beside(write):
-            child = subprocess.Popen(_command(server, folder), env=environment)
-            try:
-                while child.poll() is None and not seen.walsenders:
-                    time.sleep(0.1)
-                time.sleep(seconds)
-            finally:
-                child.terminate()
-                status = child.wait()
+        capture = running(*_command(server, folder), env=environment)
+        with watched_statuses(server) as seen, busy_loops(loops), beside(write), capture as child:
+            while child.poll() is None and not seen.walsenders:
+                time.sleep(0.1)
+            time.sleep(seconds)
+            child.terminate()
+            status = child.wait()
         [(end,)] = admin.execute("SELECT pg_current_wal_lsn()::text").fetchall()
-        subprocess.run(_command(server, folder, "--until-lsn", end), check=True, env=environment)
+        printed(*_command(server, folder, "--until-lsn", end), env=environment)
         problems = [*_problems(ChangeLog(Path(folder) / "log"), rows, written)]
     if status:
         problems.append(f"the capture ended with status {status}")
@@ -89,13 +86,8 @@ def starve(
 
 
 def _command(server: EmbeddedServer, folder: str, *options: str) -> list[str]:
-    command = [sys.executable, "-m", "pgoutput_construct.cli", "capture", server.dsn, f"{folder}/log", "--slot", _SLOT]
+    command = ["-m", "pgoutput_construct.cli", "capture", server.dsn, f"{folder}/log", "--slot", _SLOT]
     return [*command, "--publication", "p", "--create-slot", "--snapshot", *options]
-
-
-def _fresh(folder: str) -> dict[str, str]:
-    """Return the environment of a process that finds no kernels of another one."""
-    return {**os.environ, "NUMBA_CACHE_DIR": f"{folder}/kernels"}
 
 
 def _problems(log: ChangeLog, rows: int, written: int) -> Iterator[str]:

@@ -3,7 +3,6 @@
 import json
 import random
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,7 +12,7 @@ from pathlib import Path
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.store import MissingFileError
-from tools.faults.capturing import ROOT, child_environment
+from pgoutput_construct.demo.processes import running
 from tools.faults.contents import Contents, read_log, together
 from tools.faults.errors import FaultsError
 from tools.faults.tidy_child import BEGUN
@@ -67,16 +66,9 @@ class Tidying:
             self._run({"directory": str(self.directory), "before": None, "rows": rows}, meanwhile)
 
     def _run(self, given: dict[str, object], meanwhile: Callable[[], None]) -> None:
-        command = [sys.executable, "-m", "tools.faults.tidy_child", json.dumps(given)]
-        with self.errors.open("ab") as errors:
-            process = subprocess.Popen(
-                command, cwd=ROOT, env=child_environment(), stdout=subprocess.PIPE, stderr=errors
-            )
-        try:
+        command = "-m", "tools.faults.tidy_child", json.dumps(given)
+        with running(*command, log=self.errors, stdout=subprocess.PIPE) as process:
             self._watch(process, meanwhile)
-        finally:
-            process.kill()
-            process.communicate()
 
     def _read_meanwhile(self) -> None:
         """Read while segments come and go; what is pruned under a reader makes it open the log again."""

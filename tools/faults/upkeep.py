@@ -3,7 +3,6 @@
 import argparse
 import random
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -19,10 +18,10 @@ from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.reading import read_segment
 from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.demo.processes import kill, start
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.wire import Insert, parse
-from tools.faults.capturing import ROOT, child_environment
 from tools.faults.upkeep_child import KEPT, end_of, number_before
 
 __all__ = ["UpkeepReport", "attack", "main"]
@@ -73,14 +72,14 @@ def attack(log: Path, transactions: int, kills: int, seed: int) -> UpkeepReport:
         if upkeep.poll() is not None:
             raise ChangeLogError(f"{log}: compaction or prune ended with status {upkeep.returncode}")
         if report.kills_of_upkeep < kills:
-            report.kills_of_upkeep += _kill(upkeep)
+            report.kills_of_upkeep += kill(upkeep)
             upkeep = None
         if writer.poll() is None and chance.random() < 0.3 and report.kills_of_writer < kills // 3:
-            report.kills_of_writer += _kill(writer)
+            report.kills_of_writer += kill(writer)
             writer = _start("write", log, transactions, chance.getrandbits(30))
         report.reads += _check(log)
     if upkeep is not None:
-        _kill(upkeep)
+        kill(upkeep)
     prune(log, end_of(transactions - 2 * KEPT), states=False)
     _check(log, transactions)
     compact(log, CompactionLimits(grace=0))
@@ -93,14 +92,7 @@ def attack(log: Path, transactions: int, kills: int, seed: int) -> UpkeepReport:
 
 
 def _start(what: str, log: Path, number: int, seed: int) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "tools.faults.upkeep_child", what, str(log), str(number), str(seed)]
-    return subprocess.Popen(command, cwd=ROOT, env=child_environment(), stdout=subprocess.PIPE)
-
-
-def _kill(process: "subprocess.Popen[bytes]") -> int:
-    process.kill()
-    process.communicate()
-    return 1
+    return start("-m", "tools.faults.upkeep_child", what, str(log), str(number), str(seed), stdout=subprocess.PIPE)
 
 
 def _check(log: Path, end: int | None = None) -> int:

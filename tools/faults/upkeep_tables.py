@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,11 +17,11 @@ from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.registry import register
 from pgoutput_construct.changelog.store import MissingFileError
 from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture
 from tools.faults.bank import PUBLICATION, SLOT, Bank, Moment
-from tools.faults.capturing import ROOT, child_environment
 from tools.faults.errors import FaultsError
 from tools.faults.rebuilt import Base, Rebuilder
 from tools.faults.recut import recut
@@ -170,14 +169,11 @@ class _Attack:
 
     def upkeep(self, given: Sequence[str], log: Path, meanwhile: Callable[[], None]) -> None:
         """Run ``pgoutput log`` as a process, and do something as often as it can be done meanwhile."""
-        command = [sys.executable, "-m", "pgoutput_construct.cli", "log", given[0], str(log), *given[1:]]
-        process = subprocess.Popen(command, cwd=ROOT, env=child_environment(), stdout=subprocess.PIPE, text=True)
-        try:
+        command = "-m", "pgoutput_construct.cli", "log", given[0], str(log), *given[1:]
+        with running(*command, stdout=subprocess.PIPE, text=True) as process:
             while process.poll() is None:
                 meanwhile()
             said, _ = process.communicate()
-        finally:
-            process.kill()
         self.say(f"{given[0]}: {said.strip()}")
         if process.returncode:
             raise FaultsError(f"{log}: {given[0]} ended with status {process.returncode}")
@@ -197,17 +193,13 @@ class _Attack:
         """Capture in a process of its own while the block runs; it must not end before."""
         names = {"dsn": self.bank.dsn, "slot": SLOT, "publications": [PUBLICATION], "directory": str(self.log)}
         given = json.dumps({**names, "limits": _LIMITS, "until_lsn": None})
-        command = [sys.executable, "-m", "tools.faults.child", given]
-        self.captures = process = subprocess.Popen(command, cwd=ROOT, env=child_environment())
-        try:
+        with running("-m", "tools.faults.child", given) as process:
+            self.captures = process
             yield
             if process.poll() is not None:
                 raise FaultsError(f"{self.log}: the capture ended with status {process.returncode}")
             process.terminate()
             process.wait(_SECONDS)
-        finally:
-            process.kill()
-            process.wait()
 
 
 def attack(

@@ -43,10 +43,11 @@ def main() -> None:
 
 
 def _compiled() -> Iterator[str]:
-    """Yield the modules that have kernels, and those beside them: numba cannot compile what is instrumented."""
+    """Yield the modules in rooms that have kernels: numba cannot compile what is instrumented."""
     place = Path(__file__).parents[2]
-    for path in (place / "pgoutput_construct" / "columnar").rglob("*.py"):
-        yield ".".join(path.relative_to(place).with_suffix("").parts)
+    for room in ("columnar", "compiled", "pgtypes/kernels"):
+        for path in (place / "pgoutput_construct" / room).rglob("*.py"):
+            yield ".".join(path.relative_to(place).with_suffix("").parts)
 
 
 def _peak_mb() -> int:

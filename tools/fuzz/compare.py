@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from pgoutput_construct.columnar import frame_kernels, index_batch, kernels
 from pgoutput_construct.columnar.headers import HeaderColumn, read_columns
 from pgoutput_construct.columnar.index import BatchIndex, payload_bounds
-from pgoutput_construct.columnar.typed.walked import ENTRIES, lay_out
+from pgoutput_construct.pgtypes.kernels.row_plan import ENTRIES, lay_out
 from pgoutput_construct.wire import codec, frame_codec
 from pgoutput_construct.wire.engine import engine
 from pgoutput_construct.wire.fast import PAD, REJECTIONS
-from pgoutput_construct.wire.messages import BY_TAG, VALUES
+from pgoutput_construct.wire.messages import BY_TAG, VALUE_TAGS, VALUES
 from pgoutput_construct.wire.protocol import ParseOptions
 
 __all__ = ["Compared", "compare_frames", "compare_payloads"]
@@ -23,7 +23,7 @@ __all__ = ["Compared", "compare_frames", "compare_payloads"]
 Numbers = NDArray[np.int64]
 
 _SIDES: Final = ("new", "old")
-_KINDS: Final = {tag: VALUES[kind] for kind, tag in kernels.VALUE_TAGS.items()}
+_KINDS: Final = {tag: VALUES[kind] for kind, tag in VALUE_TAGS.items()}
 """What a value in a row is in Python, a constant or a class of bytes, by its tag."""
 
 

@@ -4,13 +4,13 @@ import hashlib
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from pgoutput_construct.demo.processes import completed
 from tools.fuzz.targets import TARGETS, seeds
 
 __all__ = ["lacking", "run"]
@@ -62,9 +62,7 @@ def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a module; libFuzzer ends its process at once, so that its files are removed here."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=memory) as scratch:
-        path = os.pathsep.join(path or "." for path in sys.path)
-        command, environment = [sys.executable, "-m", *arguments], {**os.environ, "PYTHONPATH": path, "TMPDIR": scratch}
-        return subprocess.run(command, capture_output=True, text=True, errors="replace", env=environment, check=False)
+        return completed("-m", *arguments, errors="replace", env={"TMPDIR": scratch})
 
 
 def _lines(name: str, done: subprocess.CompletedProcess[str]) -> Iterator[str]:

@@ -17,8 +17,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.columnar.jit import find_nul, kernel, prefetch, u8, u16, u32, u64
-from pgoutput_construct.columnar.typed.walked import put_nothing, read_value
+from pgoutput_construct.compiled.jit import find_nul, kernel, prefetch, u8, u16, u32, u64
+from pgoutput_construct.pgtypes.kernels.row_plan import put_nothing, read_value
 """
 NAMES = (
     "MESSAGE_SCHEMA",
@@ -27,7 +27,6 @@ NAMES = (
     "ROW_PARAMETERS",
     "ROW_TAGS",
     "TUPLES",
-    "VALUE_TAGS",
     "index",
 )
 ABOUT = (
@@ -71,9 +70,6 @@ def _row_tables(spec: Spec) -> Iterator[str]:
     yield constant("ROW_PARAMETERS: Final[tuple[str, ...]]", parameters, _ROW_PARAMETERS, brackets="()")
     tags = (f"TAG_{message.class_name}" for message in row_messages(spec) if message.group == "change")
     yield constant("ROW_TAGS: Final[tuple[int, ...]]", tags, "The tags of changes that hold rows.", brackets="()")
-    choices = [choice for part in spec.rows if (choice := part.values) is not None]
-    values = (f'"{a.name}": {tag_name(a)}' for choice in choices for a in choice.alternatives)
-    yield constant("VALUE_TAGS: Final[Mapping[str, int]]", values, "The tags of values in a row.")
 
 
 _ROW_FIELDS = "What the index keeps of messages that hold rows: numbers, and the positions of the rows (-1 for none)."

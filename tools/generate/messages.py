@@ -74,6 +74,8 @@ def _values(spec: Spec) -> Iterator[str]:
         rows = (f'"{a.name}": {a.python}' for a in alternatives)
         text = "What each kind of value is in Python: a constant, or a class of bytes."
         yield constant("VALUES: Final[Mapping[str, object]]", rows, text)
+        rows = (f'"{a.name}": {a.tag[0]:#x}' for a in alternatives)
+        yield constant("VALUE_TAGS: Final[Mapping[str, int]]", rows, "The tag of each kind of value on the wire.")
         rows = (f'"{a.name}": "{a.format}"' for a in alternatives if a.format != "none")
         text = "The kinds of values whose bytes are PostgreSQL's text, or its binary format; other bytes mean neither."
         yield constant("FORMS: Final[Mapping[str, str]]", rows, text)

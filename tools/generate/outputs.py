@@ -76,7 +76,7 @@ OUTPUTS = (
     *_vectors("protocol.yaml", "vectors-connection"),
     Output("spec/pgoutput.ksy", "pgoutput.yaml", emit_kaitai),
     Output("spec/replication.ksy", "replication.yaml", emit_kaitai),
-    Output("pgoutput_construct/stream/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
+    Output("pgoutput_construct/pgtypes/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
     Output("pgoutput_construct/columnar/kernels.py", "pgoutput.yaml", emit_kernels),
     Output("pgoutput_construct/columnar/frame_kernels.py", "replication.yaml", emit_kernels),
     Output("spec/pgoutput.lua", "pgoutput.yaml", emit_dissector, beside=("replication.yaml", "protocol.yaml")),

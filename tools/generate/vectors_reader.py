@@ -5,7 +5,6 @@ It knows nothing of the engines, so that vectors can tell when all of them are w
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,8 +87,9 @@ class Reader:
         """Read a structure; return what its object holds, by name."""
         found: dict[str, Any] = {}
         for element in structure.elements:
-            with self._step(f".{element.name}"):
-                found |= self._named(structure, self._here(element, found), found)
+            self._path.append(f".{element.name}")
+            found |= self._named(structure, self._here(element, found), found)
+            self._path.pop()
         return {name: found[name] for name in structure.field_names}
 
     def _here(self, element: Element, found: dict[str, Any]) -> Element:
@@ -151,8 +151,10 @@ class Reader:
             self._take(1, repeat)
 
     def _item(self, item: Structure, number: int) -> Any:
-        with self._step(f"[{number}]"):
-            return self.value(item)
+        self._path.append(f"[{number}]")
+        value = self.value(item)
+        self._path.pop()
+        return value
 
     def _choice(self, choice: Choice, following: bytes | None) -> dict[str, Any]:
         absent = {choice.kind_name: None, choice.name: None}
@@ -247,12 +249,6 @@ class Reader:
         self.at = end
         self.pieces.append(Piece("".join(self._path).removeprefix("."), start, end, element, is_size))
         return self.data[start:end]
-
-    @contextmanager
-    def _step(self, step: str) -> Iterator[None]:
-        self._path.append(step)
-        yield
-        self._path.pop()
 
 
 def _versions(branch: Alternative) -> conditions.Term | None:

@@ -48,7 +48,7 @@ class Setting:
         """Return the message that bytes begin, None where they begin none: it may be one that never comes here."""
         if not spec.framed:
             return next((message for message in spec.messages if data[:1] == message.tag), None)
-        return next((m for m in spec.messages if self.sends(spec, m) and _begins(m, data)), None)
+        return next((m for m in spec.messages if _begins(m, data) and self.sends(spec, m)), None)
 
     def refusal(self, message: Message) -> str | None:
         """Return why a message never comes under these options, None where it can."""
@@ -85,9 +85,11 @@ def _of_connection(spec: Spec) -> Iterator[Setting]:
 
 def _begins(message: Message, data: bytes) -> bool:
     """Tell whether bytes have the tag of a message, and behind the length the constant that tells it from others."""
+    if not data.startswith(message.tag):
+        return False
     place = len(message.tag) + (message.length.size or 0 if message.length else 0)
     code = message.code_bytes
-    return data[: len(message.tag)] == message.tag and data[place : place + len(code)] == code
+    return data[place : place + len(code)] == code
 
 
 def _settings(spec: Spec) -> Iterator[Setting]:

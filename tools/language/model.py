@@ -43,19 +43,19 @@ class Message(Structure):
         """A message is always an object."""
         return False
 
-    @property
+    @cached_property
     def length(self) -> Field | None:
         """The field that holds how many bytes it takes from there on; None where nothing in it says that."""
         return next((field for field in self.elements[:2] if isinstance(field, Field) and field.frames), None)
 
-    @property
+    @cached_property
     def code(self) -> Field | None:
         """The constant after its length, which tells it from others of the same tag, or without one."""
         place = len(self.tag) + 1
         following = self.elements[place] if self.length and len(self.elements) > place else None
         return following if isinstance(following, Field) and following.constant is not None else None
 
-    @property
+    @cached_property
     def code_bytes(self) -> bytes:
         """That constant as it is on the wire; empty where there is none."""
         return (self.code.constant_bytes or b"") if self.code else b""
@@ -140,7 +140,7 @@ class Spec:
     """The file of the messages that these carry, whose versions and options hold here, too."""
     types: tuple[Type, ...] = field(default=(), repr=False)
 
-    @property
+    @cached_property
     def framed(self) -> bool:
         """Whether its messages say how long they are, so that they can follow each other on a connection."""
         return any(message.length for message in self.messages)

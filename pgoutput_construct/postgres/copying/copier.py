@@ -10,19 +10,22 @@ from typing import TYPE_CHECKING, Final, Self
 import psycopg
 
 from pgoutput_construct.changelog.events import COPIED_TABLE
+from pgoutput_construct.changelog.flush import Durable
 from pgoutput_construct.changelog.options import LogOptions
 from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import describe_error
 from pgoutput_construct.postgres.copying.chunks import ChunkReader
-from pgoutput_construct.postgres.copying.jobs import CopyProgress, Piece, Pieces
+from pgoutput_construct.postgres.copying.jobs import CopyProgress, Piece, Pieces, TableJob
 from pgoutput_construct.postgres.copying.making import CopyMaker
 from pgoutput_construct.postgres.copying.snapshots import LostSnapshotError
 from pgoutput_construct.postgres.copying.wanted import Wanted, WantedTable
+from pgoutput_construct.postgres.copying.windows import CommitWindows
 from pgoutput_construct.postgres.copying.workers import NO_LOCK
 from pgoutput_construct.postgres.slots import ExportedSnapshot
 from pgoutput_construct.postgres.waiting import Stopped
+from pgoutput_construct.wire import Lsn
 
 if TYPE_CHECKING:
     from pgoutput_construct.postgres.known import Shape
@@ -53,7 +56,13 @@ class Copier:
         """Whether the log has facts of a table, which are to precede its first copy."""
         self._wanted = Wanted(store, publications, everything, interval)
         self._reader = ChunkReader(self.pieces.put)
-        self._maker = CopyMaker(dsn, publications, self._wanted, self._reader, workers, self._asked)
+        self._windows = CommitWindows()
+        given = self._wanted, self._reader, workers, self._asked, self._windows
+        self._maker = CopyMaker(dsn, publications, *given)
+        self._appended: list[TableJob] = []
+        """Copies all of whose rows were appended, and of which the log does not yet say so."""
+        self._complete_lsn = Lsn(0)
+        """Up to where the log is complete with what is durable."""
         self._exported: ExportedSnapshot | None = None
         self._settled = False
         self._wish = self._seen = object()
@@ -65,11 +74,15 @@ class Copier:
         self._closed, self._news = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="copies of tables", daemon=True)
 
-    def start(self, options: LogOptions) -> None:
-        """Begin to copy under the options of a log; what runs already goes on, unless the server was promoted."""
+    def start(self, options: LogOptions, complete_lsn: Lsn) -> None:
+        """Begin to copy under the options of a log; what runs already goes on, unless the server was promoted.
+
+        The log is complete, and durable, up to ``complete_lsn``.
+        """
         if self._timeline not in (None, options.timeline):
             self.begin_anew()
         self._timeline = options.timeline
+        self._complete_lsn = max(self._complete_lsn, complete_lsn)
         if self._thread.ident is None:
             self._reader.use(options.layout(), options.binary)
             self._thread.start()
@@ -84,6 +97,7 @@ class Copier:
         """Void the copies that are not complete: the changes from their snapshots on are not all in the log."""
         for job in [job for job in self._wanted.open.values() if job.event_seq is None]:
             job.void = True
+        self._complete_lsn = Lsn(0)
         self._wanted.begin_anew()
         self.look()
 
@@ -107,17 +121,35 @@ class Copier:
         """Whether somebody waits for what was appended to become durable."""
         return not self.pieces and self._event_seq > self._durable_seq
 
+    @property
+    def has_more(self) -> bool:
+        """Whether something waits to be appended."""
+        return bool(self.pieces) or any(self._is_complete(job) for job in self._appended)
+
+    @property
+    def awaited_lsn(self) -> Lsn | None:
+        """The next LSN up to which the log is to be complete and durable, None for none: a copy waits for it.
+
+        Before that nobody can say which transactions the copy contains.
+        """
+        return min((job.sees_until for job in self._appended if not self._is_complete(job)), default=None)
+
     def append_to(self, writer: LogWriter) -> None:
         """Append what waits, up to the limits of a segment; no transaction of the stream may be open in the log."""
+        for job in [job for job in self._appended if self._is_complete(job)]:
+            self._complete(job, writer)
         while not writer.is_full() and (piece := self.pieces.take()) is not None:
             if not piece.chunk.job.void:
                 writer.append(piece.block)
                 self._count(piece, writer)
 
-    def became_durable(self, last_seq: int) -> None:
-        """Take into account that the log is durable up to a seq."""
-        self._durable_seq = last_seq
-        self._news.set()
+    def became_durable(self, durable: Durable) -> None:
+        """Take into account what has become durable."""
+        self._complete_lsn = max(self._complete_lsn, durable.position.complete_lsn)
+        if durable.segment is not None:
+            self._windows.add(durable.segment)
+            self._durable_seq = durable.segment.last_seq
+            self._news.set()
 
     def progress(self) -> CopyProgress:
         """Return how far it is."""
@@ -149,10 +181,23 @@ class Copier:
         job.missing -= 1
         job.done += piece.chunk.size
         if not job.missing:
+            self._appended.append(job)
+            if self._is_complete(job):
+                self._complete(job, writer)
+
+    def _is_complete(self, job: TableJob) -> bool:
+        """Return whether the log has all that is to be known of a copy whose rows it has; also of one that is void."""
+        return job.void or job.sees_until <= self._complete_lsn
+
+    def _complete(self, job: TableJob, writer: LogWriter) -> None:
+        """Say in the log that a copy is complete."""
+        self._appended.remove(job)
+        if not job.void:
             job.event_seq = self._event_seq = writer.next_seq
             numbers = [request.number for request in job.requests]
-            writer.append_event(COPIED_TABLE, job.snapshot.lsn, **job.copy().said(), requests=numbers)
+            writer.append_fact(COPIED_TABLE, job.snapshot.lsn, **job.copy().said(), requests=numbers)
             self.on_copied(job.table.oid, job.table.shape)
+        self._windows.close(job.window)
 
     def _asked(self) -> str | None:
         return "the capture ends" if self._closed.is_set() else None
@@ -222,6 +267,7 @@ class Copier:
     def _settle_durable(self) -> None:
         for job in list(self._wanted.open.values()):
             if job.void:
+                self._windows.close(job.window)
                 self._wanted.discard(job)
             elif job.event_seq is not None and job.event_seq <= self._durable_seq:
                 self._wanted.copied(job)

@@ -8,9 +8,12 @@ from itertools import pairwise
 from typing import Final
 
 from pgoutput_construct.changelog.block import Block
-from pgoutput_construct.changelog.copies import Snapshot, TableCopy
+from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.requests import CopyRequest
+from pgoutput_construct.changelog.visibility import Snapshot, Visibility
 from pgoutput_construct.postgres.copying.tables import Leaf, PublishedTable
+from pgoutput_construct.postgres.copying.windows import CommitWindow
+from pgoutput_construct.wire import Lsn
 
 __all__ = ["CHUNK_PAGES", "Chunk", "CopyProgress", "Piece", "Pieces", "TableJob"]
 
@@ -44,6 +47,9 @@ class TableJob:
     """Chunks that were not appended yet."""
     event_seq: int | None = None
     """Where the log says that it is complete."""
+    window: CommitWindow | None = None
+    """The commits that its snapshot may see or not; None for the snapshot of a new slot, which sees what the slot does
+    not send."""
 
     @classmethod
     def of(
@@ -53,9 +59,10 @@ class TableJob:
         server_version: int,
         requests: Iterable[CopyRequest],
         number: Callable[[int], int],
+        window: CommitWindow | None = None,
     ) -> "TableJob":
         """Divide a table into chunks; ``number`` returns the first of so many numbers that they can have."""
-        job = cls(table, snapshot, tuple(requests))
+        job = cls(table, snapshot, tuple(requests), window=window)
         parts = list(_parts(table, server_version)) or [_NOTHING]
         first = number(len(parts))
         job.chunks = tuple(Chunk(job, first + place, leaf, pages) for place, (leaf, pages) in enumerate(parts))
@@ -67,10 +74,18 @@ class TableJob:
         """Its size, by the pages of its chunks."""
         return sum(chunk.size for chunk in self.chunks)
 
+    @property
+    def sees_until(self) -> Lsn:
+        """The LSN that the log must have come to before it can say which transactions the copy contains."""
+        return Lsn(0) if self.window is None else self.window.until
+
     def copy(self) -> TableCopy:
         """Return what the log says of it when it is complete."""
         table, first, last = self.table, self.chunks[0].number, self.chunks[-1].number
-        return TableCopy(-1, table.oid, table.namespace, table.name, self.snapshot, first, last, self.rows)
+        window, snapshot = self.window, self.snapshot
+        visibility = Visibility.at(snapshot.lsn) if window is None else window.visibility(snapshot)
+        named = -1, table.oid, table.namespace, table.name, snapshot
+        return TableCopy(*named, first, last, self.rows, known_visibility=visibility)
 
 
 @dataclass

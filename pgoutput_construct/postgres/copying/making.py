@@ -4,16 +4,27 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.changelog.requests import CopyRequest
+from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.postgres.catalog import locked_tables
 from pgoutput_construct.postgres.copying.chunks import ChangedTableError, ChunkReader, was_changed
 from pgoutput_construct.postgres.copying.jobs import TableJob
 from pgoutput_construct.postgres.copying.session import connect_to_copy
-from pgoutput_construct.postgres.copying.snapshots import begin_alone, check_can_copy, export, imported, read_snapshot
+from pgoutput_construct.postgres.copying.snapshots import (
+    begin_alone,
+    check_can_copy,
+    export,
+    imported,
+    next_xid,
+    read_snapshot,
+    sees_until,
+    wait_until_flushed,
+)
 from pgoutput_construct.postgres.copying.tables import PublishedTable, read_tables
 from pgoutput_construct.postgres.copying.wanted import Wanted, WantedTable
+from pgoutput_construct.postgres.copying.windows import CommitWindow, CommitWindows
 from pgoutput_construct.postgres.copying.workers import Workers, copying_error
+from pgoutput_construct.postgres.server import current_lsn
 from pgoutput_construct.postgres.slots import ExportedSnapshot
 from pgoutput_construct.postgres.waiting import Asked, PatientConnection
 from pgoutput_construct.stream.identifiers import full_name
@@ -34,9 +45,17 @@ class CopyMaker:
     """
 
     def __init__(
-        self, dsn: str, publications: Sequence[str], wanted: Wanted, reader: ChunkReader, workers: int, asked: Asked
+        self,
+        dsn: str,
+        publications: Sequence[str],
+        wanted: Wanted,
+        reader: ChunkReader,
+        workers: int,
+        asked: Asked,
+        windows: CommitWindows,
     ) -> None:
-        """Copy over ``workers`` connections to ``dsn``; ``asked`` ends it."""
+        """Copy over ``workers`` connections to ``dsn``; ``asked`` ends it, ``windows`` are told what commits."""
+        self._windows = windows
         self._dsn, self._publications, self._wanted, self._reader = dsn, tuple(publications), wanted, reader
         self._workers, self._asked = workers, asked
         self._connection: PatientConnection | None = None
@@ -75,14 +94,21 @@ class CopyMaker:
         """Copy one table as it is now."""
         connection, job = self.connection, None
         check_can_copy(connection)
+        window = self._windows.open()
         try:
-            with begin_alone(connection, wanted.namespace, wanted.name, wanted.after) as snapshot:
+            # In this order: who has no xid yet commits after the LSN, and the snapshot sees all who have one.
+            window.since = current_lsn(connection)
+            after = max(wanted.after, next_xid(connection))
+            with begin_alone(connection, wanted.namespace, wanted.name, after) as snapshot:
+                window.until = sees_until(connection)
                 tables = read_tables(connection, self._publications, [wanted.oid])
                 if not tables:
                     raise ChangedTableError(f"{full_name(wanted)} is not published as it was")
-                job = self._begin(tables[0], snapshot, wanted.requests)
+                job = self._begin(tables[0], snapshot, wanted.requests, window)
                 self._copy(connection, job)
+            wait_until_flushed(connection, window.until)
         except BaseException as error:
+            self._windows.close(window)
             if job is not None:
                 self._discard(job)
             if not was_changed(error) or self._tries.get(wanted.oid, 0) >= _MOST_TRIES:
@@ -98,9 +124,15 @@ class CopyMaker:
                 if not job.void:
                     self._reader.read(connection, chunk)
 
-    def _begin(self, table: PublishedTable, snapshot: Snapshot, requests: Iterable[CopyRequest] = ()) -> TableJob:
+    def _begin(
+        self,
+        table: PublishedTable,
+        snapshot: Snapshot,
+        requests: Iterable[CopyRequest] = (),
+        window: CommitWindow | None = None,
+    ) -> TableJob:
         version = self.connection.info.server_version
-        job = TableJob.of(table, snapshot, version, requests, self._wanted.number)
+        job = TableJob.of(table, snapshot, version, requests, self._wanted.number, window)
         self._wanted.open[table.oid] = job
         self.jobs.append(job)
         return job
@@ -115,6 +147,7 @@ class CopyMaker:
                     self._tried(job.table.oid)
 
     def _discard(self, job: TableJob) -> None:
+        self._windows.close(job.window)
         self._wanted.discard(job)
         self.jobs = [other for other in self.jobs if other is not job]
 

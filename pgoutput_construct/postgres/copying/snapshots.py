@@ -9,8 +9,8 @@ from typing import Final
 import psycopg
 from psycopg import sql
 
-from pgoutput_construct.catalog_queries import CURRENT_SNAPSHOT
-from pgoutput_construct.changelog.copies import Snapshot
+from pgoutput_construct.catalog_queries import CURRENT_SNAPSHOT, INSERTED_LSN
+from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.copying.holders import writers
 from pgoutput_construct.postgres.queries import Connection, ask_one, fetch_row, run
@@ -19,7 +19,17 @@ from pgoutput_construct.postgres.waiting import PatientConnection
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["LostSnapshotError", "begin_alone", "check_can_copy", "export", "imported", "next_xid", "read_snapshot"]
+__all__ = [
+    "LostSnapshotError",
+    "begin_alone",
+    "check_can_copy",
+    "export",
+    "imported",
+    "next_xid",
+    "read_snapshot",
+    "sees_until",
+    "wait_until_flushed",
+]
 
 _LOG = logging.getLogger("pgoutput_construct")
 _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
@@ -28,6 +38,8 @@ _LOST: Final = frozenset({"22023", "42704", "55000"})
 """What a server says of an exported snapshot whose transaction has ended (ImportSnapshot)."""
 _TOLD_AFTER: Final = 2.0  # seconds
 _OLDEST: Final = 130000
+_PAGE_HEADERS: Final = (24, 40)
+"""Bytes of the header of a WAL page, and of the first one of a file."""
 
 
 def check_can_copy(connection: Connection) -> None:
@@ -77,6 +89,29 @@ def imported(connection: Connection, name: str) -> Iterator[None]:
         yield
     finally:
         _end(connection)
+
+
+def sees_until(connection: Connection) -> Lsn:
+    """Return an LSN before which all commit records are that the snapshot of ``connection`` sees.
+
+    It is the WAL insert position, which is read after the snapshot was taken. Where a page of the WAL has nothing but
+    its header, no record begins in that (``XLogBytePosToRecPtr()`` passes over it, ``SizeOfXLogShortPHD`` or
+    ``SizeOfXLogLongPHD``): the page's begin is as good, and a server that is idle sends no position beyond it.
+    """
+    lsn, page = int(ask_one(connection, INSERTED_LSN)), int(fetch_row(connection, "SHOW wal_block_size")[0])
+    return Lsn(lsn - lsn % page if lsn % page in _PAGE_HEADERS else lsn)
+
+
+def wait_until_flushed(connection: PatientConnection, lsn: Lsn) -> None:
+    """Return when the server has flushed its WAL up to an LSN, over a connection that is as old as that.
+
+    A snapshot sees transactions with ``synchronous_commit = off`` before their commit records are on disk. A server
+    that crashes then comes back without them, and writes others at these LSNs. The connection would not outlive that.
+    An idle server writes its WAL within 15 seconds (``LOG_SNAPSHOT_INTERVAL_MS`` of its background writer).
+    """
+    while current_lsn(connection) < lsn:
+        connection.patience.look_up(float("inf"))
+        time.sleep(_PAUSE)
 
 
 @contextmanager

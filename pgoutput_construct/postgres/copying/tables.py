@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from pgoutput_construct.catalog_queries import for_release
 from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
 from pgoutput_construct.postgres.known import Shape
 from pgoutput_construct.postgres.queries import Connection, fetch
-from pgoutput_construct.stream.builtin_types import FIRST_USER_OID
 from pgoutput_construct.stream.identifiers import full_name, qualified_name
 from pgoutput_construct.wire import Relation, Type, build
 from pgoutput_construct.wire.messages import PgoutputMessage, RelationColumn

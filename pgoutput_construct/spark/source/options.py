@@ -102,6 +102,7 @@ OPTIONS: Final = (
     SourceOption("asOfLsn", _lsn, None, "what committed up to and at this position, such as 0/16B3748"),
     SourceOption("asOfTime", _time, None, "all before the first commit that is later, ISO 8601, UTC without a zone"),
     SourceOption("fromLsn", _lsn, None, "only what committed at this position or later"),
+    SourceOption("untilLsn", _lsn, None, "only what committed at this position or before"),
     SourceOption("fromSeq", _seq, None, "only what ended at this seq or later; where a stream begins"),
     SourceOption("maxTransactionsPerTrigger", _number, None, "transactions in a micro-batch, at most"),
     SourceOption(
@@ -136,6 +137,7 @@ class SourceOptions:
     asOfLsn: Lsn | None = None  # noqa: N815
     asOfTime: Timestamp | None = None  # noqa: N815
     fromLsn: Lsn | None = None  # noqa: N815
+    untilLsn: Lsn | None = None  # noqa: N815
     fromSeq: int | None = None  # noqa: N815
     maxTransactionsPerTrigger: int | None = None  # noqa: N815
     maxBytesPerTrigger: int | None = None  # noqa: N815
@@ -178,7 +180,7 @@ def _check(options: Mapping[str, Any]) -> None:
         raise PgoutputError("the option metadataPrefix is of the view table: other views have columns of their own")
     if sum(options[name] is not None for name in _POSITIONS) > 1:
         raise PgoutputError(f"of the options {', '.join(_POSITIONS)} one can be given")
-    if is_live and any(options[name] is not None for name in (*_POSITIONS, "fromLsn", "fromSeq", "reader")):
+    if is_live and any(options[name] is not None for name in (*_POSITIONS, "fromLsn", "untilLsn", "fromSeq", "reader")):
         raise PgoutputError("a live read begins where its slot is: leave out positions, or read a change log")
     if is_live and options["maxBytesPerTrigger"] is not None:
         raise PgoutputError("a live read does not know the sizes of transactions: give maxTransactionsPerTrigger")

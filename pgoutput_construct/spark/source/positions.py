@@ -40,8 +40,8 @@ def bounds_of(options: SourceOptions) -> Bounds:
 
     A copy that was made after a position may stand before what committed there: the seq alone does not leave it out.
     """
-    first = int(options.fromLsn or 0)
-    return Bounds(first) if options.asOfLsn is None else Bounds(first, int(options.asOfLsn))
+    last = (int(each) for each in (options.asOfLsn, options.untilLsn) if each is not None)
+    return Bounds(int(options.fromLsn or 0), min(last, default=Bounds.last_lsn))
 
 
 def _check_complete(log: ChangeLog, lsn: Lsn) -> None:

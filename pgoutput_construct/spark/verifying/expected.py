@@ -8,11 +8,10 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pgoutput_construct.changelog.block import Flags, Numbers
 from pgoutput_construct.changelog.commit_numbers import apart
 from pgoutput_construct.changelog.commits import commits_of, walked
-from pgoutput_construct.changelog.copies import Snapshot
 from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import committed
+from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.spark.change_frames import at_place, column, place
-from pgoutput_construct.spark.counting import near
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import Prefix
 from pgoutput_construct.spark.phases import advance
@@ -60,8 +59,7 @@ def expected_rows(log: OpenLog, table: Table, kept: Kept, snapshot: Snapshot) ->
     inner, changes = log.replayable(table.qualified, log.changes(table.qualified))
     since = changes.where((F.col("_op") != SNAPSHOT) & (place() > at_place(kept.dataset.version.last)))
     since = since.where(~_invisible(snapshot))
-    reach = near(log.opened.index, table.base.copy) if table.base else None
-    rows = advance(kept.rows, since, inner, reach, "report")  # what is missing shows as rows that differ
+    rows = advance(kept.rows, since, inner, "report")  # what is missing shows as rows that differ
     texts = unescaped(rows, "_untyped")
     own = (column(name).alias(given) for name, given in zip(inner.current, table.current, strict=True))
     return texts.select(*own, F.col("_untyped").alias(TEXTS))

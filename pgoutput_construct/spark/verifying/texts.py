@@ -1,4 +1,4 @@
-"""The canonical text of values in Spark (columnar/canonical.py), and what is computed of it: digests and checksums."""
+"""The canonical text of values in Spark (pgtypes/canonical.py), and what is computed of it: digests and checksums."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,8 +7,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.columnar.canonical import BUCKET_DIGITS, DIGITS
+from pgoutput_construct.pgtypes.arrays import spark_array, spark_quoted
+from pgoutput_construct.pgtypes.canonical import output_text
+from pgoutput_construct.pgtypes.numbers import FLOAT_BITS
 from pgoutput_construct.spark.change_frames import column
-from pgoutput_construct.spark.output import BITS, array_text, output_text, quoted
 
 __all__ = ["TEXTS", "bucket", "canonical", "checksum", "digest"]
 
@@ -19,13 +21,13 @@ TEXTS: Final = "the texts of what the types of columns cannot hold, as the colum
 
 def canonical(rows: DataFrame, name: str) -> Column:
     """Return the canonical text of a column of rows that have TEXTS."""
-    return F.coalesce(output_text(column(name), rows.schema[name].dataType, BITS), F.col(TEXTS)[F.lit(name)])
+    return F.coalesce(output_text(column(name), rows.schema[name].dataType, FLOAT_BITS), F.col(TEXTS)[F.lit(name)])
 
 
 def digest(rows: DataFrame, names: Sequence[str]) -> Column:
     """Return the MD5 digest, as hexadecimal digits, of the text of rows: their columns of these names."""
     elements = [_element(rows, name) for name in names]
-    return F.md5(F.encode(array_text(F.array(*elements).cast("array<string>")), "UTF-8"))
+    return F.md5(F.encode(spark_array(F.array(*elements).cast("array<string>")), "UTF-8"))
 
 
 def checksum(of: Column) -> tuple[Column, Column, Column]:
@@ -41,5 +43,5 @@ def bucket(of: Column, count: int) -> Column:
 
 
 def _element(rows: DataFrame, name: str) -> Column:
-    kind, untyped = rows.schema[name].dataType, quoted(F.col(TEXTS)[F.lit(name)])
-    return F.coalesce(quoted(output_text(column(name), kind, BITS), kind), untyped)
+    kind, untyped = rows.schema[name].dataType, spark_quoted(F.col(TEXTS)[F.lit(name)])
+    return F.coalesce(spark_quoted(output_text(column(name), kind, FLOAT_BITS), kind), untyped)

@@ -39,7 +39,6 @@ def advanced(
         before,
         changes.rows,
         table,
-        log.reach(table),
         on_missing,
         seen=changes.seen,
         is_small=is_small,
@@ -61,7 +60,7 @@ def has_key(table: Table, version: Version) -> bool:
 def net(log: OpenLog, name: str, changes: Changes, on_missing: OnMissing, naming: Naming) -> Net | None:
     """Return what changes come to, one row a key; None where a truncate is among them."""
     table = log.table(name)
-    counted = counting(changes.rows, table, log.reach(table))
+    counted = counting(changes.rows, table)
     if survey(counted, seen=changes.seen).truncated is not None:
         return None
     demand = demand_of(table, on_missing, log.is_whole(table))

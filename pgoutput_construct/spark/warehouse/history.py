@@ -51,7 +51,7 @@ def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: Step, ch
     changes before it only those are recorded that a batch has seen before.
     """
     table, before, naming = log.table(step.table), step.before, sink.naming_of(step.dataset)
-    counted = counting(changes.rows, table, log.reach(table))
+    counted = counting(changes.rows, table)
     names = {escaped(name): escaped(other) for name, other in step.renamed.items()}
     there = None if before is None else renamed(sink.replayed(spark, before), names)
     rows = history(there, counted, table, step.has_new_copy, changes.seen)

@@ -32,13 +32,13 @@ from pgoutput_construct.spark.change_frames import (
     changes_schema,
 )
 from pgoutput_construct.spark.changed import BOTH, Replay, Replayed
-from pgoutput_construct.spark.counting import Commits, counted_rows, placed_rows, unplaced_rows
+from pgoutput_construct.spark.counting import counted_rows, placed_rows, unplaced_rows
 from pgoutput_construct.spark.execution import deal, plain_errors
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import MARK
-from pgoutput_construct.spark.parquet_datasets import PARQUET, codec_of, footer_of
 from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.replicated_tables import Base, Table
+from pgoutput_construct.spark.rows_file import RowsFile, codec_of
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.parquet import SMALL, ParquetSink
 from pgoutput_construct.spark.warehouse.staged import put
@@ -89,8 +89,6 @@ class Rule:
     """Those that some update left out."""
     base: Base | None
     """The copy that it begins with."""
-    reach: tuple[int, int] | None
-    """How far changes are from that, as ``near`` returns it."""
     lacks_rows: bool
     """Whether the log may have changes of rows that are older than it."""
 
@@ -114,7 +112,7 @@ def advanced_rows(before: pa.Table | None, changes: pa.Table, rule: Rule) -> pa.
     None where it is not for this way to say what becomes of a change: its row is not there, or it leaves a value open.
     """
     schema = rows_schema(rule.columns)
-    counted = counted_rows(changes, rule.base, rule.reach, with_copy=before is None)
+    counted = counted_rows(changes, rule.base, with_copy=before is None)
     stored = schema.empty_table() if before is None else unplaced_rows(before.select(schema.names), rule.base)
     done, _ = _replayed(stored.cast(schema), counted, rule)
     found = _rows(done, done.open, rule)
@@ -127,7 +125,7 @@ def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: Rule) -> pa.
     The rows of a copy are wanted where there is none before. None as of ``advanced_rows``.
     """
     schema = history_schema(rule.columns)
-    counted = counted_rows(changes, rule.base, rule.reach, with_copy=before is None)
+    counted = counted_rows(changes, rule.base, with_copy=before is None)
     there = schema.empty_table() if before is None else before.select(schema.names)
     is_open = pc.is_null(there["_ended_by"])
     stored = unplaced_rows(there.filter(is_open).drop_columns(["_valid_to", "_ended_by"]), rule.base)
@@ -281,9 +279,9 @@ def _read(store: LogStore, files: Mapping[str, int | None], schema: pa.Schema) -
 
 def _content(rows: pa.Table, codec: str) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, rows.schema, compression=codec, **PARQUET) as file:
-        file.write_table(rows)
-        file.add_key_value_metadata(footer_of(rows.schema))
+    with RowsFile(sink, rows.schema, codec) as file:
+        for batch in rows.to_batches():
+            file.write(batch)
     return sink.getvalue()
 
 
@@ -312,13 +310,12 @@ def _dataset(sink: ParquetSink, step: Step, table: SmallTable) -> Dataset:
 def _tables(
     log: OpenLog, sink: ParquetSink, steps: Sequence[Step], staged: Staged, lacking: Collection[int]
 ) -> Iterator[SmallTable]:
-    commits = Commits(log.opened.index)
     for number, step in enumerate(steps):
         table, wanted = log.table(step.table), _wanted(step)
         if _is_simple(log, step, table, staged):
             seen, before = staged.seen(wanted), step.before if step.how is How.CHANGED else None
             there = before.details["path"] if before is not None else None
-            rule = _rule(table, seen, commits, table.relation_oid in lacking)
+            rule = _rule(table, seen, table.relation_oid in lacking)
             changed, path = changes_schema(table.columns), sink.path(step.dataset)
             small = SmallTable(number, path, there, staged.files(wanted), changed, rule, (), step.dataset.is_history)
             named = tuple(map(sink.naming_of(step.dataset).outer, small.schema.names))
@@ -326,11 +323,10 @@ def _tables(
                 yield replace(small, named=named)
 
 
-def _rule(table: Table, seen: Seen, commits: Commits, lacks_rows: bool) -> Rule:
+def _rule(table: Table, seen: Seen, lacks_rows: bool) -> Rule:
     unsent = tuple(name for name in table.current if name in seen.unsent)
-    reach = commits.near(table.base.copy) if table.base else None
     keys = None if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
-    return Rule(table.current_columns, keys, unsent, table.base, reach, lacks_rows)
+    return Rule(table.current_columns, keys, unsent, table.base, lacks_rows)
 
 
 def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged) -> bool:

@@ -8,13 +8,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.change_frames import Seen
 from pgoutput_construct.spark.execution import reason_of
-from pgoutput_construct.spark.parquet_datasets import PARQUET
+from pgoutput_construct.spark.rows_file import RowsFile
 from pgoutput_construct.spark.source.pieces import Piece, Used
 from pgoutput_construct.spark.source.reading import Part, parts_of_piece, rows_of_part
 from pgoutput_construct.stream.rows import OPERATIONS
@@ -105,7 +104,7 @@ class _File:
     def __init__(self, table: StagedTable) -> None:
         self._table = table
         self._sink = pa.BufferOutputStream()
-        self._writer: pq.ParquetWriter | None = None
+        self._writer: RowsFile | None = None
         self.seen: list[Seen] = []
         self.error: str | None = None
 
@@ -127,8 +126,8 @@ class _File:
 
     def _write(self, batch: pa.RecordBatch) -> None:
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self._sink, self._table.schema, **PARQUET)
-        self._writer.write_batch(batch)
+            self._writer = RowsFile(self._sink, self._table.schema, group_bytes=0)  # many at once
+        self._writer.write(batch)
         self.seen.append(see(batch))
 
 

@@ -80,10 +80,8 @@ class Staged:
         schema = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
         if not found.names:
             return Changes(spark.createDataFrame([], schema), found.seen)
-        # Days and times before 1582 are in files as Python counts them, by today's calendar.
-        reader = spark.read.schema(schema).option("datetimeRebaseMode", "CORRECTED")
         paths = (plain_path(f"{self._path}/{name}") for name in found.names)
-        return Changes(reader.parquet(*paths), found.seen)
+        return Changes(spark.read.schema(schema).parquet(*paths), found.seen)
 
 
 @contextmanager

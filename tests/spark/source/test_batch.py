@@ -110,7 +110,7 @@ def test_positions(log: ChangeLog) -> None:
     for middle in log.transactions().to_pylist()[3::9]:
         lsn = pgo.Lsn(middle["commit_lsn"])
         by_then = [place for place in everything if place[0] <= lsn]
-        assert places(read(log, table=ITEM, asOfLsn=lsn)) == by_then
+        assert places(read(log, table=ITEM, asOfLsn=lsn)) == places(read(log, table=ITEM, untilLsn=lsn)) == by_then
         assert places(read(log, table=ITEM, asOfSeq=middle["seq"])) == by_then
         assert places(read(log, table=ITEM, fromLsn=int(lsn) + 1)) == everything[len(by_then) :]
         assert places(read(log, table=ITEM, fromSeq=middle["seq"] + 1)) == everything[len(by_then) :]
@@ -151,6 +151,7 @@ def test_positions_leave_out_segments(log: ChangeLog) -> None:
     everything, lsn = planned(log, table=ITEM), read(log, table=ITEM)["_commit_lsn"][70].as_py()
     assert 0 < len(planned(log, table=ITEM, fromLsn=lsn, asOfLsn=lsn)) < len(everything)
     assert planned(log, table=ITEM, fromLsn=lsn + 1, asOfLsn=lsn) == []
+    assert planned(log, table=ITEM, fromLsn=lsn + 1, untilLsn=lsn) == []
 
 
 @pytest.fixture(scope="module")

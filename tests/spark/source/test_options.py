@@ -13,6 +13,7 @@ from pgoutput_construct.spark.source.options import OPTIONS, SourceOptions, read
         ({"path": "x", "dsn": "y", "slot": "s", "table": "t"}, "one of both"),
         ({"dsn": "y", "table": "t"}, "needs the option slot"),
         ({"dsn": "y", "slot": "s", "table": "t", "fromLsn": "0/1"}, "begins where its slot is"),
+        ({"dsn": "y", "slot": "s", "table": "t", "untilLsn": "0/1"}, "begins where its slot is"),
         ({"path": "x"}, "needs the option table"),
         ({"path": "x", "tabel": "t"}, r"no option 'tabel': did you mean table\?"),
         ({"path": "x", "table": "t", "zzz": ""}, "no option 'zzz': it has path, view, table"),

@@ -49,8 +49,8 @@ def main(arguments: Sequence[str]) -> int:
         good = compare_memory(options.directory, options.memory, together) and good
     if options.changes < 1:
         return 0 if good else 1
-    log = change_log(options.directory, transactions)
-    files = Files(log, _lines(options.directory, transactions), options.directory / "written")
+    log, full = (change_log(options.directory, transactions, full) for full in (False, True))
+    files = Files(log, full, _lines(options.directory, transactions), options.directory / "written")
     with spark_session(f"local[{options.cores}]", {"spark.sql.shuffle.partitions": str(options.cores)}) as spark:
         print(f"{options.changes:,} changes in {transactions:,} transactions, {options.cores} cores", flush=True)
         good = _compare(_measure(spark, files, options.repeat)) and good
@@ -96,8 +96,11 @@ def _measure(spark: SparkSession, files: Files, repeat: int) -> dict[str, Spent]
         for run in runs:
             spent = run.measure(spark, files)
             found[run.name].append(spent)
-            print(f"  round {number + 1}: {run.name:<32} {spent.seconds:8.2f} s {spent.cpu:8.2f} s of CPU", flush=True)
-    return {name: _median(spent[1:] or spent) for name, spent in found.items()}
+            print(f"  round {number + 1}: {run.name:<33} {spent.seconds:8.2f} s {spent.cpu:8.2f} s of CPU", flush=True)
+    medians = {name: _median(spent[1:] or spent) for name, spent in found.items()}
+    for name, spent in medians.items():
+        print(f"  median: {name:<33} {spent.seconds:8.2f} s {spent.cpu:8.2f} s of CPU", flush=True)
+    return medians
 
 
 def _median(spent: Sequence[Spent]) -> Spent:

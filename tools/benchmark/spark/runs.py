@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
-from pgoutput_construct.spark import current_state, open_log, write_tables
+from pgoutput_construct.spark import advance, current_state, net_changes, open_log, write_tables
 from pgoutput_construct.spark.change_frames import CHANGE
+from pgoutput_construct.spark.warehouse.history import history
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 from tools.benchmark.spark.moved import write_moved
 from tools.benchmark.spark.workload import TABLE
@@ -38,6 +39,8 @@ class Files:
 
     log: Path
     """The change log."""
+    full: Path
+    """That of the same changes of a table whose replica identity is the full row."""
     lines: Path | None
     """What wal2json made of the same changes, None where it is not there."""
     directory: Path
@@ -47,6 +50,11 @@ class Files:
     def typed(self) -> Path:
         """Our typed Parquet of the table's changes."""
         return self.directory / "typed" / TABLE
+
+    @property
+    def typed_full(self) -> Path:
+        """That of the table whose identity is the full row."""
+        return self.directory / "full" / TABLE
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,10 @@ def _tables(spark: SparkSession, files: Files) -> None:
     write_tables(open_log(spark, files.log), files.typed.parent, [TABLE], mode="overwrite")
 
 
+def _full_tables(spark: SparkSession, files: Files) -> None:
+    write_tables(open_log(spark, files.full), files.typed_full.parent, [TABLE], mode="overwrite")
+
+
 def _changes(spark: SparkSession, files: Files) -> None:
     _write(open_log(spark, files.log).changes(TABLE), files.directory / "changes")
 
@@ -107,6 +119,36 @@ def _from_json(spark: SparkSession, files: Files) -> None:
 def _state(spark: SparkSession, files: Files) -> None:
     opened = open_log(spark, files.log)
     _discard(opened.state(TABLE, spark.read.parquet(str(files.typed))))
+
+
+def _state_of_full(spark: SparkSession, files: Files) -> None:
+    _discard(open_log(spark, files.full).state(TABLE, spark.read.parquet(str(files.typed_full))))
+
+
+def _advance(spark: SparkSession, files: Files) -> None:
+    """Bring rows up to date with the last tenth of the changes; the first round writes the rows before."""
+    table, changes = open_log(spark, files.log).table(TABLE), spark.read.parquet(str(files.typed))
+    first, last = table.identities[0].first[0], table.identities[-1].last[0]
+    begin, lsn = last - (last - first) // 10, F.col("_commit_lsn")
+    path = files.directory / f"before-{begin}"
+    if not (path / "_SUCCESS").exists():
+        _write(advance(None, changes.where(lsn < begin), table), path)
+    _discard(advance(spark.read.parquet(str(path)), changes.where(lsn >= begin), table))
+
+
+def _net_changes(spark: SparkSession, files: Files) -> None:
+    table = open_log(spark, files.log).table(TABLE)
+    _discard(net_changes(spark.read.parquet(str(files.typed)), table.key_columns, table.current))
+
+
+def _history(spark: SparkSession, files: Files) -> None:
+    table = open_log(spark, files.log).table(TABLE)
+    _discard(history(None, spark.read.parquet(str(files.typed)), table, begins=True))
+
+
+def _history_of_full(spark: SparkSession, files: Files) -> None:
+    table = open_log(spark, files.full).table(TABLE)
+    _discard(history(None, spark.read.parquet(str(files.typed_full)), table, begins=True))
 
 
 def _max_by(spark: SparkSession, files: Files) -> None:
@@ -155,8 +197,14 @@ RUNS: Final = {
         Run("from_json over wal2json's lines", _from_json),
         Run("state", _state),
         Run("max_by per key", _max_by),
+        Run("rows, and a tenth of the changes", _advance),
+        Run("net changes", _net_changes),
+        Run("history", _history),
+        Run("log of full rows to typed Parquet", _full_tables),
+        Run("state of full rows", _state_of_full),
+        Run("history of full rows", _history_of_full),
         Run("state, keys change, values unsent", _state_of_moved),
         Run("max_by of the same", _max_by_of_moved),
     )
 }
-"""All runs by name; the first writes what others read."""
+"""All runs by name; those that write typed Parquet write what others after them read."""

@@ -42,14 +42,19 @@ END $$
 """
 
 
-def change_log(directory: Path, transactions: int) -> Path:
-    """Return a change log of so many transactions, captured from a server unless it is there already."""
-    log = directory / f"spark-log-{transactions}"
+def change_log(directory: Path, transactions: int, full: bool = False) -> Path:
+    """Return a change log of so many transactions, captured from a server unless it is there already.
+
+    With ``full`` the table's replica identity is the full row.
+    """
+    log = directory / f"spark-{'full-' if full else ''}log-{transactions}"
     if log.exists():
         return log
     with EmbeddedServer(18, _SETTINGS) as server:
         with server.connect() as connection:
             _create(connection)
+            if full:
+                connection.execute("ALTER TABLE orders REPLICA IDENTITY FULL")
             connection.execute("CREATE PUBLICATION benchmark FOR TABLE orders")
             create_slot(connection, _SLOT)
             _work(connection, transactions)

@@ -1,0 +1,90 @@
+"""One column's values, from the wire to what its Arrow type holds; or a refusal, and PostgreSQL's text."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.pgtypes.arrays import binary_elements
+from pgoutput_construct.pgtypes.arrow_types import fitted, is_known
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES
+from pgoutput_construct.pgtypes.codec import CODEC_ERRORS, hexadecimal, utf8
+from pgoutput_construct.pgtypes.family import CannotHold
+from pgoutput_construct.pgtypes.loader import ValueLoader, base_oid, formatted, kind_text
+from pgoutput_construct.pgtypes.numbers import single
+from pgoutput_construct.pgtypes.registry import writer
+from pgoutput_construct.wire.messages import Binary, RelationColumn, Type
+
+__all__ = ["ColumnReader"]
+
+_SINGLES: Final = (TYPE_NAMES["float4"].oid, TYPE_NAMES["_float4"].oid)
+
+
+class ColumnReader:
+    """Reads the values of one column of one Relation into one Arrow type, which may be wider than the column's."""
+
+    def __init__(self, column: RelationColumn, types: Mapping[int, Type], target: pa.DataType) -> None:
+        """``types`` are the Type messages before the Relation; ``target`` is as ``arrow_type`` or ``unify`` say.
+
+        Raises PgoutputError for another kind of ``target``.
+        """
+        if not is_known(target):
+            remedy = "read it into string, and cast that"
+            raise PgoutputError(f"the column {column.name!r} cannot be read into Arrow's type {target}: {remedy}")
+        self.name = column.name
+        self._oid = base_oid(column.type_oid, types)
+        self._target = target
+        self._types = types
+        self._load = self._list if pa.types.is_list(target) else self._scalar
+        self._is_single = self._oid in _SINGLES
+
+    @cached_property
+    def _values(self) -> ValueLoader:
+        return ValueLoader(self._types)
+
+    def load(self, value: bytes) -> Any:
+        """Return a value (bytes for text format, Binary for binary) for the Arrow type; raise CannotHold."""
+        plain = formatted(value)
+        if plain is None:
+            raise CannotHold  # what its bytes mean is not known
+        try:
+            loaded = self._load(plain)
+        except PgoutputError:  # a ValueError too: psycopg is missing
+            raise
+        except CODEC_ERRORS as error:
+            raise CannotHold from error
+        return fitted(single(loaded) if self._is_single else loaded, self._target)
+
+    def text(self, value: bytes) -> str:
+        """Return PostgreSQL's text, ``\\x`` and hexadecimal digits where it is not known.
+
+        Before those of another kind of value than text and binary stands the kind's name.
+        """
+        plain = formatted(value)
+        if plain is None:
+            return kind_text(value)
+        try:
+            return self._text(plain, self._oid)
+        except CODEC_ERRORS:
+            return hexadecimal(value)
+
+    def _scalar(self, value: bytes) -> Any:
+        return self._value(value, self._oid, self._target)
+
+    def _value(self, value: bytes, oid: int, target: pa.DataType) -> Any:
+        return self._text(value, oid) if pa.types.is_string(target) else self._values.load(value, oid)
+
+    def _text(self, value: bytes, oid: int) -> str:
+        return writer(oid, self._types)(value) if isinstance(value, Binary) else utf8(value)
+
+    def _list(self, value: bytes) -> Any:
+        element, target = BUILTIN_TYPES[self._oid].element_oid, self._target.value_type
+        if isinstance(value, Binary):
+            return [
+                None if item is None else self._value(Binary(item), element, target) for item in binary_elements(value)
+            ]
+        if value.startswith(b"["):  # array_out() writes bounds only when one of them is not 1
+            raise ValueError("no list")
+        return self._values.load(value, TYPE_NAMES["_text"].oid if pa.types.is_string(target) else self._oid)

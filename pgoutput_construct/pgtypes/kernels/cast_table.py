@@ -1,0 +1,72 @@
+"""How the values of each type become an Arrow array, in text and in binary format: what the families say of it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from pgoutput_construct.pgtypes.arrow_types import ARROW
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, BuiltinType
+from pgoutput_construct.pgtypes.family import Compiled
+from pgoutput_construct.pgtypes.kernels import planned_casts
+from pgoutput_construct.pgtypes.kernels.array_casts import list_of
+from pgoutput_construct.pgtypes.kernels.cast import Cast, Result, Values
+from pgoutput_construct.pgtypes.registry import FAMILIES
+from pgoutput_construct.wire.messages import FORMS, VALUE_TAGS
+
+__all__ = ["TYPES", "find_cast"]
+
+_is = pa.types
+TYPES: Final[Mapping[str, Sequence[Compiled]]] = {
+    name: readers for family in FAMILIES.values() for name, readers in family.compiled().items()
+}
+"""By the name of the built-in type (pg_type)."""
+
+_FORMAT_OF: Final[Mapping[int, str]] = {VALUE_TAGS[kind]: name for kind, name in FORMS.items()}
+"""What the bytes after a tag are, text or binary format; other kinds of values are loaded one by one."""
+
+
+def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
+    """Return how values with this tag (VALUE_TAGS) are read by a kernel, None where they are loaded one by one."""
+    builtin = BUILTIN_TYPES.get(type_oid)
+    if code not in _FORMAT_OF:
+        return None
+    if _is.is_list(target):
+        if code not in (VALUE_TAGS["text"], VALUE_TAGS["binary"]):
+            return None
+        element = find_cast(code, builtin.element_oid, target.value_type) if builtin is not None else None
+        return list_of(element) if element is not None else None
+    if _FORMAT_OF[code] == "text" and _is.is_string(target):
+        return planned_casts.TEXT
+    own = ARROW.get(builtin.arrow) if builtin is not None else None
+    if own is not None and own != target and _is_wider(target, own):
+        cast = find_cast(code, type_oid, own)
+        return _through(cast, own) if cast is not None else None
+    return None if builtin is None else _own_cast(code, builtin, target)
+
+
+def _own_cast(code: int, builtin: BuiltinType, target: pa.DataType) -> Cast | None:
+    """Return the cast of a type, or that of the type whose format it has."""
+    is_text = _FORMAT_OF[code] == "text"
+    for known in TYPES.get(builtin.name, ()):
+        if known.holds(target):
+            return known.text if is_text else known.binary
+    alike = builtin.text_like if is_text else builtin.binary_like
+    return find_cast(code, alike, target) if alike and builtin.name not in TYPES else None
+
+
+def _is_wider(target: pa.DataType, own: pa.DataType) -> bool:
+    """Return whether values go into a wider type: numbers into other numbers, dates into timestamps of no zone."""
+    if _is.is_date(own):
+        return bool(target == pa.timestamp("us"))
+    return bool((_is.is_integer(own) or _is.is_floating(own)) and (_is.is_decimal(target) or _is.is_floating(target)))
+
+
+def _through(cast: Cast, own: pa.DataType) -> Cast:
+    """Return a cast of values that are read as of their own type, and then go into a wider one."""
+
+    def through(values: Values, target: pa.DataType) -> Result:
+        array, left = cast(values, own)
+        return array.cast(target), left
+
+    return through

@@ -1,0 +1,118 @@
+"""Casts of what the walk over rows reads: what its plan says of each type."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pgoutput_construct.compiled.jit import WORD, kernel
+from pgoutput_construct.compiled.memory import room
+from pgoutput_construct.pgtypes.kernels import row_plan
+from pgoutput_construct.pgtypes.kernels.cast import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
+from pgoutput_construct.pgtypes.kernels.row_plan import (
+    ENTRIES,
+    FORMAT_ENTRIES,
+    KIND,
+    OFFSET,
+    lay_out,
+    put_nothing,
+    read_array,
+    read_value,
+)
+
+__all__ = ["INTEGER_TEXT", "TEXT", "Bounds", "PlannedCast", "big_endian", "parsed", "plan_of", "text_after", "within"]
+
+Bounds = Callable[[pa.DataType], tuple[int, int]]
+
+
+@kernel
+def _read(data: Any, starts: Any, lengths: Any, tags: Any, code: int, plan: Any, out: Any, state: Any) -> int:
+    missing = 0
+    for row in range(len(starts)):
+        state[row] = NULL
+        if tags[row] == code:
+            taken = read_value(code, data, starts[row], lengths[row], plan, 0, row, out)
+            state[row] = TAKEN if taken else LEFT
+        if state[row] != TAKEN:
+            put_nothing(plan, 0, row, out)
+            missing += 1
+    return missing
+
+
+@dataclass(frozen=True)
+class PlannedCast:
+    """The cast of a type in one format."""
+
+    kind: int
+    """How its values are read (kernels/row_plan.py)."""
+    bounds: Bounds
+    """The lowest and the highest number taken for an Arrow type, or what else the kind goes by."""
+    more: int = 0
+    """What is added to each big-endian number; other kinds have nothing to add."""
+    rest: Cast | None = None
+    """The cast of those that are not taken; None where they go one by one."""
+
+    def __call__(self, values: Values, target: pa.DataType) -> Result:
+        """Cast values whose positions are known."""
+        plan = np.array([plan_of(target, {values.code: self})])
+        plan, content = lay_out(plan, len(values), np.array([values.size // max(len(values), 1) + 1]))
+        state = room(len(values))
+        missing = _read(*values.given, plan, np.frombuffer(content, np.uint8), state)
+        found = read_array(target, plan[0].tolist(), content, len(values), None)
+        array, left = array_of(values, target, state, missing, *found.buffers()[1:])
+        if left is None or self.rest is None:
+            return array, left
+        tags = np.where(left, values.tags, NULL)
+        rest, left = self.rest(replace(values, tags=tags, count=int(np.count_nonzero(left))), target)
+        return pc.coalesce(array, rest), left
+
+    def entries(self, target: pa.DataType, code: int) -> list[int]:
+        """Return what a plan says of values with this tag."""
+        low, high = self.bounds(target)
+        bits = 8 * self.kind if 0 < self.kind < WORD else 0
+        sign = 1 << bits - 1 if bits and low < 0 else 0
+        return [code, self.kind, (1 << bits) - 1 if bits else -1, sign, low, high, self.more]
+
+
+def plan_of(target: pa.DataType, casts: Mapping[int, Cast | None]) -> list[int]:
+    """Return what a plan says of a column, given the casts by the tags of their formats."""
+    known = [cast.entries(target, code) for code, cast in casts.items() if isinstance(cast, PlannedCast)]
+    if not known:
+        return [0] * ENTRIES
+    formats = [*known, [0] * FORMAT_ENTRIES][:2]
+    width = OFFSET if known[0][KIND] == row_plan.TEXT else max(target.bit_width // 8, 1)
+    return [*formats[0], *formats[1], width, *[0] * (ENTRIES - 2 * FORMAT_ENTRIES - 1)]
+
+
+def parsed(values: Values, target: pa.DataType) -> Result:
+    """Cast texts of floats by Arrow's parser, which makes infinity of what is too large: that is left."""
+    array = TEXT(values, pa.string())[0].cast(target)
+    endless = pc.is_inf(array).fill_null(False)
+    left = endless.to_numpy(zero_copy_only=False)
+    return (pc.if_else(endless, None, array), left) if left.any() else (array, None)
+
+
+def within(low: int, high: int) -> Bounds:
+    """Return the same bounds for each Arrow type."""
+    return lambda target: (low, high)
+
+
+def _signed(bits: int) -> tuple[int, int]:
+    return -(1 << bits - 1), (1 << bits - 1) - 1
+
+
+def text_after(version: int) -> PlannedCast:
+    """Return the cast of texts before which a byte with a version stands (jsonb_send()); -1 for no such byte."""
+    return PlannedCast(row_plan.TEXT, within(version, 0))
+
+
+def big_endian(size: int, signed: bool = True) -> PlannedCast:
+    """Return the cast of numbers, or of the bits of floats, of ``size`` bytes."""
+    return PlannedCast(size, within(*_signed(64)) if signed else within(0, (1 << 8 * size) - 1))
+
+
+TEXT: Final = text_after(-1)
+INTEGER_TEXT: Final = PlannedCast(row_plan.INTEGER, lambda target: _signed(target.bit_width))
