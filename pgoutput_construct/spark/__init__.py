@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from pgoutput_construct.spark.replicated_tables import Table, directory_name, table_of_directory
     from pgoutput_construct.spark.source.datasource import register
     from pgoutput_construct.spark.source.decoding import decode
-    from pgoutput_construct.spark.state import Comparison, advance, compare, current_state, missing_rows, net_changes
+    from pgoutput_construct.spark.table_state import (
+        Comparison,
+        advance,
+        compare,
+        current_state,
+        missing_rows,
+        net_changes,
+    )
     from pgoutput_construct.spark.verifying import TableVerdict, verify
     from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
     from pgoutput_construct.stream.identifiers import qualified_name
@@ -68,7 +75,7 @@ _MODULES: Final = {
     "spark.replicated_tables": ("Table", "directory_name", "table_of_directory"),
     "spark.source.datasource": ("register",),
     "spark.source.decoding": ("decode",),
-    "spark.state": ("Comparison", "advance", "compare", "current_state", "missing_rows", "net_changes"),
+    "spark.table_state": ("Comparison", "advance", "compare", "current_state", "missing_rows", "net_changes"),
     "spark.verifying": ("TableVerdict", "verify"),
     "spark.warehouse": ("Batch", "read_current", "replicate"),
     "stream.identifiers": ("qualified_name",),

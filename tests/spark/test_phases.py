@@ -19,7 +19,7 @@ from pgoutput_construct.spark import (
     write_tables,
 )
 from pgoutput_construct.spark.replicated_tables import Place
-from pgoutput_construct.spark.state import Within
+from pgoutput_construct.spark.table_state import Within
 from pgoutput_construct.spark.warehouse.history import history
 from tests.spark.logs import log_options, write_log
 

@@ -8,7 +8,7 @@ from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import escaped
 from pgoutput_construct.spark.replicated_tables import Table
-from pgoutput_construct.spark.state import OnMissing, advance, demand_of, net_changes
+from pgoutput_construct.spark.table_state import OnMissing, advance, demand_of, net_changes
 from pgoutput_construct.spark.warehouse.naming import Naming
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.staging import Changes
