@@ -18,8 +18,8 @@ from pgoutput_construct.spark import (
     read_table,
     write_tables,
 )
-from pgoutput_construct.spark.phases import Within
 from pgoutput_construct.spark.replicated_tables import Place
+from pgoutput_construct.spark.table_state import Within
 from pgoutput_construct.spark.warehouse.history import history
 from tests.spark.logs import log_options, write_log
 
