@@ -199,7 +199,7 @@ class OpenLog:
         if not pruned.first_seq:
             return True
         if table.base is not None:
-            return pruned.lsn <= table.base.copy.snapshot.lsn
+            return pruned.lsn <= table.base.copy.since_lsn
         return table.relation_oid not in {lack.relation_oid for lack in self.lacks}
 
     def check_kept(self, table: Table) -> None:
