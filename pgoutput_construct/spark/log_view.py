@@ -25,10 +25,16 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.change_frames import changes_schema
 from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.metadata import PREFIX, USUAL, Prefix, check_prefix
-from pgoutput_construct.spark.phases import OnMissing, Within, advance, check_on_missing, missing_rows
 from pgoutput_construct.spark.replicated_tables import Place, Table
 from pgoutput_construct.spark.source.datasource import PgoutputSource, register
-from pgoutput_construct.spark.state import current_state
+from pgoutput_construct.spark.table_state import (
+    OnMissing,
+    Within,
+    advance,
+    check_on_missing,
+    current_state,
+    missing_rows,
+)
 
 __all__ = ["OpenLog", "open_log"]
 
