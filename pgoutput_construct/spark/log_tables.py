@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.as_of import index_as_of
+from pgoutput_construct.changelog.block import Numbers
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.facts import TableReading, table_readings
 from pgoutput_construct.changelog.index import SegmentIndex
@@ -22,10 +23,9 @@ from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.columnar import AS_USUAL, Choices, chosen_types
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
-from pgoutput_construct.spark.plan import Numbers, Plan, plan_of
 from pgoutput_construct.spark.replicated_tables import Base, Identity, Place, Shape, Table
-from pgoutput_construct.spark.rows import bounds_of_runs
 from pgoutput_construct.spark.table_columns import BY_NAME, Columns, Numbering, find_columns, read_one, used_ones
+from pgoutput_construct.spark.visible_rows import Plan, bounds_of_runs, plan_of
 from pgoutput_construct.stream.identifiers import full_name, normal_name
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.engine import parse

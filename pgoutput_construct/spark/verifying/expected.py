@@ -14,8 +14,8 @@ from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.spark.change_frames import at_place, column, place
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import Prefix
-from pgoutput_construct.spark.phases import advance
 from pgoutput_construct.spark.replicated_tables import Table
+from pgoutput_construct.spark.table_state import advance
 from pgoutput_construct.spark.verifying.kept import Kept
 from pgoutput_construct.spark.verifying.texts import TEXTS
 from pgoutput_construct.spark.warehouse.naming import unescaped

@@ -14,8 +14,8 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.wholeness import Lack, UnpublishedColumns
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.log_view import OpenLog
-from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.replicated_tables import Table
+from pgoutput_construct.spark.table_state import OnMissing
 from pgoutput_construct.spark.warehouse.adoption import adopted, adoption_of, check_same_log, check_whole
 from pgoutput_construct.spark.warehouse.engine import advanced, has_key, net
 from pgoutput_construct.spark.warehouse.history import record_history
