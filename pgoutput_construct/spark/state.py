@@ -150,7 +150,7 @@ def stepped(step: Step, demand: Demand) -> DataFrame:
     What is demanded and is not so makes an action fail.
     """
     replay = step.replay()
-    if step.is_full or (step.is_small and step.survey.chained and replay.open_ones):
+    if step.is_full:
         apart = not step.is_small
         return remaining(step.stored, step.counted, replay, step.survey, step.columns, demand, apart)
     if step.key_columns:
