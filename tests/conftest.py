@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from pgoutput_construct.demo.server import EmbeddedServer
 from tests.live.capture import SERVER_SETTINGS
 from tests.live.recording import STORE, Recording
+from tools.few_rows import FEW_ROWS
 from tools.jars import LAKES, WAREHOUSE, missing_jars
 from tools.servers import SERVERS, missing_server, open_server
 
@@ -79,15 +80,31 @@ def server(request: pytest.FixtureRequest) -> EmbeddedServer:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A local Spark session in UTC."""
+    """A local Spark session in UTC, for a few rows: what it plans is not compiled.
+
+    Programs that tests start in processes of their own, as users do, have Spark's own settings; and tests of exact
+    values ask for ``compiled``, too.
+    """
     from pgoutput_construct.spark import spark_session
 
     warehouse = str(tmp_path_factory.mktemp("warehouse"))
-    settings = {"spark.sql.shuffle.partitions": "2", "spark.sql.warehouse.dir": warehouse}
+    settings = {**FEW_ROWS, "spark.databricks.delta.snapshotPartitions": "1", "spark.sql.warehouse.dir": warehouse}
     jars: Any = {} if missing_jars() else {"into": LAKES, "warehouse": WAREHOUSE}
     session = spark_session("local[2]", settings, "tests", **jars)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def compiled(spark: Any) -> Iterator[Any]:
+    """The same session as users have it: plans are compiled, and adapted to what they meet, with several tasks."""
+    own = {name: spark.conf.get(name) for name in FEW_ROWS}
+    for name in own:
+        spark.conf.unset(name)
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    yield spark
+    for name, value in own.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture

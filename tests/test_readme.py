@@ -370,7 +370,7 @@ def test_inline_options_exist() -> None:
 
     named = {option for code in re.findall(r"`([^`\n]*)`", README) for option in re.findall(r"--[a-z][\w-]*", code)}
     known = {option for command in _commands(cli) for each in command.params for option in each.opts}
-    assert len(named) > 8 and named - known == {"--busy", "--help", "--kill-every", "--pg", "--remote", "--test"}
+    assert len(named) > 8 and named - known == {"--busy", "--help", "--kill-every", "--pg", "--test"}
 
 
 def _commands(group: click.Group) -> Iterator[click.Command]:

@@ -11,6 +11,7 @@ from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.visibility import Snapshot, Visibility
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream.identifiers import full_name
+from pgoutput_construct.wire import Lsn
 
 __all__ = ["TableCopy", "copies_of", "latest_copies", "snapshot_command"]
 
@@ -49,6 +50,15 @@ class TableCopy:
                 f"seq {self.seq}: the copy of {full_name(self)} does not say which transactions it contains"
             )
         return self.known_visibility
+
+    @property
+    def since_lsn(self) -> Lsn:
+        """The LSN from which on commits must be in the log, for its rows and these to be those of the table.
+
+        Where the log was pruned, what a copy of format 2 contains is worked out from what is left: its snapshot's LSN
+        is then what is certain.
+        """
+        return min(self.visibility.place_lsn, self.snapshot.lsn)
 
     @classmethod
     def of(cls, event: LogEvent) -> "TableCopy":

@@ -1,7 +1,7 @@
 """From where on a log must be kept so that its tables can be rebuilt."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,10 +12,13 @@ from pgoutput_construct.changelog.visibility import Visibility
 from pgoutput_construct.changelog.wholeness import begun_without_copy, present_copies
 from pgoutput_construct.columnar.descriptions import copy_scope
 from pgoutput_construct.stream.identifiers import full_name
+from pgoutput_construct.wire import Lsn
 
 __all__ = ["Need", "needs_of"]
 
 _NEVER = 2**63 - 1
+_Copied: TypeAlias = tuple[Visibility, Lsn]
+"""What copies contain, and from which LSN on they need commits (``TableCopy.since_lsn``)."""
 
 
 class Need(NamedTuple):
@@ -38,9 +41,9 @@ def needs_of(index: LogIndex) -> Iterator[Need]:
     begun = begun_without_copy(index)
     latest = {copy.relation_oid: copy for copy in present_copies(index)}
     firsts = _first_pieces(index, latest)
-    unseen = _unseen(index, {copy.visibility for copy in latest.values()})
+    unseen = _unseen(index, {(copy.visibility, copy.since_lsn) for copy in latest.values()})
     for oid, copy in latest.items():
-        seq = min(firsts.get(oid, copy.seq), unseen[copy.visibility])
+        seq = min(firsts.get(oid, copy.seq), unseen[copy.visibility, copy.since_lsn])
         name = full_name(copy)
         yield Need(seq, oid, f"the state of {name} needs its latest copy, and what came after the snapshot of that")
     for oid, (seq, name) in begun.items():
@@ -48,16 +51,16 @@ def needs_of(index: LogIndex) -> Iterator[Need]:
             yield Need(seq, oid, f"the state of {name} needs all since its first row")
 
 
-def _unseen(index: LogIndex, copied: set[Visibility]) -> dict[Visibility, int]:
+def _unseen(index: LogIndex, copied: set[_Copied]) -> dict[_Copied, int]:
     """Return where the first transaction begins that copies do not contain, or the segment that may have it."""
     complete, starts = (index.table[name].to_numpy() for name in ("complete_lsn", "first_seq"))
-    found = {each: int(starts[complete > int(each.place_lsn)].min(initial=_NEVER)) for each in copied}
+    found = {each: int(starts[complete > int(each[1])].min(initial=_NEVER)) for each in copied}
     lost = lost_ends(index)
     for _, part in index.parts() if copied else ():
         spans = spans_of(committed(part.transactions, lost))
         lsns, xids, seqs = (np.asarray(column) for column in (spans.commit_lsn, spans.xid, spans.first_seq))
         for each in copied:
-            found[each] = min(found[each], int(seqs[each.adds(lsns, xids)].min(initial=_NEVER)))
+            found[each] = min(found[each], int(seqs[each[0].adds(lsns, xids)].min(initial=_NEVER)))
     return found
 
 

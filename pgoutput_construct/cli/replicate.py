@@ -24,7 +24,7 @@ from pgoutput_construct.wire import Timestamp
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog.wholeness import Lack, UnpublishedColumns
-    from pgoutput_construct.spark.phases import OnMissing
+    from pgoutput_construct.spark.table_state import OnMissing
     from pgoutput_construct.spark.warehouse import Batch, BatchProgress
 
 __all__ = ["replicate_command"]

@@ -37,7 +37,7 @@ def settled(
         lost: What it says of lost histories.
     """
     known, lost = takewhile(lambda copy: copy.snapshot.lsn <= complete_lsn, copies), list(lost)
-    return [copy for copy in known if copy.snapshot.lsn >= begins and not _is_lost(copy, lost)]
+    return [copy for copy in known if copy.since_lsn >= begins and not _is_lost(copy, lost)]
 
 
 def _is_lost(copy: TableCopy, lost: Iterable[LostEnd]) -> bool:

@@ -19,11 +19,17 @@ if TYPE_CHECKING:
     from pgoutput_construct.spark.formats import spark_session
     from pgoutput_construct.spark.log_view import OpenLog, open_log
     from pgoutput_construct.spark.parquet_datasets import Written, read_table, write_tables
-    from pgoutput_construct.spark.phases import advance, missing_rows
     from pgoutput_construct.spark.replicated_tables import Table, directory_name, table_of_directory
     from pgoutput_construct.spark.source.datasource import register
     from pgoutput_construct.spark.source.decoding import decode
-    from pgoutput_construct.spark.state import Comparison, compare, current_state, net_changes
+    from pgoutput_construct.spark.table_state import (
+        Comparison,
+        advance,
+        compare,
+        current_state,
+        missing_rows,
+        net_changes,
+    )
     from pgoutput_construct.spark.verifying import TableVerdict, verify
     from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
     from pgoutput_construct.stream.identifiers import qualified_name
@@ -66,11 +72,10 @@ _MODULES: Final = {
     "spark.formats": ("spark_session",),
     "spark.log_view": ("OpenLog", "open_log"),
     "spark.parquet_datasets": ("Written", "read_table", "write_tables"),
-    "spark.phases": ("advance", "missing_rows"),
     "spark.replicated_tables": ("Table", "directory_name", "table_of_directory"),
     "spark.source.datasource": ("register",),
     "spark.source.decoding": ("decode",),
-    "spark.state": ("Comparison", "compare", "current_state", "net_changes"),
+    "spark.table_state": ("Comparison", "advance", "compare", "current_state", "missing_rows", "net_changes"),
     "spark.verifying": ("TableVerdict", "verify"),
     "spark.warehouse": ("Batch", "read_current", "replicate"),
     "stream.identifiers": ("qualified_name",),

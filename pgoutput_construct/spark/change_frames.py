@@ -84,6 +84,8 @@ BEFORE_ALL: Final = -1
 """The ``_commit_lsn`` of rows of a copy: they stand before all changes that count."""
 _BITS: Final = 62
 """Columns that one number says something of."""
+_FEW: Final = 200_000
+"""Changes whose keys are sent to all executors."""
 
 
 def quoted(name: str) -> str:
@@ -231,6 +233,13 @@ class Survey(NamedTuple):
     """Whether one of these updates left values out, too: they are to be found under the key before it."""
     untyped: bool
     """Whether ``_untyped`` has anything."""
+
+    def few(self, touched: DataFrame) -> DataFrame:
+        """Return what the changes touch as rows before are joined with it: sent to all executors where it is small.
+
+        The rows before stay where they are then. Spark does not know how large a leaf of a plan is.
+        """
+        return F.broadcast(touched) if self.changes <= _FEW else touched
 
 
 class Seen(NamedTuple):

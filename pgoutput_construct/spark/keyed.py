@@ -16,9 +16,6 @@ from pgoutput_construct.spark.netting import net_of, touching
 
 __all__ = ["advanced", "net_rows", "netted"]
 
-_FEW: Final = 200_000
-"""Changes whose keys are sent to all executors, so that the rows before them stay where they are."""
-
 _META: Final = ("_untyped", "_commit_lsn", "_seq")
 
 
@@ -56,17 +53,16 @@ def advanced(
         all_changes = changes if before is None else changes.unionByName(_as_inserts(before, changes))
         return _rows(netted(all_changes, layout, found), layout, demand)
     net = as_leaf(netted(changes, layout, found))  # it is joined with the rows before from several sides
-    few = F.broadcast if found.changes <= _FEW else _as_they_are
     stored = before.select(
         F.struct(*map(column, layout.names), *_META).alias("_stored"), *layout.key_of(NEW.value, NEW.text)
     )
-    kept = stored.join(few(_keys(net, layout, "")), _same(layout, ""), "left_anti")
+    kept = stored.join(found.few(_keys(net, layout, "")), _same(layout, ""), "left_anti")
     if demand.rows:
-        there = stored.join(few(_keys(net.where("_missing > 0"), layout, "")), _same(layout, ""), "left_semi")
+        there = stored.join(found.few(_keys(net.where("_missing > 0"), layout, "")), _same(layout, ""), "left_semi")
         net = _found(net, there, layout)
     if layout.unsent:
         needed = stored.join(
-            few(_keys(net.where(F.size("_open") > 0), layout, "_was.")), _same(layout, ""), "left_semi"
+            found.few(_keys(net.where(F.size("_open") > 0), layout, "_was.")), _same(layout, ""), "left_semi"
         )
         net = _filled(net, needed, layout)
     return kept.select("_stored.*").unionAll(_rows(net, layout, demand))
@@ -79,10 +75,6 @@ def _as_inserts(rows: DataFrame, changes: DataFrame) -> DataFrame:
     kinds = {field.name: field.dataType for field in changes.schema}
     more = [given.get(name, F.lit(None)).cast(kinds[name]).alias(name) for name in names]
     return rows.select(*(column(name) for name in rows.columns if name not in CHANGE), *more)
-
-
-def _as_they_are(rows: DataFrame) -> DataFrame:
-    return rows
 
 
 def _keys(rows: DataFrame, layout: Layout, prefix: str, *others: str | Column) -> DataFrame:

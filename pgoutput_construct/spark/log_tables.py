@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog.as_of import index_as_of
+from pgoutput_construct.changelog.block import Numbers
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.facts import TableReading, table_readings
 from pgoutput_construct.changelog.index import SegmentIndex
@@ -22,13 +23,13 @@ from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.columnar import AS_USUAL, Choices, chosen_types
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
-from pgoutput_construct.spark.plan import Numbers, Plan, plan_of
 from pgoutput_construct.spark.replicated_tables import Base, Identity, Place, Shape, Table
-from pgoutput_construct.spark.rows import bounds_of_runs
 from pgoutput_construct.spark.table_columns import BY_NAME, Columns, Numbering, find_columns, read_one, used_ones
+from pgoutput_construct.spark.visible_rows import Plan, bounds_of_runs, plan_of
 from pgoutput_construct.stream.identifiers import full_name, normal_name
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.engine import parse
+from pgoutput_construct.wire.messages import Relation
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
 __all__ = ["LogTables", "Refused", "Runs", "Usage", "find_tables", "find_usages", "visible_runs"]
@@ -94,10 +95,9 @@ class LogTables:
         is_known = runs.column("description") != UNDESCRIBED
         for run in np.flatnonzero(~is_known).tolist() if not lets_pass else ():
             raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
-        readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
-        used = find_usages(runs.take(is_known), plan), present_copies(index), lineage_of(index), readings
+        found = present_copies(index), lineage_of(index), table_readings(index)
         refused: dict[str, Refused] = {}
-        tables = find_tables(plan.history, *used, choices, refused)
+        tables = find_tables(plan.history, find_usages(runs.take(is_known), plan), *found, choices, refused)
         return cls(log, index.last_seq if as_of is None else as_of, index, plan, tables, types, refused)
 
     def table(self, name: str) -> Table:
@@ -129,7 +129,7 @@ def find_tables(
     usages: Iterable[Usage],
     copies: Iterable[TableCopy] = (),
     numbering: Numbering = BY_NAME,
-    readings: Mapping[int, TableReading] = MappingProxyType({}),
+    readings: Mapping[int, Sequence[TableReading]] = MappingProxyType({}),
     choices: Choices = AS_USUAL,
     refused: dict[str, Refused] | None = None,
 ) -> dict[str, Table]:
@@ -139,9 +139,8 @@ def find_tables(
     by itself, the partitions of a table that is published as a whole. A table is an OID under the name it had last,
     so its changes before a renaming are its own. Where that is dropped, and another one has the name then, the changes
     under the name are those of both, the state is that of the one that has it now. ``numbering`` tells columns apart;
-    ``readings`` are
-    the last ones of the catalog, by OID; ``choices`` the types that the reader wants columns to have. Tables that
-    cannot be read come into ``refused`` where that is given, by their names.
+    ``readings`` are those of the catalog, by OID; ``choices`` the types that the reader wants columns to have. Tables
+    that cannot be read come into ``refused`` where that is given, by their names.
     """
     found, copied = list(usages), defaultdict[int, list[TableCopy]](list)
     for copy in copies:
@@ -152,12 +151,17 @@ def find_tables(
         by_oid[history.descriptions[index].relation.relation_oid].append(index)
     by_name: dict[str, set[int]] = defaultdict(set)
     newer: dict[int, TableReading] = {}
+    named: dict[int, TableReading | Relation] = {}
     for oid, indexes in by_oid.items():
         last = max(indexes, key=latest.__getitem__)
         # What was read of the catalog after the last rows is how the table is now.
-        if oid in readings and readings[oid].snapshot.lsn >= latest[last][0]:
-            newer[oid] = readings[oid]
-        by_name[full_name(newer.get(oid) or history.descriptions[last].relation)].update(indexes)
+        later = [each for each in readings.get(oid, ()) if each.snapshot.lsn >= latest[last][0]]
+        if later:
+            newer[oid] = later[-1]
+        # Where a table is gone, the catalog does not say which name it had last.
+        there = [each for each in later if not each.gone]
+        named[oid] = there[-1] if there else history.descriptions[last].relation
+        by_name[full_name(named[oid])].update(indexes)
     tables, gone = {}, {oid for oid, reading in newer.items() if reading.gone}
     for name in sorted(by_name):
         # A table that exists comes before those that had its name, also where they have the later rows.
@@ -166,7 +170,7 @@ def find_tables(
         oid = oids[order[0]]
         reading = newer.get(oid)
         try:
-            tables[name] = _table(history, order, found, copied, (numbering, choices), reading)
+            tables[name] = _table(history, order, found, copied, (numbering, choices), reading, named[oid])
         except PgoutputError as error:
             if refused is None:
                 raise
@@ -196,8 +200,9 @@ def _table(
     copied: Mapping[int, Sequence[TableCopy]],
     known: tuple[Numbering, Choices],
     reading: TableReading | None,
+    named: TableReading | Relation,
 ) -> Table:
-    """Return a table, given its descriptions, the latest first."""
+    """Return a table, given its descriptions, the latest first, and what has its name."""
     numbering, choices = known
     oids = {index: history.descriptions[index].relation.relation_oid for index in order}
     mine = [usage for usage in usages if usage.description in oids]
@@ -210,8 +215,8 @@ def _table(
     latest = history.descriptions[order[0]]
     relation = latest.relation
     return Table(
-        namespace=(reading or relation).namespace,
-        name=(reading or relation).name,
+        namespace=named.namespace,
+        name=named.name,
         columns=columns.schema,
         current=columns.current,
         key_columns=_key_columns(latest, columns.names[order[0]], numbering),

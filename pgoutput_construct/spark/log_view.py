@@ -25,10 +25,16 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.change_frames import changes_schema
 from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.metadata import PREFIX, USUAL, Prefix, check_prefix
-from pgoutput_construct.spark.phases import OnMissing, Within, advance, check_on_missing, missing_rows
 from pgoutput_construct.spark.replicated_tables import Place, Table
 from pgoutput_construct.spark.source.datasource import PgoutputSource, register
-from pgoutput_construct.spark.state import current_state
+from pgoutput_construct.spark.table_state import (
+    OnMissing,
+    Within,
+    advance,
+    check_on_missing,
+    current_state,
+    missing_rows,
+)
 
 __all__ = ["OpenLog", "open_log"]
 
@@ -193,7 +199,7 @@ class OpenLog:
         if not pruned.first_seq:
             return True
         if table.base is not None:
-            return pruned.lsn <= table.base.copy.snapshot.lsn
+            return pruned.lsn <= table.base.copy.since_lsn
         return table.relation_oid not in {lack.relation_oid for lack in self.lacks}
 
     def check_kept(self, table: Table) -> None:

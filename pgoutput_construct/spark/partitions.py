@@ -74,7 +74,7 @@ def events_of(
         return events, None
     if not apart or replay.truncates or replay.keys == ():
         return events.unionByName(stored), None
-    touched = as_leaf(events.select(COMPONENT).distinct())  # both joins read it
+    touched = found.few(as_leaf(events.select(COMPONENT).distinct()))  # both joins read it
     return events.unionByName(stored.join(touched, COMPONENT, "left_semi")), stored.join(
         touched, COMPONENT, "left_anti"
     )

@@ -179,9 +179,9 @@ def test_a_server_that_decodes_nothing_is_not_copied_for_ever(either: Shop, monk
     either.capture()
     whole = Copier.start
 
-    def start(copier: Copier, options: LogOptions) -> None:
+    def start(copier: Copier, options: LogOptions, complete_lsn: Lsn) -> None:
         break_decoding(either.server, either.dbname, next(numbers), "other")
-        whole(copier, options)
+        whole(copier, options, complete_lsn)
 
     numbers = itertools.count()
     monkeypatch.setattr(Copier, "start", start)

@@ -14,7 +14,7 @@ from pgoutput_construct.spark.warehouse import read_history, replicate
 from tests.postgres.shop import Shop
 from tests.spark.test_altered_types import ALTERATIONS, Alteration
 
-pytestmark = [pytest.mark.server, pytest.mark.spark]
+pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.usefixtures("compiled")]
 
 TO_TEXT: Final = {
     "double precision": ("'1'", "'0.1'", "'-0'", "'1e20'", "'1e-7'", "'1.5e300'", "'NaN'", "'-Infinity'"),

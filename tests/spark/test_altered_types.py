@@ -13,7 +13,7 @@ from pgoutput_construct.spark.warehouse import read_current, replicate
 from tests.postgres.shop import Shop
 from tests.spark.warehouse.rounds import check_equal
 
-pytestmark = [pytest.mark.server, pytest.mark.spark]
+pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.usefixtures("compiled")]
 
 README: Final = Path(__file__).parents[2] / "README.md"
 

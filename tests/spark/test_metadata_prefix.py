@@ -127,6 +127,30 @@ def test_the_data_source(session: Any, shop: Shop) -> None:
         session.read.format("pgoutput").options(path=options["path"], view="events", metadataPrefix="pg_").load()
 
 
+def test_a_stream(session: Any, shop: Shop, tmp_path: Path) -> None:
+    """Micro-batches have the columns, and the rows, that a batch has; the next run has what came since."""
+    register(session)
+    options = {"path": str(shop.directory), "table": "odd", "metadataPrefix": "pg_"}
+    found, numbers = list[Any](), list[int]()
+
+    def keep(rows: DataFrame, number: int) -> None:
+        assert rows.columns[-1] == "pg_relation_oid"
+        numbers.append(number)
+        found.extend(rows.collect())
+
+    for _ in range(2):
+        source = session.readStream.format("pgoutput").options(**options).load()
+        writer = source.writeStream.foreachBatch(keep).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.trigger(availableNow=True).start()
+        assert query.awaitTermination(120)
+        every = session.read.format("pgoutput").options(**options).load()
+        assert sorted(map(repr, found)) == sorted(map(repr, every.collect()))  # NaN is no NaN
+        shop.execute("UPDATE odd SET _op = 'late', _commit_lsn = 'NaN' WHERE _seq = 5")
+        shop.capture()
+    assert len(numbers) == len(set(numbers)) == 2
+    assert [row["pg_before"] for row in found if row["_op"] == "late"] == [None]
+
+
 def test_commands(shop: Shop, session: Any, tmp_path: Path) -> None:
     """``pgoutput tables`` writes under a prefix; verify compares the tables, whatever their columns are called."""
     warehouse = tmp_path / "wh"

@@ -18,8 +18,8 @@ from pgoutput_construct.spark import (
     read_table,
     write_tables,
 )
-from pgoutput_construct.spark.phases import Within
 from pgoutput_construct.spark.replicated_tables import Place
+from pgoutput_construct.spark.table_state import Within
 from pgoutput_construct.spark.warehouse.history import history
 from tests.spark.logs import log_options, write_log
 
@@ -210,6 +210,21 @@ def test_changes_from_before_the_log(spark: Any, tmp_path: Path) -> None:
     rest = opened(spark, tmp_path / "rest", later)
     assert rows(rest.state("public.t", whole.changes("public.t"))) == rows(whole.state("public.t"))
     assert len(rows(whole.state("public.t"))) == 3
+
+
+@pytest.mark.parametrize(("keys", "identity"), [(["id"], "d"), (FULL, "f")])
+def test_few_changes_move_no_rows_that_were_there(spark: Any, tmp_path: Path, keys: list[str], identity: str) -> None:
+    """What changes touch is sent to where the rows before are; these are not partitioned for it."""
+    gone = (b"1", b"a", b"A") if identity == "f" else (b"1", None, None)
+    log = opened(
+        spark, tmp_path, [relation(keys, identity), *FIRST[1:]], [delete("O" if identity == "f" else "K", *gone)]
+    )
+    table, changes = log.table("public.t"), log.changes("public.t")
+    before = advance(None, changes.where("_commit_lsn = 10"), table).localCheckpoint()
+    state = advance(before, changes.where("_commit_lsn = 20"), table)
+    plan = state._jdf.queryExecution().sparkPlan().toString()
+    assert "BroadcastHashJoin" in plan and "SortMergeJoin" not in plan
+    assert sorted(row.id for row in state.collect()) == ["2", "3"]
 
 
 ADDED = [

@@ -10,11 +10,10 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.planning import committed_spans
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.spark.plan import Plan, plan_of
-from pgoutput_construct.spark.rows import LoggedRows, bounds_of_runs, rows_of
 from pgoutput_construct.spark.source.pieces import Piece, Range
 from pgoutput_construct.spark.source.planning import Found, pieces
 from pgoutput_construct.spark.source.reading import failed, parts_of_piece
+from pgoutput_construct.spark.visible_rows import LoggedRows, Plan, bounds_of_runs, plan_of, rows_of
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transactions import TransactionReader

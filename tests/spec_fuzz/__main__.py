@@ -60,14 +60,14 @@ class Run:
     def _one(self, data: dict[str, Any], draw: st.DataObject, framed: bool) -> None:
         text = as_yaml(data)
         try:
-            load_text(text)
+            spec = load_text(text, "fuzzed.yaml")
         except SpecError as error:
             self.refused[str(error).partition(": ")[2][:60]] += 1
             return
         self.words += words_of(data)
         self.followed += 1
         try:
-            follow_framed(text, draw) if framed else follow(text, draw, self.compiler)
+            follow_framed(spec, draw) if framed else follow(spec, text, draw, self.compiler)
         except Exception:
             self.failed = text
             raise

@@ -14,16 +14,21 @@ from pgoutput_construct.wire.trace import _trace
 from tests.spec_fuzz.agreement import REFUSED, outcome
 from tests.spec_fuzz.fuzz import BYTE, spoilt
 from tests.spec_fuzz.package import Package, generated
-from tools.language import Spec, load_text
+from tools.language import Spec
 
-__all__ = ["explore_framed", "follow_framed"]
+__all__ = ["explore_framed", "follow_framed", "follow_generated_framed"]
 
 
-def follow_framed(text: str, data: st.DataObject) -> None:
-    """Load a specification and explore what it generates."""
-    with generated(load_text(text, "fuzzed.yaml")) as package:
-        for _ in range(3):
-            explore_framed(package, data)
+def follow_framed(spec: Spec, data: st.DataObject) -> None:
+    """Explore what a specification generates."""
+    with generated(spec) as package:
+        follow_generated_framed(package, data)
+
+
+def follow_generated_framed(package: Package, data: st.DataObject) -> None:
+    """Explore what was generated."""
+    for _ in range(3):
+        explore_framed(package, data)
 
 
 def explore_framed(package: Package, data: st.DataObject) -> None:

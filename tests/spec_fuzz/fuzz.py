@@ -14,9 +14,9 @@ from tests.spec_fuzz.kaitai_readers import Compiler
 from tests.spec_fuzz.package import Package, generated
 from tests.spec_fuzz.tables_agreement import check_page, check_tables
 from tests.spec_fuzz.vectors_agreement import check_vectors
-from tools.language import Repeat, Spec, load_text
+from tools.language import Repeat, Spec
 
-__all__ = ["BYTE", "compare_compiled", "explore", "follow", "spoilt"]
+__all__ = ["BYTE", "check_written", "compare_compiled", "explore", "follow", "follow_generated", "spoilt"]
 
 JUNK = st.one_of(
     st.none(), st.integers(), st.floats(), st.text(max_size=2), st.binary(max_size=3), st.booleans(),
@@ -27,17 +27,26 @@ JUNK = st.one_of(
 BYTE = st.integers(0, 255)
 
 
-def follow(text: str, data: st.DataObject, compiler: Compiler | None = None) -> None:
-    """Load a specification and explore what it generates; what Kaitai Struct reads, too, where there is a compiler."""
-    spec = load_text(text, "fuzzed.yaml")
+def follow(spec: Spec, text: str, data: st.DataObject, compiler: Compiler | None = None) -> None:
+    """Explore what a specification generates; what Kaitai Struct reads, too, where there is a compiler."""
     with generated(spec) as package:
-        written = yaml.safe_load(text)
-        check_tables(package, written)
-        check_page(package, written)
-        for _ in range(3):
-            explore(package, data)
-        reads = compiler.reads(spec) if compiler else None
-        check_vectors(package, data.draw(_parameters(spec), "of vectors"), reads)
+        check_written(package, text)
+        follow_generated(package, data, compiler)
+
+
+def check_written(package: Package, text: str) -> None:
+    """Check that tables and pages of a specification say what is written."""
+    written = yaml.safe_load(text)
+    check_tables(package, written)
+    check_page(package, written)
+
+
+def follow_generated(package: Package, data: st.DataObject, compiler: Compiler | None = None) -> None:
+    """Explore what was generated, and check the vectors under parameters that are drawn."""
+    for _ in range(3):
+        explore(package, data)
+    reads = compiler.reads(package.spec) if compiler else None
+    check_vectors(package, data.draw(_parameters(package.spec), "of vectors"), reads)
 
 
 def explore(package: Package, data: st.DataObject) -> None:

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from pgoutput_construct import SpecError
 from tests.spec_fuzz.cases import CASES, REFUSED, Case
-from tests.spec_fuzz.framed_agreement import follow_framed
-from tests.spec_fuzz.fuzz import follow
+from tests.spec_fuzz.framed_agreement import follow_generated_framed
+from tests.spec_fuzz.fuzz import check_written, follow_generated
+from tests.spec_fuzz.package import generated
 from tools.language import load_text
 
 HEAD = "protocol: fuzzed\ntitle: A case\nsource: nowhere\n"
@@ -22,14 +23,19 @@ def _parameters(cases: dict[str, Case]) -> list[object]:
 @pytest.mark.parametrize("case", _parameters(CASES))
 def test_engines_agree_on_a_case(case: Case) -> None:
     """Everything that a case generates agrees."""
-    explore = follow_framed if load_text(HEAD + case.text).framed else follow
+    text = HEAD + case.text
+    spec = load_text(text, "fuzzed.yaml")
+    explore = follow_generated_framed if spec.framed else follow_generated
 
     @settings(max_examples=30, derandomize=True, database=None, phases=[Phase.generate])
     @given(st.data())
     def agree(data: st.DataObject) -> None:
-        explore(HEAD + case.text, data)
+        explore(package, data)
 
-    agree()
+    with generated(spec) as package:
+        if not spec.framed:
+            check_written(package, text)
+        agree()
 
 
 @pytest.mark.parametrize("case", _parameters(REFUSED))

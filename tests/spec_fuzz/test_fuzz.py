@@ -28,22 +28,21 @@ def test_engines_agree_on_any_specification(data: dict[str, Any], draw: st.DataO
     """Definitions, codec, kernels, strategies and tables of fields agree on messages, and on bytes that are none."""
     text = as_yaml(data)
     try:
-        load_text(text)
+        spec = load_text(text, "fuzzed.yaml")
     except SpecError:
         return
-    follow(text, draw)
+    follow(spec, text, draw)
 
 
 @settings(max_examples=max(EXAMPLES // 20, 5))
 @given(framed_specifications(), st.data())
 def test_engines_agree_on_messages_of_any_connection(data: dict[str, Any], draw: st.DataObject) -> None:
     """Definitions, codec and the reader of a connection agree on messages that say how long they are."""
-    text = as_yaml(data)
     try:
-        load_text(text)
+        spec = load_text(as_yaml(data), "fuzzed.yaml")
     except SpecError:
         return
-    follow_framed(text, draw)
+    follow_framed(spec, draw)
 
 
 def test_every_word_of_the_language_is_used() -> None:

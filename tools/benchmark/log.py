@@ -25,7 +25,7 @@ from pgoutput_construct.changelog.segments import write_segment
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.demo.processes import printed
 from pgoutput_construct.spark.log_tables import find_tables, find_usages, visible_runs
-from pgoutput_construct.spark.plan import plan_of
+from pgoutput_construct.spark.visible_rows import plan_of
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["fill_log", "main", "write_segments"]

@@ -25,6 +25,7 @@ from tools.faults.generated_histories import History, generated
 from tools.faults.generated_lives import LIVES
 from tools.faults.replicated import SINKS
 from tools.faults.shrinking import as_test, shrunk
+from tools.few_rows import FEW_ROWS
 from tools.servers import RELEASES, open_server
 
 if TYPE_CHECKING:
@@ -37,14 +38,11 @@ __all__ = ["SERVER_SETTINGS", "main"]
 SERVER_SETTINGS: Final = {"autovacuum": "off", "max_prepared_transactions": "60", "lc_monetary": "C"}
 """What the servers of histories need on top of the defaults."""
 _QUICK: Final = {
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    **FEW_ROWS,
     "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
     "-XX:ReservedCodeCacheSize=240m",
 }
-"""What halves the time of plans for a few rows each: most of it goes into compiling what runs once."""
+"""What halves the time of a few histories."""
 _LONG: Final = {**_QUICK, "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC"}
 """What is quicker still where there are more histories than _FEW: there what plans them is worth compiling well."""
 _FEW: Final = 40

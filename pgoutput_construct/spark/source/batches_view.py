@@ -8,10 +8,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.spark.rows import timestamps
 from pgoutput_construct.spark.source.offsets import offset_at
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pieces import Range
+from pgoutput_construct.spark.visible_rows import timestamps
 
 __all__ = ["BatchesView"]
 

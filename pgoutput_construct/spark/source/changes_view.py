@@ -14,11 +14,11 @@ from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import Decoded
 from pgoutput_construct.columnar.table import table_rows
-from pgoutput_construct.spark.rows import rows_of
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pieces import Piece, Range
 from pgoutput_construct.spark.source.planning import Found, pieces
 from pgoutput_construct.spark.source.reading import Part, failed, parts_of_piece, renamed
+from pgoutput_construct.spark.visible_rows import rows_of
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind

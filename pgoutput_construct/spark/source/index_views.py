@@ -15,11 +15,11 @@ from pgoutput_construct.changelog.events import LogEvent
 from pgoutput_construct.changelog.footer import Segment
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.spark.rows import timestamps
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pieces import Piece, Range
 from pgoutput_construct.spark.source.planning import segment_pieces
 from pgoutput_construct.spark.source.reading import read_part
+from pgoutput_construct.spark.visible_rows import timestamps
 
 __all__ = ["EventsView", "TransactionsView"]
 

@@ -21,12 +21,12 @@ from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.postgres.peeking import open_slot
 from pgoutput_construct.spark.change_frames import CHANGE, changes_schema
 from pgoutput_construct.spark.metadata import Prefix
-from pgoutput_construct.spark.plan import Plan
 from pgoutput_construct.spark.source.fields import held_fields
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pace import Pace
 from pgoutput_construct.spark.source.pieces import Used
 from pgoutput_construct.spark.source.reading import Part, rows_of_part
+from pgoutput_construct.spark.visible_rows import Plan
 from pgoutput_construct.stream.identifiers import split_name
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Commit, Lsn, Relation, Type, parse

@@ -10,11 +10,11 @@ from pyspark.sql.datasource import InputPartition
 
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.spark.rows import index_log, timestamps
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pieces import Piece, Range
 from pgoutput_construct.spark.source.planning import segment_pieces
 from pgoutput_construct.spark.source.reading import read_part
+from pgoutput_construct.spark.visible_rows import index_log, timestamps
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["MessagesView"]

@@ -23,9 +23,9 @@ from pgoutput_construct.changelog.usage import COPIED, PLAIN
 from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.metadata import USUAL, Prefix
-from pgoutput_construct.spark.plan import Plan
 from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used
+from pgoutput_construct.spark.visible_rows import Plan
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
 

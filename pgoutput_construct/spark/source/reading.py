@@ -22,13 +22,12 @@ from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import Decoded
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.spark.plan import Plan, Visible
 from pgoutput_construct.spark.replicated_tables import Missing
-from pgoutput_construct.spark.rows import index_log, rows_of
 from pgoutput_construct.spark.schema_evolution import with_missing
 from pgoutput_construct.spark.source.archives import keep_archives
 from pgoutput_construct.spark.source.needed import NeededRows
 from pgoutput_construct.spark.source.pieces import Piece, TableRows, Used
+from pgoutput_construct.spark.visible_rows import Plan, Visible, index_log, rows_of
 from pgoutput_construct.stream.relations import Description
 
 __all__ = ["Part", "failed", "parts_of_piece", "read_part", "read_table_rows", "renamed", "rows_of_part"]

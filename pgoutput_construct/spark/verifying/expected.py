@@ -14,8 +14,8 @@ from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.spark.change_frames import at_place, column, place
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import Prefix
-from pgoutput_construct.spark.phases import advance
 from pgoutput_construct.spark.replicated_tables import Table
+from pgoutput_construct.spark.table_state import advance
 from pgoutput_construct.spark.verifying.kept import Kept
 from pgoutput_construct.spark.verifying.texts import TEXTS
 from pgoutput_construct.spark.warehouse.naming import unescaped
@@ -36,11 +36,13 @@ def table_of(log: OpenLog, dataset: Dataset) -> Table:
     """Return what the log knows of the table of a dataset.
 
     Raises BehindError where it was altered, copied, rewritten or dropped since: then its rows are others than changes
-    make.
+    make; and where it has another name since, under which another table may be by now.
     """
     version = dataset.version
     for table in log.opened.tables.values():
         if table.relation_oid == version.oid and not table.dropped:
+            if table.qualified != version.table:
+                raise BehindError(f"{version.table} is called {table.qualified} since the warehouse read it")
             if version.shape.added_in(Shape.of(table)) is None:
                 raise BehindError(f"{version.table} was altered or copied again after the warehouse read it")
             for lack in log.lacks:

@@ -14,8 +14,8 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.wholeness import Lack, UnpublishedColumns
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.log_view import OpenLog
-from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.replicated_tables import Table
+from pgoutput_construct.spark.table_state import OnMissing
 from pgoutput_construct.spark.warehouse.adoption import adopted, adoption_of, check_same_log, check_whole
 from pgoutput_construct.spark.warehouse.engine import advanced, has_key, net
 from pgoutput_construct.spark.warehouse.history import record_history
@@ -36,7 +36,7 @@ from pgoutput_construct.spark.warehouse.sessions import Sessions
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink
 from pgoutput_construct.spark.warehouse.small_tables import advance_together
 from pgoutput_construct.spark.warehouse.staging import Changes, Staged, Wanted, staging
-from pgoutput_construct.spark.warehouse.steps import How, Plans, Step, abandoned, aside, directory_of
+from pgoutput_construct.spark.warehouse.steps import How, Plans, Step, abandoned, aside, directory_of, newest
 from pgoutput_construct.spark.warehouse.troubles import Troubles, WaitingError
 from pgoutput_construct.spark.warehouse.version import Version
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -169,10 +169,10 @@ class Tables:
         present = {table.relation_oid for table in tables if not table.dropped}
         self._refuse(log, coverage)
         self._refuse_damaged(log, tables)
-        due = [table for table in tables if tries_all or self._troubles.is_due(table.relation_oid)]
+        due = [table for table in tables if tries_all or self._troubles.is_tried(table.relation_oid)]
         self._settle({table.relation_oid for table in due})
         plans = Plans(self._datasets, coverage, seq, self._resync)
-        steps = [step for table in due for step in self._steps(log, table, plans)]
+        steps = self._in_turn(log, [step for table in due for step in self._steps(log, table, plans)])
         if steps:
             self._note(replace(self._progress, batch=self._progress.batch + 1, seq=seq, done=False))
             self._bring_all(escaped_log(log), steps)
@@ -298,7 +298,6 @@ class Tables:
         try:
             found = [step for is_history in kinds if (step := plans.step(table, is_history)) is not None]
             for step in found:
-                self._check_place(table, step)
                 self._tell_of_names(step)
                 check_whole(log, self._progress, step)
         except Exception as error:
@@ -314,25 +313,50 @@ class Tables:
                 "%s has a column that is called as one that is added: these begin with %r there", what, naming.prefix
             )
 
-    def _check_place(self, table: Table, step: Step) -> None:
-        """Raise WaitingError where a table in trouble that gave up its name has its last good version there."""
-        other = None if step.replaced is None else step.replaced.version
-        if other is None or other.oid == step.oid or self._progress.is_foreign(other):
-            return
-        if other.oid in table.relation_oids:  # it was dropped
-            return
-        is_failed = not isinstance(self._failed.get(other.oid, ("", None))[1], WaitingError | None)
-        if is_failed or self._troubles.has_own(other.oid):
-            raise WaitingError(
-                f"{step.table}: the table that had this name before is in trouble, and its dataset stands there: it is "
-                "replaced when that table is brought up to date, or dropped"
-            )
+    def _in_turn(self, log: OpenLog, steps: Sequence[Step]) -> list[Step]:
+        """Return the steps of the tables whose turn it is; those of others are not done: their tables wait.
+
+        A table waits where its place is taken by the last good version of one in trouble, or of one that waits. A table
+        in trouble itself waits for no table that waits, perhaps for it.
+        """
+        ousted: dict[int, set[int]] = {}
+        for step in steps:
+            if other := self._ousted(log, step):
+                ousted.setdefault(step.oid, set()).add(other.version.oid)
+        known = {oid for others in ousted.values() for oid in others} | ousted.keys()
+        troubled = {oid for oid in known if self._troubles.has_own(oid) or self._has_failed(oid)}
+        waiting, more = set[int](), set[int]()
+        while True:
+            held = {oid: troubled if oid in troubled else troubled | waiting for oid in ousted}
+            more = {oid for oid, others in ousted.items() if oid not in waiting and others & held[oid]}
+            if not more:
+                break
+            waiting |= more
+        for step in steps:
+            if step.oid in waiting:
+                waits = WaitingError(
+                    f"{step.table}: the table that had this name before is in trouble, or waits, and its dataset "
+                    "stands there: it is replaced when that table is brought up to date, or dropped"
+                )
+                self._fail(step.oid, step.table, waits)
+        return [step for step in steps if step.oid not in self._failed]
+
+    def _has_failed(self, oid: int) -> bool:
+        """Return whether a table could not be brought up to date, for no other one's sake."""
+        return not isinstance(self._failed.get(oid, ("", None))[1], WaitingError | None)
+
+    def _ousted(self, log: OpenLog, step: Step) -> Dataset | None:
+        """Return the dataset whose place a step takes, of another table that is still there."""
+        other = step.ousted
+        if other is None or self._progress.is_foreign(other.version):
+            return None
+        return None if other.version.oid in log.table(step.table).relation_oids else other
 
     def _bring_all(self, log: OpenLog, steps: Sequence[Step]) -> None:
         if self._interrupted is not None:
             for step in steps:
                 self._recover(step, self._interrupted)
-        steps = self._with_copies(steps)
+        steps = self._in_turn(log, self._with_copies(log, steps))
         for group in self._reporter.groups(log, self._progress.batch, steps) if steps else ():
             with staging(log, self._warehouse, (Wanted(step.table, step.after) for step in group)) as staged:
                 left = self._left_of_small(log, group, staged)
@@ -347,29 +371,33 @@ class Tables:
                     self._reporter.did([step])
         self._interrupted = None
 
-    def _with_copies(self, steps: Sequence[Step]) -> list[Step]:
-        """Copy the histories whose place another table's takes, before it does; return the steps, to read these copies.
+    def _with_copies(self, log: OpenLog, steps: Sequence[Step]) -> list[Step]:
+        """Copy the histories whose place another table takes, before it does; return the steps, to read these copies.
 
-        They are datasets of their tables under another name, and removed as such when their tables are up to date.
+        They are datasets of their tables under another name, and removed as such when their tables are up to date. One
+        that cannot be copied stays where it is: its table is in trouble.
         """
-        taken, copies = {step.dataset.directory for step in steps}, dict[str, Dataset]()
-        moving = [step for step in steps if step.moves_history and step.before and step.before.directory in taken]
-        for step, done in self._sessions.run(moving, self._copied):
+        known, copies = newest(self._datasets.values()), dict[str, Dataset]()
+        names = {step.oid: step.table for step in steps}
+        before = {step.oid: step.before for step in steps if step.dataset.is_history}
+        ousted = [other for step in steps if (other := self._ousted(log, step)) and other.is_history]
+        moving = [each for each in ousted if before.get(each.version.oid, known[each.version.oid, True]) == each]
+        for history, done in self._sessions.run(moving, self._copied):
+            oid = history.version.oid
             if isinstance(done, Exception):
-                self._fail(step.oid, step.table, done)
+                self._failed[oid] = names.get(oid, history.version.table), done
             else:
                 self._done([done])
-                copies[step.dataset.directory] = done
+                copies[history.directory] = done
         return [
-            replace(step, before=copies.get(step.dataset.directory, step.before))
+            replace(step, before=copies.get(step.before.directory, step.before)) if step.before else step
             for step in steps
             if step.oid not in self._failed
         ]
 
-    def _copied(self, spark: SparkSession, step: Step) -> Dataset:
-        assert step.before is not None
-        copy = replace(step.before, directory=aside(step.before.directory))
-        written = self._sink.replace(spark, copy, self._sink.read(spark, step.before), None)
+    def _copied(self, spark: SparkSession, history: Dataset) -> Dataset:
+        copy = replace(history, directory=aside(history))
+        written = self._sink.replace(spark, copy, self._sink.read(spark, history), None)
         self._warehouse.note(written)
         return written
 

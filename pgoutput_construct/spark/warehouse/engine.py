@@ -7,9 +7,8 @@ from pgoutput_construct.spark.change_frames import column, survey
 from pgoutput_construct.spark.counting import counting
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import escaped
-from pgoutput_construct.spark.phases import OnMissing, advance, demand_of
 from pgoutput_construct.spark.replicated_tables import Table
-from pgoutput_construct.spark.state import net_changes
+from pgoutput_construct.spark.table_state import OnMissing, advance, demand_of, net_changes
 from pgoutput_construct.spark.warehouse.naming import Naming
 from pgoutput_construct.spark.warehouse.sink import Net
 from pgoutput_construct.spark.warehouse.staging import Changes

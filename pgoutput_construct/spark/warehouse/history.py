@@ -31,9 +31,9 @@ from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import escaped
 from pgoutput_construct.spark.moved_values import with_moved_values
 from pgoutput_construct.spark.partitions import Emit, events_of, replayed
-from pgoutput_construct.spark.phases import phases_of, placed, with_keys
 from pgoutput_construct.spark.replicated_tables import Identity, Table
 from pgoutput_construct.spark.schema_evolution import retyped, shapes_of, stored_rows, with_defaults, with_shapes
+from pgoutput_construct.spark.table_state import phases_of, placed, with_keys
 from pgoutput_construct.spark.warehouse.naming import HISTORY, KNOWN_BY, renamed
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.sink import MergingSink, Sink

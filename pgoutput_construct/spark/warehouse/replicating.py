@@ -12,8 +12,8 @@ from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack,
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.spark.log_view import open_log
 from pgoutput_construct.spark.metadata import PREFIX
-from pgoutput_construct.spark.phases import OnMissing, check_on_missing
 from pgoutput_construct.spark.source.offsets import Limits, latest_seq, next_seq
+from pgoutput_construct.spark.table_state import OnMissing, check_on_missing
 from pgoutput_construct.spark.warehouse.batches import Batch, Tables
 from pgoutput_construct.spark.warehouse.following import follow
 from pgoutput_construct.spark.warehouse.loading import BATCH_BYTES, BatchProgress, Reporter

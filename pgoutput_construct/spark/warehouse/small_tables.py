@@ -36,9 +36,9 @@ from pgoutput_construct.spark.counting import counted_rows, placed_rows, unplace
 from pgoutput_construct.spark.execution import deal, plain_errors
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import MARK
-from pgoutput_construct.spark.phases import OnMissing
 from pgoutput_construct.spark.replicated_tables import Base, Table
 from pgoutput_construct.spark.rows_file import RowsFile, codec_of
+from pgoutput_construct.spark.table_state import OnMissing
 from pgoutput_construct.spark.warehouse.notes import Dataset
 from pgoutput_construct.spark.warehouse.parquet import SMALL, ParquetSink
 from pgoutput_construct.spark.warehouse.staged import put

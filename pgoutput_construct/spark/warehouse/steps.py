@@ -1,6 +1,6 @@
 """What a batch has to do: which tables were touched, and whether their changes are enough to bring them up to date."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ from pgoutput_construct.spark.warehouse.notes import HISTORY_SUFFIX, Dataset
 from pgoutput_construct.spark.warehouse.retention import Coverage
 from pgoutput_construct.spark.warehouse.version import Version
 
-__all__ = ["How", "Plans", "Step", "abandoned", "aside", "directory_of"]
+__all__ = ["How", "Plans", "Step", "abandoned", "aside", "directory_of", "newest"]
 
 
 class How(StrEnum):
@@ -52,10 +52,9 @@ class Step:
         return self.before is not None and self.before.version.shape.copy != self.dataset.version.shape.copy
 
     @property
-    def moves_history(self) -> bool:
-        """Whether the rows are those of a history that stands in another directory now."""
-        before = self.before
-        return before is not None and before.is_history and before.directory != self.dataset.directory
+    def ousted(self) -> Dataset | None:
+        """The dataset of another table whose place it takes."""
+        return None if self.replaced is None or self.replaced.version.oid == self.oid else self.replaced
 
     @property
     def renamed(self) -> Mapping[str, str]:
@@ -76,7 +75,7 @@ class Plans:
         """``coverage`` is what the log still has, ``seq`` where it ends; ``resync`` are begun from scratch."""
         self._datasets = datasets
         mine = (each for each in datasets.values() if not coverage.progress.is_foreign(each.version))
-        self._by_oid = {(each.version.oid, each.is_history): each for each in mine}
+        self._by_oid = newest(mine)
         self._coverage = coverage
         self._seq = seq
         self._resync = resync
@@ -131,14 +130,26 @@ def abandoned(tables: Collection[Table], datasets: Mapping[str, Dataset], keep_d
             yield dataset
 
 
+def newest(datasets: Iterable[Dataset]) -> dict[tuple[int, bool], Dataset]:
+    """Return the datasets of tables by OID, and by whether they are histories.
+
+    Of two, which a batch leaves that is interrupted while tables exchange their names, it is the one written later.
+    """
+    ordered = sorted(datasets, key=lambda each: each.version.batch)
+    return {(each.version.oid, each.is_history): each for each in ordered}
+
+
 def directory_of(table: Table, is_history: bool) -> str:
     """Return the name of the directory of a table's dataset, or of its history's."""
     return f"{table.directory}{HISTORY_SUFFIX if is_history else ''}"
 
 
-def aside(directory: str) -> str:
-    """Return the directory of a copy of a history, given that of the history; sorted, it comes before that."""
-    return f"{directory.removesuffix(HISTORY_SUFFIX)}.aside{HISTORY_SUFFIX}"
+def aside(history: Dataset) -> str:
+    """Return the directory of a copy of a history; sorted, it comes before that.
+
+    The OID is part of it: a table whose own history stands aside already may give up the same name.
+    """
+    return f"{history.directory.removesuffix(HISTORY_SUFFIX)}.aside{history.version.oid}{HISTORY_SUFFIX}"
 
 
 def _how(before: Dataset | None, version: Version) -> How | None:

@@ -38,6 +38,10 @@ class _Trouble:
     since: float
     """When the last one failed."""
 
+    @property
+    def is_due(self) -> bool:
+        return time.monotonic() >= self.since + self.pause
+
 
 class Troubles:
     """The tables in trouble, by OID."""
@@ -68,15 +72,15 @@ class Troubles:
         known = self._known.get(oid)
         return known is not None and not known.waits
 
-    def is_due(self, oid: int) -> bool:
-        """Return whether a table is to be tried now: one that is in no trouble, or was long enough."""
+    def is_tried(self, oid: int) -> bool:
+        """Return whether a batch tries a table: one that is in no trouble, or was long enough, or waits for another."""
         known = self._known.get(oid)
-        return known is None or time.monotonic() >= known.since + known.pause
+        return known is None or known.waits or known.is_due
 
     @property
     def has_due(self) -> bool:
         """Whether the pause of one is over."""
-        return any(map(self.is_due, self._known))
+        return any(each.is_due for each in self._known.values())
 
     def note(self, oid: int, table: str, error: Exception) -> None:
         """Note why a table could not be brought up to date."""

@@ -14,7 +14,7 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.spark.warehouse import batches, read_current, replicate
 from tests.postgres.shop import PUBLICATION, Shop
 
-pytestmark = [pytest.mark.server, pytest.mark.spark]
+pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.usefixtures("compiled")]
 
 TABLES = (
     "CREATE TABLE one (f float8 PRIMARY KEY, v text, big text)",

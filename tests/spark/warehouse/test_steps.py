@@ -54,7 +54,9 @@ def test_datasets_of_tables_that_are_gone(dropped: bool, left: list[str]) -> Non
 
 def test_the_copy_of_a_history() -> None:
     """It has two dots, which no table's directory has, and comes first: readers take the later one."""
-    assert sorted(["public.t.history", aside("public.t.history")]) == ["public.t.aside.history", "public.t.history"]
+    history = Dataset("public.t.history", VERSION, is_history=True)
+    assert sorted([history.directory, aside(history)]) == ["public.t.aside7.history", "public.t.history"]
+    assert aside(replace(history, version=replace(VERSION, oid=8))) != aside(history)
 
 
 def test_notes(tmp_path: Path) -> None:
