@@ -163,7 +163,7 @@ def replicate_command(
         raise click.UsageError("say --once or --continuous")
     require(*COMMANDS["replicate"].extras, *(["metrics"] if metrics else []))
     from pgoutput_construct.changelog.wholeness import IncompleteTableWarning
-    from pgoutput_construct.postgres.signals import collected_signals
+    from pgoutput_construct.postgres._waiting import collected_signals
     from pgoutput_construct.spark import spark_session
     from pgoutput_construct.spark.warehouse import check_request, replicate
 

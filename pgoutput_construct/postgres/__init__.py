@@ -18,11 +18,18 @@ with needing("postgres"):
         explain,
     )
     from pgoutput_construct.errors import ReplicationError
+    from pgoutput_construct.postgres._capture.pump import CaptureProgress
+    from pgoutput_construct.postgres._snapshot.jobs import CopyProgress
+    from pgoutput_construct.postgres._snapshot.request import snapshot
     from pgoutput_construct.postgres.capture import capture
-    from pgoutput_construct.postgres.connection import SESSION_SETTINGS, connect, redact
-    from pgoutput_construct.postgres.copying.jobs import CopyProgress
-    from pgoutput_construct.postgres.copying.request import snapshot
-    from pgoutput_construct.postgres.health import SlotHealth, slot_health
+    from pgoutput_construct.postgres.connection import (
+        SESSION_SETTINGS,
+        check_wal_level,
+        connect,
+        current_lsn,
+        identify,
+        redact,
+    )
     from pgoutput_construct.postgres.publications import (
         NewPublication,
         PublicationFacts,
@@ -31,10 +38,15 @@ with needing("postgres"):
         ensure_publication,
         read_publications,
     )
-    from pgoutput_construct.postgres.pump import CaptureProgress
     from pgoutput_construct.postgres.replication import ReplicationStream
-    from pgoutput_construct.postgres.server import check_wal_level, current_lsn, identify
-    from pgoutput_construct.postgres.slots import check_slot, create_slot, drop_slot, ensure_slot
+    from pgoutput_construct.postgres.slots import (
+        SlotHealth,
+        check_slot,
+        create_slot,
+        drop_slot,
+        ensure_slot,
+        slot_health,
+    )
     from pgoutput_construct.postgres.source import fetch_table
 
 __all__ = [

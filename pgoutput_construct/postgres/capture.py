@@ -1,26 +1,24 @@
 """From a slot into the change log: captured, made durable, and only then confirmed."""
 
+import ctypes
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Unpack
 
 from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
-from pgoutput_construct.postgres.callbacks import Callbacks
-from pgoutput_construct.postgres.capturing import Capturing, activity
-from pgoutput_construct.postgres.catalog_watch import CatalogWatch, OnRewrite
+from pgoutput_construct.postgres._capture.gaps import OnLostSlot
+from pgoutput_construct.postgres._capture.preparation import Plan
+from pgoutput_construct.postgres._capture.pump import CaptureProgress
+from pgoutput_construct.postgres._capture.session import Callbacks, Capturing, Retry, activity
+from pgoutput_construct.postgres._capture.transactions import Ending
+from pgoutput_construct.postgres._capture.watch import Heartbeat, Watch
+from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch, OnRewrite
+from pgoutput_construct.postgres._snapshot.copier import Copier
+from pgoutput_construct.postgres._waiting import Patience, collected_signals
 from pgoutput_construct.postgres.connection import connect
-from pgoutput_construct.postgres.copying.copier import Copier
-from pgoutput_construct.postgres.ending import Ending
-from pgoutput_construct.postgres.gaps import OnLostSlot
-from pgoutput_construct.postgres.memory import return_large_buffers
-from pgoutput_construct.postgres.preparation import Plan
 from pgoutput_construct.postgres.publications import NewPublication
-from pgoutput_construct.postgres.pump import CaptureProgress
-from pgoutput_construct.postgres.retry import Retry
-from pgoutput_construct.postgres.signals import collected_signals
-from pgoutput_construct.postgres.waiting import Patience
-from pgoutput_construct.postgres.watch import Heartbeat, Watch
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.protocol import GivenOptions
 
@@ -131,7 +129,7 @@ def capture(
     plan = Plan(slot, names, options, create_slot, failover, slot_timeout, new_log, new, holder, on_lost_slot, writes)
     beat = None if heartbeat is None else Heartbeat(heartbeat, transactional_heartbeat)
     callbacks = Callbacks(stop, on_progress)
-    return_large_buffers()
+    _return_large_buffers()
     with LogWriter(directory, limits) as writer, collected_signals(handle_signals) as received, callbacks:
         if file_mode is not None:
             writer.store.set_file_mode(file_mode)
@@ -163,3 +161,17 @@ def capture(
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+_M_MMAP_THRESHOLD = -3  # malloc.h
+_THRESHOLD = 2**18
+
+
+def _return_large_buffers() -> None:
+    """Have glibc give every freed buffer of 256 KB and more back to the system; elsewhere nothing happens.
+
+    By itself it raises that limit to the largest buffer that was ever freed. The buffers of batches then lie among
+    small ones that live until their segment is written, and the process keeps twice the memory that it uses.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _THRESHOLD)

@@ -23,11 +23,17 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.pgtypes.canonical import canonical_sql
 from pgoutput_construct.pgtypes.registry import TEXT_WRITERS
-from pgoutput_construct.postgres.connection import connect, describe_error
-from pgoutput_construct.postgres.copying.snapshots import read_snapshot
-from pgoutput_construct.postgres.queries import Connection, fetch, fetch_row, run
-from pgoutput_construct.postgres.server import is_standby
-from pgoutput_construct.postgres.waiting import Asked, Patience
+from pgoutput_construct.postgres._snapshot.snapshots import read_snapshot
+from pgoutput_construct.postgres._waiting import Asked, Patience
+from pgoutput_construct.postgres.connection import (
+    Connection,
+    connect,
+    describe_error,
+    fetch,
+    fetch_row,
+    is_standby,
+    run,
+)
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
 

@@ -1,18 +1,37 @@
-"""A replication connection whose text output is unambiguous, and whose errors never show a password."""
+"""Connections to a server, what a session of ours sets, and what is asked of the server itself."""
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import psycopg
 from psycopg import conninfo, sql
 
+from pgoutput_construct.catalog_queries import FLUSHED_LSN, IS_STANDBY, CatalogQuery
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.waiting import Patience, PatientConnection, in_background
+from pgoutput_construct.postgres._waiting import Patience, PatientConnection, in_background
+from pgoutput_construct.wire import Lsn
 
-__all__ = ["SESSION_SETTINGS", "connect", "describe_error", "is_transient", "redact"]
+__all__ = [
+    "SESSION_SETTINGS",
+    "Connection",
+    "ask",
+    "ask_one",
+    "check_wal_level",
+    "connect",
+    "current_lsn",
+    "describe_error",
+    "fetch",
+    "fetch_row",
+    "identify",
+    "is_standby",
+    "is_transient",
+    "redact",
+    "run",
+]
+
 
 SESSION_SETTINGS: Mapping[str, str] = {
     "client_encoding": "UTF8",
@@ -158,3 +177,104 @@ def _connection_error(dsn: str, error: psycopg.Error) -> ReplicationError:
 def _secret_forms(parts: dict[str, Any]) -> set[str]:
     secrets = [str(parts[key]) for key in _SECRETS if parts.get(key)]
     return {form for secret in secrets for form in (secret, quote(secret, safe=""))}
+
+
+Connection = psycopg.Connection[Any]
+Arguments: TypeAlias = Sequence[Any] | Mapping[str, Any]
+
+
+def ask(connection: Connection, query: CatalogQuery, **arguments: Any) -> list[dict[str, Any]]:
+    """Ask one of the queries that have names, and return its rows by column.
+
+    Args:
+        connection: An ordinary connection, or one for replication.
+        query: What is asked, in the form for the server's release.
+        arguments: The query's, by name.
+
+    Raises:
+        ReplicationError: When it fails.
+    """
+    rows = fetch(connection, query.sql(connection.info.server_version), arguments, doing=query.purpose)
+    return [dict(zip(query.columns, row, strict=True)) for row in rows]
+
+
+def ask_one(connection: Connection, query: CatalogQuery, **arguments: Any) -> Any:
+    """Ask a query with one row of one column, as ``ask`` does, and return its value."""
+    ((value,),) = (row.values() for row in ask(connection, query, **arguments))
+    return value
+
+
+def fetch(
+    connection: Connection, query: str, arguments: Arguments | None = None, *, doing: str = ""
+) -> list[tuple[Any, ...]]:
+    """Run a query and return its rows; ``doing`` names it in the ReplicationError that a failure raises."""
+    return run(connection, query, arguments, doing=doing).fetchall()
+
+
+def fetch_row(
+    connection: Connection, query: str, arguments: Arguments | None = None, *, doing: str = ""
+) -> tuple[Any, ...]:
+    """Run a query and return its first row; raise ReplicationError when it fails, or has none."""
+    rows = fetch(connection, query, arguments, doing=doing)
+    if not rows:
+        raise ReplicationError(f"{doing or query}: the server returned no row")
+    return rows[0]
+
+
+def run(
+    connection: Connection,
+    statement: str,
+    arguments: Arguments | None = None,
+    *,
+    doing: str = "",
+) -> "psycopg.Cursor[Any]":
+    """Run a statement; ``doing`` names it in the ReplicationError that a failure raises."""
+    try:
+        return connection.execute(statement.encode(), arguments)
+    except psycopg.Error as error:
+        raise describe_error(error, doing or f"{statement.partition('(')[0].strip()} failed") from error
+
+
+_RAISED_SINCE = 190000
+
+
+def identify(connection: Connection) -> dict[str, Any]:
+    """Ask a replication connection who its server is: the fields of LogOptions from server_version to timeline."""
+    system, timeline, _, database = fetch_row(connection, "IDENTIFY_SYSTEM")
+    return {
+        "server_version": connection.info.server_version,
+        "system_identifier": str(system),
+        "timeline": int(timeline),
+        "database": str(database),
+    }
+
+
+def is_standby(connection: Connection) -> bool:
+    """Return whether the server is in recovery: it replays the WAL of another."""
+    return bool(ask_one(connection, IS_STANDBY))
+
+
+def current_lsn(connection: Connection) -> Lsn:
+    """Return the end of the server's flushed WAL (a standby: of the WAL that it has received or replayed)."""
+    return Lsn(int(ask_one(connection, FLUSHED_LSN)))
+
+
+def check_wal_level(connection: Connection) -> None:
+    """Raise ReplicationError unless the server of ``connection`` can decode, or will with the first slot.
+
+    Since PostgreSQL 19 a primary with ``wal_level = replica`` writes what decoding needs while it has a logical
+    slot (EnsureLogicalDecodingEnabled); a standby only follows its primary. ``effective_wal_level`` shows it.
+    """
+    level = fetch_row(connection, "SHOW wal_level")[0]
+    if level == "logical":
+        return
+    if connection.info.server_version < _RAISED_SINCE or level != "replica":
+        raise ReplicationError(
+            f"wal_level is {level}, logical decoding needs logical; run ALTER SYSTEM SET wal_level = "
+            "'logical' and restart the server"
+        )
+    if is_standby(connection) and fetch_row(connection, "SHOW effective_wal_level")[0] != "logical":
+        raise ReplicationError(
+            "the standby's primary does not write what logical decoding needs (effective_wal_level is replica); create "
+            "a logical slot on the primary, or run ALTER SYSTEM SET wal_level = 'logical' there and restart it"
+        )

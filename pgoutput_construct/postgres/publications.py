@@ -1,20 +1,23 @@
 """Publications: made, checked, and read for what they do to the tables that they publish."""
 
+import re
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+import psycopg
 from psycopg import sql
 
-from pgoutput_construct.catalog_queries import PUBLICATION_NAMES, PUBLICATIONS
+from pgoutput_construct.catalog_queries import PUBLICATION_NAMES, PUBLICATIONS, PUBLISHED_TABLES, for_release
 from pgoutput_construct.errors import PgoutputError, ReplicationError
-from pgoutput_construct.postgres.membership import read_members
-from pgoutput_construct.postgres.queries import Connection, ask, fetch, run
+from pgoutput_construct.postgres.connection import Connection, ask, current_lsn, fetch, run
 from pgoutput_construct.stream.identifiers import qualified_name, quote_identifier, split_name, split_pattern
 
 __all__ = [
-    "OPERATIONS",
+    "LostPublicationError",
     "NewPublication",
+    "Notices",
     "PublicationFacts",
     "check_publications",
     "check_tables",
@@ -22,9 +25,11 @@ __all__ = [
     "find_table",
     "missing_publications",
     "read_publications",
+    "read_published",
 ]
 
-OPERATIONS: Final = ("insert", "update", "delete", "truncate")
+
+_OPERATIONS: Final = ("insert", "update", "delete", "truncate")
 
 _SCHEMAS_SINCE: Final = 150000
 
@@ -57,7 +62,7 @@ class PublicationFacts:
     def warnings(self) -> list[str]:
         """Say what is probably not meant, each with its remedy."""
         found = []
-        if left := [name for name in OPERATIONS if name not in self.operations]:
+        if left := [name for name in _OPERATIONS if name not in self.operations]:
             found.append(
                 f"publication {self.name!r} publishes {', '.join(self.operations) or 'nothing'}, but no "
                 f"{' and no '.join(left)}: the log will not have those (ALTER PUBLICATION ... SET (publish = ...))"
@@ -145,8 +150,8 @@ class NewPublication:
         """
         found = [split_pattern(name) for name in names]
         given = tuple(dict.fromkeys(operations))
-        if unknown := sorted({*given} - {*OPERATIONS}):
-            raise PgoutputError(f"a publication does not publish {unknown[0]!r}, but {', '.join(OPERATIONS)}")
+        if unknown := sorted({*given} - {*_OPERATIONS}):
+            raise PgoutputError(f"a publication does not publish {unknown[0]!r}, but {', '.join(_OPERATIONS)}")
         tables = tuple(dict.fromkeys((schema, name) for schema, name in found if name is not None))
         return cls(tables, tuple(dict.fromkeys(schema for schema, name in found if name is None)), given)
 
@@ -222,7 +227,7 @@ def _create(connection: Connection, name: str, wanted: NewPublication) -> None:
 
 def _check_existing(connection: Connection, name: str, wanted: NewPublication) -> None:
     """Raise ReplicationError where a publication that exists lacks something of what is asked for."""
-    if missing := {*wanted.tables} - read_members(connection, [name]):
+    if missing := {*wanted.tables} - _read_members(connection, [name]):
         lacked = ", ".join(sorted(qualified_name(*names) for names in missing))
         raise ReplicationError(
             f"publication {name!r} exists without {lacked}; run ALTER PUBLICATION ... ADD TABLE ... (SET ALL TABLES, "
@@ -246,3 +251,89 @@ def _check_existing(connection: Connection, name: str, wanted: NewPublication) -
                 f"publication {name!r} exists, and publishes {', '.join(facts.operations) or 'nothing'}, not "
                 f"{', '.join(wanted.operations)}; run ALTER PUBLICATION ... SET (publish = ...), or choose another name"
             )
+
+
+_MEMBERS = """WITH RECURSIVE {published}
+    SELECT DISTINCT n.nspname, c.relname FROM branches b JOIN pg_class c ON c.oid = b.oid
+    JOIN pg_namespace n ON n.oid = c.relnamespace"""
+
+
+def read_published(connection: Connection, publications: Sequence[str]) -> dict[int, tuple[str, str]]:
+    """Return the schema and the name of each table that is published, by the OID that the stream names it by."""
+    rows = ask(connection, PUBLISHED_TABLES, publications=list(publications))
+    return {row["oid"]: (row["schema"], row["name"]) for row in rows}
+
+
+def _read_members(connection: Connection, publications: Sequence[str]) -> set[tuple[str, str]]:
+    """Return the schemas and the names of all tables that publications have: partitioned ones, and their partitions."""
+    query, arguments = for_release(_MEMBERS, connection.info.server_version), {"publications": list(publications)}
+    return set(fetch(connection, query, arguments, doing="the publications cannot be read"))
+
+
+_SKIPPED = "55000"
+_QUOTED = '["«»„“”「」] ?{} ?["«»„“”「」]'
+"""A name in a message of the server, in whatever language (lc_messages)."""
+
+
+class Notices:
+    """Listens to the warnings of one replication connection.
+
+    PostgreSQL 18 goes on without a publication that was dropped: it says ``WARNING: skipped loading publication``
+    (pgoutput's LoadPublications), skips the changes, and moves past them. Versions before end with an error.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        """Listen to ``connection`` from now on."""
+        self._skipped: str | None = None
+        connection.add_notice_handler(self._note)
+
+    def check(self) -> None:
+        """Raise ReplicationError when the server skips changes; call it before what it sent is taken in."""
+        if self._skipped is not None:
+            raise LostPublicationError(self._skipped, sqlstate=_SKIPPED)
+
+    def _note(self, notice: psycopg.errors.Diagnostic) -> None:
+        if notice.sqlstate == _SKIPPED and self._skipped is None:
+            self._skipped = notice.message_primary or "a publication is skipped"
+
+
+class LostPublicationError(ReplicationError):
+    """A publication is not among what the decoded changes know: it was dropped, or created after they were made."""
+
+    def __init__(self, what: str, *, sqlstate: str | None = None) -> None:
+        """Report that ``what`` happened."""
+        super().__init__(
+            f"{what}. It was dropped, or created too late: decoding sees the catalog as it was when each change was "
+            "made, so creating it again brings back only what is changed afterwards. No change was skipped and then "
+            "confirmed. Either capture with the publications that are left; or create it again, then a new slot, and "
+            "begin a new log with an initial copy of the tables",
+            sqlstate=sqlstate,
+        )
+        self.what = what
+        """What the server said, or lacks."""
+
+    def remedied(self, connection: Connection, asked: Iterable[str], logged: Iterable[str]) -> ReplicationError:
+        """Return an error with the way past it where the publication exists by now; itself where it does not.
+
+        All that was changed before the end of the WAL is captured with the publications from before: ``asked``
+        without the late one, or else those that the log was ``logged`` with. The late one was created before that
+        end, so it is known to what is decoded afterwards. (A transaction that had begun before it was created, and
+        commits after that end, still does not know it: then this error comes again, with a later position.)
+        """
+        names = list(asked)
+        missing = set(missing_publications(connection, [*names, *logged]))
+        late = [name for name in names if re.search(_QUOTED.format(re.escape(name)), self.what)]
+        before = [name for name in names if name not in late] or [name for name in logged if name not in late]
+        if not late or not before or missing & {*late, *before}:
+            return self
+        until = current_lsn(connection)
+        options = " ".join(f"--publication {shlex.quote(name)}" for name in before)
+        return ReplicationError(
+            f"{self.what}. The publication {', '.join(map(repr, late))} exists, but is younger than changes that the "
+            "slot has yet to send: decoding sees the catalog as it was when each change was made. No change was "
+            f"skipped and then confirmed. Capture first with the publications from before, with {options} --until-lsn "
+            f"{until} (publications={before!r}, until_lsn=Lsn('{until}')), and then with those that you have named. "
+            "What was changed up to that position in tables that the late one alone publishes is not in the log; "
+            "--snapshot copies them, and so does pgoutput snapshot",
+            sqlstate=self.sqlstate,
+        )

@@ -1,27 +1,37 @@
 """One logical replication stream: frames in, status updates out, and nothing confirmed by itself."""
 
+import logging
+import math
+import re
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from typing import Final, Self
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Self
 
 import psycopg
 from psycopg import pq
 
+from pgoutput_construct.catalog_queries import SENDER_TIMEOUT, WORKING_PROCESS
 from pgoutput_construct.changelog.options import StreamOptions
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.connection import describe_error
-from pgoutput_construct.postgres.failures import ENDED, REFUSED, server_error
-from pgoutput_construct.postgres.frames import FrameReader
-from pgoutput_construct.postgres.notices import Notices
-from pgoutput_construct.postgres.silence import Silence, sender_timeout
-from pgoutput_construct.postgres.waiting import PatientConnection, result_of
+from pgoutput_construct.postgres._frames import FrameReader
+from pgoutput_construct.postgres._waiting import PatientConnection, result_of
+from pgoutput_construct.postgres.connection import ask, ask_one, connect, describe_error, is_transient
+from pgoutput_construct.postgres.publications import LostPublicationError, Notices
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, StandbyStatusUpdate, Timestamp, build_frame, parse_frame
 from pgoutput_construct.wire.frames import Frame
 
-__all__ = ["ReplicationStream", "start_command"]
+__all__ = [
+    "DecodingError",
+    "ReplicationStream",
+    "Silence",
+    "SilentServerError",
+    "is_at_work",
+    "start_command",
+]
+
 
 _DRAIN_SECONDS = 3.0
 _TIMEOUT_SHARE: Final = 4
@@ -48,7 +58,7 @@ class ReplicationStream:
         *,
         confirmed_lsn: Lsn | None = None,
         status_interval: float = 10.0,
-        silence: Silence | None = None,
+        silence: "Silence | None" = None,
     ) -> None:
         """Start at ``start_lsn``, or where the slot is if later; raise ReplicationError where the server refuses.
 
@@ -66,7 +76,7 @@ class ReplicationStream:
         self._connection = connection
         self._layout = options.layout()
         self._pgconn = connection.pgconn
-        allowed = sender_timeout(connection)
+        allowed = _sender_timeout(connection)
         self._interval = min(status_interval, allowed / _TIMEOUT_SHARE)
         self._status_sent = time.monotonic()
         start = start_lsn or Lsn(0)
@@ -110,7 +120,7 @@ class ReplicationStream:
         if frames or self.frames.fed:
             self.silence.heard()
         if not frames and self.frames.ended:
-            raise server_error(result, ENDED)
+            raise _server_error(result, _ENDED)
         if not frames:
             self.silence.check()
         return frames
@@ -187,7 +197,7 @@ class ReplicationStream:
         if result is None or result.status != pq.ExecStatus.COPY_BOTH:
             while self._pgconn.get_result() is not None:
                 pass  # so that the connection, which is still the caller's, can be used
-            raise server_error(result, REFUSED)
+            raise _server_error(result, _REFUSED)
 
     def _send_statuses(self) -> None:
         due = self._status_sent + self._interval
@@ -246,3 +256,155 @@ def _identifier(name: str) -> str:
 def _literal(text: str) -> str:
     # Not psycopg's: replication commands (repl_scanner.l) have no E'' strings, a backslash is itself.
     return "'" + text.replace("'", "''") + "'"
+
+
+_ENDED = "the server ended the stream"
+_REFUSED = "the server refused START_REPLICATION"
+
+_INTERNAL: Final = re.compile("XX...|58P01")
+"""Internal errors, damaged data, and a file that the decoder needs and that is missing, as a WAL segment."""
+
+_PLUGIN: Final = b"pgoutput"
+"""Named by the error of a server that cannot load its output plugin, as while its package is replaced: the slot is
+as good as before. (Errors of the plugin itself name it in their context.)"""
+_UNLOADED: Final = (
+    "the server cannot load its output plugin: see to its installation (and its dynamic_library_path), then try again; "
+    "the slot is as it was"
+)
+
+_REMEDIES = {
+    "42704": "create what is missing; a publication must exist before the changes that it publishes are made",
+    "55006": "stop the other reader of this slot, or wait until the server notices that it is gone",
+    "55000": "if the slot was invalidated: drop it, create it, begin a new log with an initial copy of the tables, "
+    "or capture with --on-lost-slot snapshot (on_lost_slot='snapshot')",
+    "42501": "the role needs the attribute REPLICATION: ALTER ROLE ... REPLICATION",
+}
+_TOO_LARGE = ("invalid memory alloc request size", "Cannot enlarge string buffer")
+"""What PostgreSQL says where a message would have 1 GB or more (MaxAllocSize; palloc, enlargeStringInfo). The latter is
+a DETAIL: the error itself is "out of memory" up to PostgreSQL 16."""
+_BINARY = (
+    "a row is larger than 1 GB as text, as a bytea is whose hexadecimal text has twice its bytes: capture with the "
+    "option binary (binary=True, --binary), which the log takes as it is; what is larger than 1 GB in binary format, "
+    "too, must be left out of the publication by a list of columns"
+)
+
+
+class DecodingError(ReplicationError):
+    """The server met an internal error while it decoded, or began to: the next attempt passes it, or meets it again."""
+
+
+def _server_error(result: Any, what: str) -> ReplicationError:
+    """Turn the result that ended a stream, or refused it (``what``), into an error with a remedy."""
+    if result is None or result.status not in {pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.NONFATAL_ERROR}:
+        return ReplicationError(f"{what} without an error: it is shutting down", transient=True)
+    state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode("ascii", "replace") or None
+    primary = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message or b""
+    detail = result.error_field(pq.DiagnosticField.MESSAGE_DETAIL) or b""
+    said = b"; ".join(part.strip() for part in (primary, detail) if part)
+    text = f"{what}: {said.decode('utf-8', 'replace')}"
+    transient = state is None or is_transient(state)
+    if state == "42704" and what == _ENDED:
+        return LostPublicationError(text, sqlstate=state)
+    if any(words in text for words in _TOO_LARGE):
+        text += f" ({_BINARY})"
+    elif state in _REMEDIES:
+        text += f" ({_REMEDIES[state]})"
+    elif state is not None and _INTERNAL.fullmatch(state):
+        if _PLUGIN in said:
+            return ReplicationError(f"{text} ({_UNLOADED})", sqlstate=state, transient=transient)
+        return DecodingError(text, sqlstate=state, transient=True)  # for a few times: see Retry
+    return ReplicationError(text, sqlstate=state, transient=transient)
+
+
+_LOG = logging.getLogger("pgoutput_construct")
+_INTERVALS = 3
+
+
+class Silence:
+    """Follows one stream: when it last sent something, when to ask it to, and when to give it up."""
+
+    def __init__(
+        self,
+        interval: float,
+        *,
+        allowed: float | None = None,
+        silent_before: int = 0,
+        seen_working: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """Ask after each ``interval`` of silence, and give up after three of them.
+
+        Args:
+            interval: Seconds.
+            allowed: Seconds of silence that the server's settings allow (``_sender_timeout``): it is not given up
+                before. None to ask ``seen_working`` instead.
+            silent_before: How many connections in a row ended in silence: each doubles the limit.
+            seen_working: Returns when the server was last seen at work for this stream, in seconds of
+                ``time.monotonic``; called often while it is silent.
+        """
+        self.interval = interval
+        self.limit = max(_INTERVALS * interval * 2**silent_before, allowed or 0.0)
+        """Seconds without a sign of life after which the server is given up."""
+        self._seen_working = seen_working
+        self._heard = self._asked = time.monotonic()
+        self._said = False
+
+    def heard(self) -> None:
+        """Note that the server sent something."""
+        self._heard = time.monotonic()
+        self._said = False
+
+    def asks(self) -> bool:
+        """Return whether to ask for an answer now: it was silent for one interval, and was not asked in this one."""
+        now = time.monotonic()
+        if now - max(self._heard, self._asked) < self.interval:
+            return False
+        self._asked = now
+        return True
+
+    def check(self) -> None:
+        """Raise SilentServerError when the server was silent for too long, and is not seen at work."""
+        now = time.monotonic()
+        if now - self._heard < self.interval:
+            return
+        seen = self._seen_working()
+        if now - max(self._heard, seen) >= self.limit:
+            raise SilentServerError(now - self._heard)
+        if now - self._heard < self.limit:
+            return
+        if not self._said:
+            self._said = True
+            _LOG.warning(
+                "the server has sent nothing for %.3g seconds, but is at work for the slot: it decodes what is not "
+                "published; waiting for it",
+                now - self._heard,
+            )
+
+
+class SilentServerError(ReplicationError):
+    """A server that was asked and did not answer; connecting again may help."""
+
+    def __init__(self, seconds: float) -> None:
+        """Report that it was silent for ``seconds``."""
+        super().__init__(
+            f"the server has sent nothing for {seconds:.3g} seconds, though it was asked: the path to it is dead, or "
+            "it hangs",
+            transient=True,
+        )
+
+
+def _sender_timeout(connection: psycopg.Connection[Any]) -> float:
+    """Return for how many seconds a walsender waits for its client (wal_sender_timeout), and may be silent itself.
+
+    Infinity where it waits for ever: then TCP alone says that it is gone.
+    """
+    return float(ask_one(connection, SENDER_TIMEOUT)) or math.inf
+
+
+def is_at_work(dsn: str, pid: int) -> bool:
+    """Return whether a new connection shows the server's process ``pid`` at work; False where none can be had."""
+    try:
+        with connect(dsn, replication=False) as connection:
+            found = ask(connection, WORKING_PROCESS, pid=pid)
+    except (ReplicationError, psycopg.Error):
+        return False
+    return any(row["is_at_work"] for row in found)

@@ -1,25 +1,36 @@
 """Replication slots: made, checked and dropped, with errors that say what to run."""
 
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import sql
 
+from pgoutput_construct.catalog_queries import BLOCKING_WRITER, SLOTS
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.connection import describe_error
-from pgoutput_construct.postgres.health import slot_health
-from pgoutput_construct.postgres.queries import Connection, fetch
-from pgoutput_construct.postgres.server import check_wal_level
-from pgoutput_construct.postgres.slot_wait import SlotWait
-from pgoutput_construct.postgres.waiting import Stopped
+from pgoutput_construct.postgres._waiting import ANSWER_SECONDS, Patience, PatientConnection, Stopped
+from pgoutput_construct.postgres.connection import (
+    Connection,
+    ask,
+    check_wal_level,
+    connect,
+    current_lsn,
+    describe_error,
+    fetch,
+)
 from pgoutput_construct.wire import Lsn
 
 __all__ = [
     "ExportedSnapshot",
     "LostSlotError",
+    "SlotHealth",
     "UndecodableSlotError",
     "check_slot",
     "check_unread",
@@ -28,7 +39,9 @@ __all__ = [
     "drop_slot",
     "end_reader",
     "ensure_slot",
+    "slot_health",
 ]
+
 
 Made = TypeVar("Made")
 
@@ -190,7 +203,7 @@ def _waiting(
     create: Callable[[], Made],
 ) -> Made:
     """Create a slot, however long it takes, with what is waited for told."""
-    with SlotWait(connection, slot, timeout, on_wait) as wait:
+    with _SlotWait(connection, slot, timeout, on_wait) as wait:
         try:
             return create()
         except psycopg.Error as error:
@@ -243,3 +256,224 @@ def _refused(slot: str, error: psycopg.Error) -> ReplicationError:
         text = f"slot {slot!r} exists: capture() resumes it, drop_slot() removes it"
         return ReplicationError(text, sqlstate=error.sqlstate)
     return describe_error(error, f"slot {slot!r} cannot be created")
+
+
+_LOG = logging.getLogger("pgoutput_construct")
+_INTERVAL = 2.0
+
+# SnapBuildWaitSnapshot waits for the lock that each transaction holds on its own xid; 0 is a prepared transaction.
+_BLOCKERS = """SELECT concat_ws(', ', 'pid ' || b, 'user ' || usename, 'application ' || nullif(application_name, ''),
+        state, 'open since ' || xact_start)
+    FROM unnest(pg_blocking_pids(%s)) b LEFT JOIN pg_stat_activity ON pid = b WHERE b <> 0
+    UNION ALL SELECT format('prepared transaction %%L of %%s, since %%s', gid, owner, prepared) FROM pg_prepared_xacts
+    WHERE 0 = ANY(pg_blocking_pids(%s)) ORDER BY 1"""
+_ON_STANDBY = "the primary to log its running transactions (run SELECT pg_log_standby_snapshot() on the primary)"
+
+
+class _SlotWait:
+    """Watches, over a second connection, the statement that creates a slot; a context manager around it.
+
+    The statement may take as long as it needs while the server answers the second connection.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        slot: str,
+        timeout: float | None,
+        on_wait: Callable[[list[str]], None] | None,
+    ) -> None:
+        """Prepare to watch ``connection``; ``timeout`` is in seconds, None for none."""
+        self._connection = connection
+        self._slot = slot
+        self._timeout = math.inf if timeout is None else timeout
+        self._on_wait = on_wait or self._log
+        self._pid = connection.info.backend_pid
+        self._done = threading.Event()
+        self._expired = self._gone = False
+        self._patience: Patience | None = None
+        self._waited_for: list[str] = []
+        self._thread = threading.Thread(target=self._watch, name=f"creation of slot {slot}", daemon=True)
+
+    def failure(self) -> ReplicationError | None:
+        """Return why the wait was ended: its time was over, or the server is gone; None when it was not."""
+        if self._gone:
+            return ReplicationError(f"the server does not answer: slot {self._slot!r} was not created", transient=True)
+        if not self._expired:
+            return None
+        return ReplicationError(
+            f"slot {self._slot!r} was not created in {self._timeout:g} seconds, and none is left behind: the server "
+            f"waits for {'; '.join(self._waited_for) or 'transactions that write'}; end them, or wait longer (timeout)",
+            sqlstate="57014",
+        )
+
+    def __enter__(self) -> Self:
+        if isinstance(self._connection, PatientConnection):
+            self._patience = self._connection.patience
+            self._connection.patience = Patience(math.inf, self._asked)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._done.set()
+        self._thread.join(_INTERVAL)
+        if isinstance(self._connection, PatientConnection) and self._patience is not None:
+            self._connection.patience = self._patience
+
+    def _asked(self) -> str | None:
+        asked = self._patience.asked if self._patience else None
+        return "the server is gone" if self._gone else asked() if asked else None
+
+    def _watch(self) -> None:
+        heard = time.monotonic()
+        deadline = heard + self._timeout
+        while not self._done.wait(max(0.0, min(_INTERVAL, deadline - time.monotonic()))):
+            with suppress(ReplicationError, psycopg.Error):
+                self._look()
+                heard = time.monotonic()
+            self._gone = time.monotonic() - heard >= ANSWER_SECONDS
+            if time.monotonic() >= deadline:
+                self._expired = True
+                with suppress(psycopg.Error):
+                    self._connection.cancel_safe(timeout=5)
+                return
+
+    def _look(self) -> None:
+        info = self._connection.info
+        with connect(info.dsn + _password(info.password), replication=False) as second:
+            found = [str(row[0]) for row in fetch(second, _BLOCKERS, [self._pid, self._pid])]
+            if not found and fetch(second, "SELECT WHERE pg_is_in_recovery()"):
+                found = [_ON_STANDBY]
+        if found and found != self._waited_for and not self._done.is_set():
+            self._waited_for = found
+            self._on_wait(found)
+
+    def _log(self, found: list[str]) -> None:
+        _LOG.warning("the creation of slot %r waits for %s", self._slot, "; ".join(found))
+
+
+def _password(password: str) -> str:
+    return f" {psycopg.conninfo.make_conninfo(password=password)}" if password else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotHealth:
+    """One replication slot, as the server describes it (view pg_replication_slots); None where it does not say."""
+
+    name: str
+    """Its name."""
+    plugin: str | None
+    """The output plugin; None for a slot of physical replication."""
+    database: str | None
+    """The database whose changes it gives; None for a physical one."""
+    temporary: bool
+    """It ends with the connection that made it."""
+    active_pid: int | None
+    """The process that serves its reader; None when nobody reads it."""
+    reader: str | None
+    """User, application and host of its reader, as far as they may be seen."""
+    wal_status: str | None
+    """``reserved``, ``extended``, ``unreserved`` (soon lost) or ``lost``."""
+    invalidation_reason: str | None
+    """Why it is lost, such as ``wal_removed`` (PostgreSQL 17; 16 says ``conflict`` on a standby)."""
+    restart_lsn: Lsn | None
+    """The server keeps the WAL from here on."""
+    confirmed_lsn: Lsn | None
+    """The reader confirmed everything before this position."""
+    lag_bytes: int | None
+    """From the confirmed position to the end of the WAL."""
+    retained_bytes: int | None
+    """From the restart position to the end of the WAL: the WAL that the slot keeps on the disk."""
+    safe_wal_size: int | None
+    """Bytes that may still be written before the slot is in danger (max_slot_wal_keep_size)."""
+    xmin_age: int | None
+    """How many transactions old the rows of the catalog are that VACUUM must keep for it."""
+    two_phase: bool
+    """Prepared transactions are sent at PREPARE TRANSACTION."""
+    failover: bool
+    """It is synchronized to standbys (PostgreSQL 17)."""
+    synced: bool
+    """It is the copy, on a standby, of a slot of its primary (PostgreSQL 17)."""
+    inactive_since: str | None
+    """Since when nobody reads it (PostgreSQL 17)."""
+    held_by: str
+    """What keeps it where it is: its reader, nobody, or the oldest transaction that still writes."""
+
+    @property
+    def lost(self) -> bool:
+        """True when the server removed what the slot needs: it never gives changes again."""
+        return self.invalidation_reason is not None or self.wal_status == "lost"
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong with it, and what to do; None when nothing is."""
+        if self.lost:
+            reason = self.invalidation_reason or "wal_removed"
+            return (
+                f"slot {self.name!r} is lost ({reason}): the server removed what it needs to go on; drop it (SELECT "
+                f"pg_drop_replication_slot({self.name!r})), create a new one, and begin a new log with an initial copy "
+                "of the tables; or have a capture do so in its log (--on-lost-slot snapshot, on_lost_slot='snapshot')"
+            )
+        if self.wal_status == "unreserved":
+            return f"slot {self.name!r} is about to be lost (max_slot_wal_keep_size): let its reader catch up"
+        return None
+
+
+def slot_health(source: str | Connection, slot: str | None = None) -> list[SlotHealth]:
+    """Describe the replication slots of a server, or the one named ``slot``, ordered by name.
+
+    ``source`` is a connection string or an open connection. Raises ReplicationError.
+    """
+    opened = connect(source, replication=False) if isinstance(source, str) else nullcontext(source)
+    with opened as connection:
+        rows = ask(connection, SLOTS, slot=slot)
+        if not rows:
+            return []
+        end = current_lsn(connection)
+        writer = next((str(row["writer"]) for row in ask(connection, BLOCKING_WRITER) if row["writer"]), None)
+        return [_health(row["slot"], row["xmin_age"], row["reader"] or None, end, writer) for row in rows]
+
+
+def _health(row: Mapping[str, Any], age: int | None, reader: str | None, end: Lsn, writer: str | None) -> SlotHealth:
+    restart, confirmed = _lsn(row["restart_lsn"]), _lsn(row.get("confirmed_flush_lsn"))
+    return SlotHealth(
+        name=row["slot_name"],
+        plugin=row["plugin"],
+        database=row["database"],
+        temporary=row["temporary"],
+        active_pid=row["active_pid"],
+        reader=reader,
+        wal_status=row.get("wal_status"),
+        invalidation_reason=row.get("invalidation_reason") or _conflict(row),
+        restart_lsn=restart,
+        confirmed_lsn=confirmed,
+        lag_bytes=None if confirmed is None else max(end - confirmed, 0),
+        retained_bytes=None if restart is None else max(end - restart, 0),
+        safe_wal_size=row.get("safe_wal_size"),
+        xmin_age=age,
+        two_phase=bool(row.get("two_phase")),
+        failover=bool(row.get("failover")),
+        synced=bool(row.get("synced")),
+        inactive_since=row.get("inactive_since"),
+        held_by=_holder(row, reader, writer),
+    )
+
+
+def _conflict(row: Mapping[str, Any]) -> str | None:
+    # PostgreSQL 16 calls every invalidated slot conflicting; where WAL was removed it has no restart position any more.
+    return "conflict" if row.get("conflicting") and row["restart_lsn"] is not None else None
+
+
+def _holder(row: Mapping[str, Any], reader: str | None, writer: str | None) -> str:
+    if row["active_pid"] is None:
+        since = row.get("inactive_since")
+        return "nobody reads it" + (f" since {since}" if since else "")
+    who = f"its reader, pid {row['active_pid']}" + (f" ({reader})" if reader else "")
+    # The restart position cannot pass the beginning of a transaction that still writes.
+    return f"{who}, or {writer}" if writer else who
+
+
+def _lsn(text: str | None) -> Lsn | None:
+    return None if text is None else Lsn(text)

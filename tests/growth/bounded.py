@@ -12,7 +12,7 @@ from pgoutput_construct.changelog import ChangeLog, LogOptions, LogWriter, Posit
 from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.columnar import BatchDecoder
 from pgoutput_construct.columnar.envelope import Frames
-from pgoutput_construct.postgres.intake import Intake
+from pgoutput_construct.postgres._capture.pump import Intake
 from pgoutput_construct.stream.rows import RowReader
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transactions import TransactionReader

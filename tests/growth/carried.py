@@ -13,7 +13,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.changelog import Position
 from pgoutput_construct.columnar.envelope import Frames, split_frames
-from pgoutput_construct.postgres.intake import Intake
+from pgoutput_construct.postgres._capture.pump import Intake
 from pgoutput_construct.wire.engine import FRAME_PARAMETERS, FRAMES, frame_parameters
 from pgoutput_construct.wire.trace import trace_frame
 

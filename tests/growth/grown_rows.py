@@ -22,7 +22,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import Position
 from pgoutput_construct.columnar import BatchDecoder, DecodedBatch, index_batch
 from pgoutput_construct.columnar.envelope import Frames
-from pgoutput_construct.postgres.intake import Intake
+from pgoutput_construct.postgres._capture.pump import Intake
 from pgoutput_construct.stream.relations import RelationCache
 from pgoutput_construct.stream.rows import RowReader
 

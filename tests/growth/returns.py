@@ -10,7 +10,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import Position
 from pgoutput_construct.columnar import BatchDecoder
 from pgoutput_construct.columnar.envelope import Frames
-from pgoutput_construct.postgres.intake import Intake
+from pgoutput_construct.postgres._capture.pump import Intake
 from pgoutput_construct.stream.state import ControlMessage, StreamState
 from pgoutput_construct.stream.transactions import TransactionReader
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogOptions, LogWriter, Position
 from pgoutput_construct.columnar.envelope import Frames
-from pgoutput_construct.postgres.intake import Intake
+from pgoutput_construct.postgres._capture.pump import Intake
 
 OPTIONS: Final[dict[str, Any]] = {"proto_version": 5, "streaming": "on"}
 TIME: Final = pgo.Timestamp(800_000_000_000_000)

@@ -131,7 +131,7 @@ def test_what_the_server_sends_again_is_dropped(shop: Shop, monkeypatch: pytest.
         def confirm(self, lsn: Lsn) -> None:
             pass
 
-    monkeypatch.setattr("pgoutput_construct.postgres.capturing.ReplicationStream", Forgetful)
+    monkeypatch.setattr("pgoutput_construct.postgres._capture.session.ReplicationStream", Forgetful)
     mixed(shop, 0)
     shop.execute("BEGIN", "INSERT INTO item VALUES (78, 'late')", "PREPARE TRANSACTION 'late'")
     shop.capture()

@@ -10,8 +10,7 @@ from pgoutput_construct import catalog_queries, testing
 from pgoutput_construct.catalog_queries import PUBLISHED_TABLES, CatalogQuery
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.connection import connect
-from pgoutput_construct.postgres.queries import ask
+from pgoutput_construct.postgres.connection import ask, connect
 from pgoutput_construct.publisher.catalog_answers import REPLIES
 from tests.postgres.shop import Shop
 

@@ -13,7 +13,7 @@ from pgoutput_construct.changelog.lineage import lineage_of
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import ReplicationError, create_slot, slot_health
-from pgoutput_construct.postgres.timeline import parse_history
+from pgoutput_construct.postgres._capture.preparation import parse_history
 from pgoutput_construct.wire import Lsn
 from tests.postgres.lost import ids, oid_of
 from tests.postgres.shop import Shop, committed_ids, wait_until

@@ -11,10 +11,9 @@ import pytest
 from pgoutput_construct.changelog import Position
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres import ReplicationStream, StreamOptions, connect, gathering, libpq
-from pgoutput_construct.postgres.frames import FrameReader
-from pgoutput_construct.postgres.intake import Intake
-from pgoutput_construct.postgres.turns import quick_turns
+from pgoutput_construct.postgres import ReplicationStream, StreamOptions, _frames, connect
+from pgoutput_construct.postgres._capture.pump import Intake, quick_turns
+from pgoutput_construct.postgres._frames import FrameReader
 from pgoutput_construct.wire import Message, XLogData, parse, parse_frame
 from tests.postgres.shop import PUBLICATION, Shop
 
@@ -99,10 +98,10 @@ def test_a_broken_connection_is_told_with_the_reason(shop: Shop) -> None:
 
 def test_a_libpq_that_cannot_be_found_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """It names psycopg's implementation and what is missing."""
-    monkeypatch.setattr(libpq, "_path", lambda: None)
-    monkeypatch.setattr(gathering, "libpq", libpq.libpq.__wrapped__)
+    monkeypatch.setattr(_frames, "_path", lambda: None)
+    monkeypatch.setattr(_frames, "libpq", _frames.libpq.__wrapped__)
     with pytest.raises(ReplicationError, match=r"psycopg's implementation '\w+' cannot be called on .*PQ"):
-        gathering.Gatherer()
+        _frames.Gatherer()
 
 
 def test_threads_take_turns_more_often_only_while_a_capture_runs() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pgoutput_construct.changelog.address import open_store
 from pgoutput_construct.changelog.note import Note, note_after, read_note, write_note
-from pgoutput_construct.postgres.gaps import near_ones
+from pgoutput_construct.postgres._capture.gaps import near_ones
 from pgoutput_construct.wire import Lsn
 
 

@@ -15,15 +15,9 @@ from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.changelog.wholeness import lacks_of
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.postgres import (
-    ReplicationError,
-    ReplicationStream,
-    capturing,
-    connect,
-    create_slot,
-    drop_slot,
-)
-from pgoutput_construct.postgres.copying.copier import Copier
+from pgoutput_construct.postgres import ReplicationError, ReplicationStream, connect, create_slot, drop_slot
+from pgoutput_construct.postgres._capture import session
+from pgoutput_construct.postgres._snapshot.copier import Copier
 from pgoutput_construct.wire import Lsn
 from tests.postgres.lost import ids, invalidate, oid_of
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
@@ -185,7 +179,7 @@ def test_a_server_that_decodes_nothing_is_not_copied_for_ever(either: Shop, monk
 
     numbers = itertools.count()
     monkeypatch.setattr(Copier, "start", start)
-    monkeypatch.setattr(capturing, "_MOST_REPLACED", 2)
+    monkeypatch.setattr(session, "_MOST_REPLACED", 2)
     with pytest.raises(ReplicationError, match=r"could not map filenumber.*the same with 2 before it"):
         either.capture(on_lost_slot="snapshot", publications=["without"], until=Lsn("FFFFFFFF/0"))
     assert sum(event.name == BEGUN_ANEW for event in either.log().events()) == 2

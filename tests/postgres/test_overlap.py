@@ -18,7 +18,7 @@ from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.postgres import SegmentLimits, create_slot, drop_slot
-from pgoutput_construct.postgres.overlap import Overlap, find_overlap
+from pgoutput_construct.postgres._capture.overlap import Overlap, find_overlap
 from pgoutput_construct.wire import Lsn
 from tests.postgres.lost import ids, invalidate, oid_of
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until

@@ -3,8 +3,8 @@
 import pytest
 
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.failures import DecodingError
-from pgoutput_construct.postgres.retry import Retry
+from pgoutput_construct.postgres._capture.session import Retry
+from pgoutput_construct.postgres.replication import DecodingError
 
 
 def test_an_internal_error_may_pass_a_few_times() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import DecodeError, ProtocolError
 from pgoutput_construct.postgres import Position
-from pgoutput_construct.postgres.intake import Intake
+from pgoutput_construct.postgres._capture.pump import Intake
 from pgoutput_construct.stream import Session
 from pgoutput_construct.testing import streams
 from pgoutput_construct.testing.streams import Sent

@@ -5,8 +5,8 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.block import Block
 from pgoutput_construct.changelog.writer import LogWriter
-from pgoutput_construct.postgres import catalog_watch
-from pgoutput_construct.postgres.catalog_watch import CatalogWatch
+from pgoutput_construct.postgres._catalog import catalog_watch
+from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
 from tests.changelog.blocks import block_of
 from tests.postgres.shop import PUBLICATION, Shop
 

@@ -18,7 +18,8 @@ from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.reader import ChangeLogError
 from pgoutput_construct.changelog.wholeness import superfluous_copies
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.postgres import capture, catalog_watch, snapshot
+from pgoutput_construct.postgres import capture, snapshot
+from pgoutput_construct.postgres._catalog import catalog_watch
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.service import Settings
 from pgoutput_construct.publisher.threaded import ThreadedPublisher

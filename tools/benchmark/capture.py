@@ -188,7 +188,7 @@ class _WithoutPandas(MetaPathFinder):
 def _capture(dsn: str, options: str, end: str) -> dict[str, float]:
     sys.meta_path.insert(0, _WithoutPandas())
     from pgoutput_construct.postgres import capture
-    from pgoutput_construct.postgres.compilation import compile_kernels
+    from pgoutput_construct.postgres._capture.session import compile_kernels
     from pgoutput_construct.wire import Lsn
 
     with tempfile.TemporaryDirectory() as directory:

@@ -21,7 +21,7 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres.connection import SESSION_SETTINGS
-from pgoutput_construct.postgres.membership import read_published
+from pgoutput_construct.postgres.publications import read_published
 from pgoutput_construct.wire.types import Lsn
 from tools.subscription_tests.statements import is_on
 

@@ -15,7 +15,7 @@ import pytest
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import CaptureProgress, capture, drop_slot
-from pgoutput_construct.postgres.copying import chunks, jobs
+from pgoutput_construct.postgres._snapshot import chunks, jobs
 from tests.postgres.copying.source import assert_equal, logged_tables
 from tests.postgres.shop import wait_until
 from tools.beside import beside

@@ -12,10 +12,9 @@ from pgoutput_construct.changelog.events import COPIED_TABLE, events_of
 from pgoutput_construct.changelog.index import SegmentIndex
 from pgoutput_construct.changelog.planning import committed
 from pgoutput_construct.postgres import snapshot
-from pgoutput_construct.postgres.copying import making
-from pgoutput_construct.postgres.copying.snapshots import sees_until
-from pgoutput_construct.postgres.queries import Connection
-from pgoutput_construct.postgres.server import current_lsn
+from pgoutput_construct.postgres._snapshot import copier
+from pgoutput_construct.postgres._snapshot.snapshots import sees_until
+from pgoutput_construct.postgres.connection import Connection, current_lsn
 from pgoutput_construct.wire import Lsn
 from tests.postgres.copying.conftest import Source
 from tests.postgres.shop import wait_until
@@ -87,7 +86,7 @@ def test_its_event_says_what_its_snapshot_sees(source: Source, two_phase: bool) 
 @pytest.fixture
 def ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies that see commits up to an LSN that the server has not written yet."""
-    monkeypatch.setattr(making, "sees_until", lambda connection: Lsn(sees_until(connection) + _AHEAD))
+    monkeypatch.setattr(copier, "sees_until", lambda connection: Lsn(sees_until(connection) + _AHEAD))
 
 
 def test_it_waits_for_the_stream(source: Source, ahead: None) -> None:
@@ -114,7 +113,7 @@ def test_a_capture_that_ends_before(source: Source, monkeypatch: pytest.MonkeyPa
     source.capture()
     source.execute("ALTER PUBLICATION p ADD TABLE a")
     with monkeypatch.context() as patched:
-        patched.setattr(making, "sees_until", lambda connection: Lsn(sees_until(connection) + _AHEAD))
+        patched.setattr(copier, "sees_until", lambda connection: Lsn(sees_until(connection) + _AHEAD))
         with source.capturing():
             wait_until(lambda: _rows(source) == 2000, seconds=30)
     assert not _copies(source)

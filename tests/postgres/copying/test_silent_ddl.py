@@ -10,7 +10,7 @@ import pytest
 from pgoutput_construct.changelog.copies import copies_of
 from pgoutput_construct.changelog.wholeness import lacks_of
 from pgoutput_construct.postgres import ReplicationError
-from pgoutput_construct.postgres.catalog import catalog_digest
+from pgoutput_construct.postgres._catalog.table_catalog import catalog_digest
 from tests.postgres.copying.conftest import Source
 from tests.postgres.shop import wait_until
 

@@ -13,16 +13,10 @@ from pgoutput_construct.changelog.events import CREATED_SLOT, TABLE_FACTS, event
 from pgoutput_construct.changelog.facts import snapshot_of
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres import (
-    ChangeLog,
-    NewPublication,
-    current_lsn,
-    ensure_publication,
-    preparation,
-    snapshot,
-)
-from pgoutput_construct.postgres.copying import chunks, jobs, making, session
-from pgoutput_construct.postgres.copying.tables import PublishedTable, read_tables
+from pgoutput_construct.postgres import ChangeLog, NewPublication, current_lsn, ensure_publication, snapshot
+from pgoutput_construct.postgres._capture import preparation
+from pgoutput_construct.postgres._snapshot import chunks, copier, jobs, workers
+from pgoutput_construct.postgres._snapshot.copied_tables import PublishedTable, read_tables
 from pgoutput_construct.postgres.slots import ExportedSnapshot
 from tests.postgres.copying.conftest import Source
 from tests.postgres.shop import wait_until
@@ -158,7 +152,7 @@ def test_altered_before_it_is_read(source: Source, monkeypatch: pytest.MonkeyPat
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits for a lock of a table gives way to another one soon."""
-    monkeypatch.setitem(session._SETTINGS, "lock_timeout", "500ms")
+    monkeypatch.setitem(workers._SETTINGS, "lock_timeout", "500ms")
 
 
 def test_the_slot_goes_on_while_a_copy_waits(source: Source, monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
@@ -167,14 +161,14 @@ def test_the_slot_goes_on_while_a_copy_waits(source: Source, monkeypatch: pytest
     source.execute("INSERT INTO a VALUES (1)", "ALTER PUBLICATION p SET TABLE a, b")
     with source.connect() as holder:
         holder.execute("BEGIN")
-        begin = making.CopyMaker.under
+        begin = copier.CopyMaker.under
 
-        def lock_and_begin(maker: making.CopyMaker, exported: ExportedSnapshot) -> None:
+        def lock_and_begin(maker: copier.CopyMaker, exported: ExportedSnapshot) -> None:
             if holder.info.transaction_status == TransactionStatus.INTRANS:
                 holder.execute("LOCK TABLE a IN ACCESS EXCLUSIVE MODE")
             begin(maker, exported)
 
-        monkeypatch.setattr(making.CopyMaker, "under", lock_and_begin)
+        monkeypatch.setattr(copier.CopyMaker, "under", lock_and_begin)
         with source.capturing():
             wait_until(lambda: _confirmed(source) > 0, seconds=30)
             source.execute("INSERT INTO b VALUES (1)")
@@ -226,7 +220,7 @@ def test_a_copy_that_failed_is_waited_for(source: Source, monkeypatch: pytest.Mo
             source.execute("ALTER PUBLICATION p ADD TABLE c", "INSERT INTO b VALUES (2)")
         return [] if call == 1 else read_tables(*arguments)
 
-    monkeypatch.setattr(making, "read_tables", fail_at_first)
+    monkeypatch.setattr(copier, "read_tables", fail_at_first)
     source.capture(status_interval=30)
     assert sorted(_copied(source)) == ["a", "b", "c"]
 
@@ -291,14 +285,14 @@ def test_a_later_copy_waits_for_who_wrote_before(source: Source) -> None:
 
 def _when_the_slot_is_there(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     """Do something between the creation of the slot and the first copy."""
-    create = preparation.slots.create_slot_with_snapshot
+    create = preparation.create_slot_with_snapshot
 
     def create_and_act(*arguments: Any, **options: Any) -> ExportedSnapshot:
         exported = create(*arguments, **options)
         action()
         return exported
 
-    monkeypatch.setattr(preparation.slots, "create_slot_with_snapshot", create_and_act)
+    monkeypatch.setattr(preparation, "create_slot_with_snapshot", create_and_act)
 
 
 def _capture_as(source: Source, dsn: str) -> None:

@@ -1,0 +1,488 @@
+"""One capture: a log, and connections to its slot, one after the other, until the capture is to end."""
+
+import logging
+import math
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from types import TracebackType
+from typing import Any, Final, Generic, Self, TypeVar
+
+import numpy as np
+import psycopg
+
+from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.changelog.build import IndexBuilder
+from pgoutput_construct.changelog.columns import segment_table
+from pgoutput_construct.changelog.footer import Position
+from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.writer import LogWriter
+from pgoutput_construct.columnar.copied import CopiedRows, CopyFormat
+from pgoutput_construct.columnar.envelope import Frames
+from pgoutput_construct.compiled.memory import read_only
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres._capture.gaps import LogGapError, Recovery, announce, announce_slot
+from pgoutput_construct.postgres._capture.overlap import Overlap, is_sent_alike
+from pgoutput_construct.postgres._capture.preparation import Plan, Prepared, check_same_server, prepare
+from pgoutput_construct.postgres._capture.pump import CaptureProgress, Intake, Pump
+from pgoutput_construct.postgres._capture.transactions import Ending
+from pgoutput_construct.postgres._capture.watch import Watch
+from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
+from pgoutput_construct.postgres._frames import Gatherer
+from pgoutput_construct.postgres._snapshot.copier import Copier
+from pgoutput_construct.postgres._waiting import Patience, PatientConnection, Stopped, in_background
+from pgoutput_construct.postgres.connection import connect
+from pgoutput_construct.postgres.publications import LostPublicationError
+from pgoutput_construct.postgres.replication import DecodingError, ReplicationStream, Silence, SilentServerError
+from pgoutput_construct.postgres.slots import UndecodableSlotError, drop_slot, end_reader
+from pgoutput_construct.stream.session import Session
+from pgoutput_construct.wire import Lsn, Timestamp, XLogData, build_frame
+from pgoutput_construct.wire import messages as m
+
+__all__ = [
+    "Callbacks",
+    "Capturing",
+    "Retry",
+    "activity",
+    "compile_kernels",
+]
+
+
+_LOG = logging.getLogger("pgoutput_construct")
+_SLICE: Final = 0.1  # seconds
+_MOST_REPLACED: Final = 10
+
+
+@dataclass
+class Capturing:
+    """One call of ``capture``: one log, connections one after the other."""
+
+    dsn: str
+    plan: Plan
+    writer: LogWriter
+    ending: Ending
+    callbacks: "Callbacks[CaptureProgress]"
+    progress: CaptureProgress
+    watch: Watch
+    catalog: CatalogWatch
+    copier: Copier
+    status_interval: float
+    _recovery: Recovery = field(default_factory=Recovery)
+    _replaced: int = 0
+    """Slots in a row that could not be decoded, and were replaced."""
+    _transactions: int = 0
+    """How many had come when the last of them was."""
+    _reader: int | None = None
+    """The walsender of the last stream."""
+    _is_compiled: bool = False
+    _has_compared: bool = False
+    """The last stream was of the log's own options, and compared what could be compared."""
+
+    def run(self, retry: "Retry") -> CaptureProgress:
+        """Capture until the end, over as many connections as it takes."""
+        reason, before = None, self.writer.options.publications if self.writer.options else ()
+        while reason is None:
+            retry.begin(activity(self.progress))
+            try:
+                reason = self._connection(retry)
+            except Stopped as asked:
+                reason = str(asked)
+            except LostPublicationError as error:
+                with closing(connect(self.dsn, patience=Patience(asked=self.ending.reason))) as asking:
+                    raise error.remedied(asking, self.plan.publications, before) from None
+            except ReplicationError as error:
+                self.progress.connected = False
+                if retry.recurs(error, self.progress.transactions):
+                    self._give_up(error)
+                pause = retry.failed(error, activity(self.progress))
+                self.progress.reconnects += 1
+                self._report()
+                reason = self._sleep(pause)
+        self.progress.ended_by, self.progress.connected = reason, False
+        self._report()
+        return self.progress
+
+    def _give_up(self, error: ReplicationError) -> None:
+        """Have the next connection replace a slot that cannot be decoded, where that is asked for; raise otherwise.
+
+        A slot that is created while the same transactions run may be another such one. But tables are not copied for
+        ever where it is the server that is damaged: a few slots are replaced without a transaction in between.
+        """
+        if self.progress.transactions != self._transactions:
+            self._replaced, self._transactions = 0, self.progress.transactions
+        undecodable = UndecodableSlotError(self.plan.slot, error, self._replaced)
+        if self.plan.on_lost_slot == "stop" or self._replaced == _MOST_REPLACED:
+            raise undecodable from error
+        self._replaced += 1
+        self._recovery.gap = undecodable
+
+    def _connection(self, retry: "Retry") -> str | None:
+        """Read the slot over one connection; return the reason of the end, None to connect again at once."""
+        patience = Patience(asked=self.ending.reason)
+        self._compile(patience)
+        with closing(connect(self.dsn, patience=patience)) as asking:
+            if self._reader is not None:
+                end_reader(asking, self.plan.slot, self._reader)
+            prepared = prepare(asking, self.plan, self.writer, self._recovery)
+            if self._recovery.begun_anew:
+                self.copier.begin_anew()
+            if prepared.exported is not None:
+                self.copier.use(prepared.exported)
+            self.catalog.begin(asking, self._recovery.begun_anew)
+            self._recovery.begun_anew = False
+        if not prepared.created_slot:
+            self._note_beginning(prepared)
+        options, overlap = self._compared(prepared)
+        connection = connect(self.dsn, patience=patience)
+        try:
+            stream = self._start(connection, replace(prepared, overlap=overlap), options, retry)
+        except BaseException:
+            connection.close()
+            raise
+        self._reader = connection.info.backend_pid
+        retry.connected(f"slot {self.plan.slot!r} from {stream.confirmed_lsn}, timeline {prepared.options.timeline}")
+        self.progress.connected = True
+        self.progress.confirmed_lsn = max(stream.confirmed_lsn, prepared.confirmed_lsn)
+        self._note_beginning(prepared)
+        self.ending.connected(prepared.current_lsn)
+        intake = Intake(options.layout(), self.writer.position, overlap)
+        watched = self.ending, self.progress, self._report
+        pump = Pump(self.writer, stream, intake, *watched, self.copier, self.catalog, self.status_interval)
+        self.watch.start()  # it also sees whether a server that sends nothing is at work
+        if options is not prepared.options:
+            with stream:
+                return self._compare(pump)
+        announce(self.writer, prepared.options)
+        if prepared.created_slot:
+            announce_slot(self.writer, self.plan.slot, prepared.confirmed_lsn, prepared.snapshot)
+        pump.synchronous = lambda: self.watch.synchronous
+        pump.begin = lambda: self.copier.start(prepared.options, self.writer.noted_lsn)
+        with stream:
+            return self._unless_gap(pump.run)
+
+    def _compare(self, pump: Pump) -> str | None:
+        """Compare what the server sends under the log's own options; where it cannot, positions are all there is."""
+        try:
+            reason = self._unless_gap(pump.compare)
+        except ReplicationError as error:
+            if error.transient:
+                raise
+            reason = None
+            if not pump.tracker.proved:
+                _LOG.warning("the server's history is compared with the log's by positions alone: %s", error)
+        self._has_compared = self._recovery.gap is None
+        return reason
+
+    def _unless_gap(self, run: Callable[[], str | None]) -> str | None:
+        try:
+            return run()
+        except LogGapError as gap:
+            if self.plan.on_lost_slot == "stop":
+                raise
+            self._recovery.gap = gap
+            return None
+
+    def _compared(self, prepared: Prepared) -> tuple[LogOptions, Overlap | None]:
+        """Return under which options the next stream begins, and what is compared with the log by then.
+
+        Under other publications or options the server sends other transactions. So a stream of the log's own is
+        compared first, of which nothing is taken; the next one has those that were asked for.
+        """
+        options, overlap = prepared.options, prepared.overlap
+        if overlap is None or is_sent_alike(overlap.options, options):
+            return options, overlap
+        if self._has_compared:
+            self._has_compared = False
+            return options, None
+        own: Any = {"publications": overlap.options.publications, **overlap.options.replication_options()}
+        return replace(options, **own), overlap
+
+    def _compile(self, patience: Patience) -> None:
+        """Compile the kernels, the first time, when a connection has shown that there will be a stream for them.
+
+        It takes long, and is done before that stream and before a slot is created: no server waits meanwhile.
+        """
+        if not self._is_compiled:
+            connect(self.dsn, patience=patience).close()
+            in_background(compile_kernels, Patience(math.inf, patience.asked), lambda _: None)
+            self._is_compiled = True
+
+    def _start(
+        self, connection: PatientConnection, prepared: Prepared, options: LogOptions, retry: "Retry"
+    ) -> ReplicationStream:
+        silence = Silence(self.status_interval, silent_before=retry.silent, seen_working=self.watch.seen_working)
+        start, confirmed = self.writer.position.complete_lsn, None
+        if prepared.overlap is not None:
+            start, confirmed = prepared.overlap.start_lsn, prepared.overlap.slot_lsn
+        given: Any = {"status_interval": self.status_interval, "silence": silence}
+        check_same_server(connection, prepared.options)
+        try:
+            return ReplicationStream(connection, options, start, confirmed_lsn=confirmed, **given)
+        except ReplicationError:
+            if prepared.created_slot:  # or it would hold WAL for a capture that never was
+                with suppress(ReplicationError, psycopg.Error):
+                    drop_slot(connection, self.plan.slot)
+                    self.writer.note_slot(None)
+            raise
+
+    def _note_beginning(self, prepared: Prepared) -> None:
+        """Write down where an empty log begins: it is then no place that was found empty, also before a segment."""
+        if not self.writer.noted_lsn:
+            self.writer.cut(Position(complete_lsn=prepared.confirmed_lsn))
+            self.writer.collect(wait=True)
+
+    def _sleep(self, seconds: float) -> str | None:
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            if reason := self.ending.reason():
+                return reason
+            time.sleep(min(_SLICE, left))
+        return None
+
+    def _report(self) -> None:
+        self.progress.health, self.progress.copies = self.watch.health, self.copier.progress()
+        self.callbacks.report(replace(self.progress))
+
+
+def activity(progress: CaptureProgress) -> int:
+    """Return a number that grows with whatever the server sends."""
+    return progress.payload_bytes + progress.dropped
+
+
+Progress = TypeVar("Progress")
+
+
+_INTERVAL = 0.05  # seconds
+_PATIENCE = 3.0
+"""Seconds for which a callback that runs is waited for at the end."""
+
+
+class Callbacks(Generic[Progress]):
+    """Asks ``stop`` about every 50 ms, and shows progress; a context manager that shows the last one before it ends.
+
+    Progress that comes while an earlier one is being shown replaces what waits to be shown. What a callback raises is
+    raised by ``stopped``, ``report`` or the end of the context; one that does not return then is left behind, which is
+    logged.
+    """
+
+    def __init__(self, stop: Callable[[], bool] | None, on_progress: Callable[[Progress], None] | None) -> None:
+        """Take what to call, None for nothing."""
+        self._stop, self._on_progress = stop, on_progress
+        self._latest: Progress | None = None
+        self._asked = False
+        self._error: BaseException | None = None
+        self._news, self._done = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="callbacks of a capture", daemon=True)
+
+    def stopped(self) -> bool:
+        """Tell whether ``stop`` has said so."""
+        self._raise()
+        return self._asked
+
+    def report(self, progress: Progress) -> None:
+        """Have ``progress``, which nobody changes any more, shown soon."""
+        self._raise()
+        self._latest = progress
+        self._news.set()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._done.set()
+        self._news.set()
+        self._thread.join(_PATIENCE)
+        if self._thread.is_alive():
+            _LOG.warning("a callback has not returned for %g seconds: the capture ends without it", _PATIENCE)
+        if error is None:
+            self._raise()
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def _run(self) -> None:
+        try:
+            while not self._done.is_set():
+                asks = self._stop is not None and not self._asked
+                self._news.wait(_INTERVAL if asks else None)
+                self._show()
+                if self._stop is not None and asks:
+                    self._asked = self._stop()
+            self._show()
+        except BaseException as error:  # whatever it is, it is the caller's
+            self._error = error
+
+    def _show(self) -> None:
+        self._news.clear()
+        latest, self._latest = self._latest, None
+        if latest is not None and self._on_progress is not None:
+            self._on_progress(latest)
+
+
+_SHORTEST, _LONGEST = 0.1, 30.0  # seconds
+_STABLE = 5.0  # seconds after which a connection counts as good
+_INTERNAL_ATTEMPTS = 3
+"""How often the same internal error may end a stream without a transaction in between that came completely. A
+transaction that is rolled back while a slot of two phases decodes it can make one ("could not map filenumber",
+ReorderBufferProcessTXN), and is left out the next time; an error that comes again is the slot's, for ever."""
+
+
+class Retry:
+    """Decides after each failure of a connection, the first one too, whether and when to try again."""
+
+    def __init__(self, limit: float | None = None) -> None:
+        """Try again for ``limit`` seconds after the last contact, None: for ever."""
+        self.limit = limit
+        self.silent = 0
+        """Connections in a row that brought nothing and ended in silence."""
+        self._contact = self._attempt = time.monotonic()
+        self._pause = _SHORTEST
+        self._received = 0
+        self._said = ""
+        self._connected = False
+        self._internal: Counter[str] = Counter()
+        self._transactions = 0
+
+    def begin(self, received: int = 0) -> None:
+        """Note that an attempt begins, when so much had been ``received``."""
+        self._attempt = time.monotonic()
+        self._connected = False
+        self._received = received
+
+    def connected(self, what: str) -> None:
+        """Note that it succeeded, and say so."""
+        _LOG.info("%s%s", "connected again: " if self._said else "connected: ", what)
+        self._said = ""
+        self._connected = True
+
+    def recurs(self, error: ReplicationError, transactions: int) -> bool:
+        """Return whether ``error`` is an internal one that ended the stream as often as it may.
+
+        ``transactions`` is how many came completely since the first connection: after another one attempts are
+        counted from scratch.
+        """
+        if transactions != self._transactions:
+            self._internal.clear()
+            self._transactions = transactions
+        if not isinstance(error, DecodingError):
+            return False
+        self._internal[str(error)] += 1
+        return self._internal[str(error)] > _INTERNAL_ATTEMPTS
+
+    def failed(self, error: ReplicationError, received: int = 0) -> float:
+        """Return how many seconds to pause; raise ``error`` when it cannot pass by itself, or the time is over.
+
+        ``received`` is how much has been received now.
+        """
+        now = time.monotonic()
+        if self._connected:
+            self._contact = now
+        if not error.transient or (self.limit is not None and now - self._contact >= self.limit):
+            raise error
+        silent_again = isinstance(error, SilentServerError) and received == self._received
+        self.silent = self.silent + 1 if silent_again else 0
+        self._pause = _SHORTEST if self._was_stable(now) else min(self._pause * 2, _LONGEST)
+        self._say(error)
+        return self._pause
+
+    def _was_stable(self, now: float) -> bool:
+        return self._connected and now - self._attempt >= _STABLE
+
+    def _say(self, error: ReplicationError) -> None:
+        # Once for each state: process ids and positions in the text make no other state of it.
+        state = re.sub(r"\d+", "", str(error))
+        if state != self._said:
+            self._said = state
+            limit = "until it is there" if self.limit is None else f"for up to {self.limit:g} seconds"
+            _LOG.warning("%s; trying again %s", " ".join(str(error).split()), limit)
+
+
+_LAYOUT: Final[dict[str, Any]] = {"proto_version": 4, "streaming": "parallel"}
+_OID: Final = 16384
+_COLUMNS: Final = (m.RelationColumn(1, "a", 23, -1), m.RelationColumn(0, "b", 25, -1))
+_ROW: Final = (b"1", None)
+_COPIED: Final = (
+    (None, b"1\tab\\\\c\n", b"2\t\\N\n"),
+    (True, b"\0\2\0\0\0\1a\xff\xff\xff\xff"),
+    (False, b"\0\2\0\0\0\1a\0\0\0\1b"),
+)
+"""Rows as COPY sends them: as text, or in binary format, where types have it or have it not."""
+_COPIED_BYTES: Final = 4096
+
+
+@cache
+def compile_kernels() -> None:
+    """Load the kernels from numba's cache, or compile them; it does nothing when it was done in this process.
+
+    They are called with what a capture calls them with: a stream of all messages, and copied rows of both formats.
+    """
+    Gatherer()
+    builder = IndexBuilder()
+    _stream(builder)
+    for binary, *rows in _COPIED:
+        _copy(builder, None if binary is None else [binary] * len(_COLUMNS), rows)
+    builder.finish(1)
+
+
+def _stream(builder: IndexBuilder) -> None:
+    intake, session = Intake(_LAYOUT, Position()), Session(**_LAYOUT)
+    payloads = [session.build(message) for message in _messages()]
+    frames = [build_frame(XLogData(Lsn(1), Lsn(1), Timestamp(0), payload), **_LAYOUT) for payload in payloads]
+    for some in (frames[:1], frames[1:]):
+        together = Frames.of(*some)
+        block = intake.take(Frames(together.data, together.ends)).block
+        builder.add(block)
+        segment_table([block], 0)
+        block.take(np.arange(len(block)))
+        block.header(m.Relation)
+
+
+def _copy(builder: IndexBuilder, binary: Sequence[bool] | None, rows: Sequence[bytes]) -> None:
+    described = Session(**_LAYOUT).build(m.Relation(None, _OID, "public", "t", "d", _COLUMNS))
+    copied = CopiedRows(CopyFormat(_OID, len(_COLUMNS), _LAYOUT, binary), [described], _COPIED_BYTES)
+    content, ends = b"".join(rows), np.cumsum([*map(len, rows)], dtype=np.int64)
+    for padding in (0, _COPIED_BYTES):
+        copied.add(read_only(np.frombuffer(content + bytes(padding), np.uint8)), ends)
+    builder.add(Block.copied(copied.payloads(), 0, 1, 0, _LAYOUT))
+
+
+def _messages() -> Iterator[m.PgoutputMessage]:
+    lsn, time = Lsn(1), Timestamp(0)
+    for xid in (None, 9):
+        if xid is None:
+            yield m.Begin(lsn, time, 3)
+            yield m.Origin(lsn, "o")
+        else:
+            yield m.StreamStart(xid, 1)
+        yield m.Type(xid, 70000, "public", "e")
+        yield m.Relation(xid, _OID, "public", "t", "d", _COLUMNS)
+        for row in (_ROW, (b"1", b"x" * 100)):
+            yield m.Insert(xid, _OID, row)
+        yield m.Update(xid, _OID, None, None, _ROW)
+        yield m.Delete(xid, _OID, "K", _ROW)
+        yield m.Truncate(xid, 0, (_OID,))
+        yield m.Message(xid, 1, lsn, "", b"")
+        if xid is None:
+            yield m.Commit(lsn, lsn, time)
+        else:
+            yield m.StreamStop()
+            yield m.StreamAbort(xid, 10, lsn, time)
+            yield m.StreamCommit(xid, lsn, lsn, time)
+    yield m.BeginPrepare(lsn, lsn, time, 11, "g")
+    yield m.Insert(None, _OID, _ROW)
+    yield m.Prepare(lsn, lsn, time, 11, "g")
+    yield m.CommitPrepared(lsn, lsn, time, 11, "g")
+    yield m.StreamStart(12, 1)
+    yield m.StreamStop()
+    yield m.StreamPrepare(lsn, lsn, time, 12, "h")
+    yield m.RollbackPrepared(lsn, lsn, time, time, 12, "h")

@@ -1,0 +1,282 @@
+"""Frames of the replication protocol: received in numbers and gathered, without a Python object for each."""
+
+import ctypes
+import selectors
+import socket
+import sys
+import time
+from contextlib import AbstractContextManager, nullcontext, suppress
+from ctypes import c_int, c_void_p
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+import psycopg
+import pyarrow as pa
+from psycopg import pq
+
+from pgoutput_construct.columnar.envelope import Frames
+from pgoutput_construct.columnar.foreign import address_of, copy_from, foreign
+from pgoutput_construct.compiled.jit import kernel
+from pgoutput_construct.compiled.memory import read_only
+from pgoutput_construct.errors import ReplicationError
+
+__all__ = ["BROKEN", "ENDED", "FAILED", "FULL", "LARGE", "NOTHING", "FrameReader", "Gatherer", "libpq"]
+
+
+_BATCH_FRAMES = 8192
+_NONE = Frames.of()
+
+
+class FrameReader:
+    """Reads the frames of one connection; a context manager that leaves the connection open."""
+
+    def __init__(
+        self, pgconn: pq.abc.PGconn, gather: float = 0.03, lock: AbstractContextManager[object] | None = None
+    ) -> None:
+        """Read from ``pgconn``; frames that come within ``gather`` seconds are given together.
+
+        The ``lock`` is held whenever ``pgconn`` is used, for about as long as frames are gathered at most.
+        """
+        self.gather = gather
+        """For how many seconds frames may be gathered."""
+        self.ended = False
+        """True when the server has ended the copy: its result says why."""
+        self.fed = False
+        """True when bytes came during the last ``read``, be it a part of a frame."""
+        self._pgconn = pgconn
+        self._lock = nullcontext() if lock is None else lock
+        self._gatherer = Gatherer()
+        self._ahead = _NONE
+        self._problem: psycopg.Error | None = None
+        self._waker, self._woken = socket.socketpair()
+        self._waker.setblocking(False)
+        self._woken.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(pgconn.socket, selectors.EVENT_READ)
+        self._selector.register(self._woken, selectors.EVENT_READ)
+
+    def read(self, timeout: float, most: int = _BATCH_FRAMES) -> Frames:
+        """Return the frames that are there, ``most`` at most, waiting ``timeout`` seconds for the first, or none.
+
+        A frame of which only a part has come by then is given by a later call.
+        Raises psycopg.Error when the connection is broken and all that came before was returned.
+        """
+        self.fed = False
+        if self._ahead:
+            frames, self._ahead = self._ahead, _NONE
+            return frames
+        if self._problem is not None:
+            raise self._problem
+        return _NONE if self.ended else self._gather(timeout, min(most, _BATCH_FRAMES))
+
+    def wait(self, timeout: float, *, write: bool = False) -> bool:
+        """Wait until there is something to read, or where asked to ``write``; False after ``timeout`` or ``wake``."""
+        if write:
+            self._selector.modify(self._pgconn.socket, selectors.EVENT_READ | selectors.EVENT_WRITE)
+        ready = {key.fileobj for key, _ in self._selector.select(max(timeout, 0))}
+        if write:
+            self._selector.modify(self._pgconn.socket, selectors.EVENT_READ)
+        if self._woken in ready:
+            self._rest()
+        return self._pgconn.socket in ready
+
+    def pause(self, timeout: float) -> None:
+        """Wait for ``wake`` at most ``timeout`` seconds, whatever comes from the server."""
+        self._woken.settimeout(timeout)
+        with suppress(TimeoutError):
+            self._woken.recv(1)
+        self._woken.setblocking(False)
+
+    def wake(self) -> None:
+        """End a wait, from any thread."""
+        with suppress(BlockingIOError, OSError):  # it was woken often, or is closed
+            self._waker.send(b"\0")
+
+    def close(self) -> None:
+        """Let go of what was used for waiting."""
+        self._selector.close()
+        self._waker.close()
+        self._woken.close()
+
+    def _gather(self, timeout: float, most: int) -> Frames:
+        # A large message on a slow path is whole only after long, and the bytes never stop coming until then.
+        limit = time.monotonic() + max(timeout, self.gather)
+        while True:
+            with self._lock:
+                frames = self._take(most)
+            now = time.monotonic()
+            if frames or self.ended or now >= limit or not self.wait(min(timeout, limit - now)):
+                return frames
+            with self._lock:
+                self._pgconn.consume_input()
+            self.fed = True
+
+    def _take(self, most: int) -> Frames:
+        """Return what libpq has, and what comes while that is gathered."""
+        reason, frames = self._gatherer.gather(_connection_address(self._pgconn), most, time.monotonic() + self.gather)
+        if reason == LARGE:
+            large = self._gatherer.large()
+            if not frames:
+                return large
+            self._ahead = large
+        self.ended = reason == ENDED
+        if reason in (FAILED, BROKEN):
+            self._problem = psycopg.OperationalError(
+                f"reading from the server failed: {self._pgconn.get_error_message()}"
+            )
+            if not frames:
+                raise self._problem
+        return frames
+
+    def _rest(self) -> None:
+        with suppress(BlockingIOError):
+            while self._woken.recv(4096):
+                pass
+
+
+_LARGE_BYTES: Final = 2**18
+"""Bytes from which on a frame is left where libpq has put it, and is a batch by itself."""
+_BATCH_BYTES: Final = 3 * 2**20
+
+NOTHING, ENDED, FAILED = 0, -1, -2
+"""No more frames: these are results of PQgetCopyData."""
+FULL, LARGE, BROKEN = 1, 2, 3
+"""There are enough frames, or the next one stands alone, or PQconsumeInput has failed."""
+
+_NAP: Final = 500_000
+"""Nanoseconds. A server sends each message by itself; who wakes up for each takes twice the time. The buffer of a local
+socket is full after about 300 messages, so a nap may not be longer while they come."""
+_SECOND: Final = 1_000_000_000
+
+_get_copy_data = foreign(c_int, c_void_p, c_void_p, c_int)
+_consume_input = foreign(c_int, c_void_p)
+_free = foreign(None, c_void_p)
+_nanosleep = foreign(c_int, c_void_p, c_void_p)
+_clock_gettime = foreign(c_int, c_int, c_void_p)
+
+
+@kernel
+def _now(clock: int, which: int, moment: Any, place: int) -> Any:
+    _clock_gettime(clock, (which, place))
+    return moment[0] * _SECOND + moment[1]
+
+
+@kernel
+def _take(calls: Any, connection: int, places: Any, slot: Any, room: Any, ends: Any, count: int, at: int) -> Any:
+    """Add what libpq has read; why that is all, how many frames there are now, and where the last one ends."""
+    while count < len(ends) and at < _BATCH_BYTES:
+        size = _get_copy_data(calls[0], (connection, places[0], 1))
+        if size <= 0:
+            return size, count, at
+        if size >= _LARGE_BYTES:
+            slot[1] = size
+            return LARGE, count, at
+        copy_from(slot[0], size, room, at)
+        _free(calls[2], (slot[0],))
+        at += size
+        ends[count] = at
+        count += 1
+    return FULL, count, at
+
+
+@kernel
+def _gather(calls: Any, connection: int, places: Any, slot: Any, moment: Any, room: Any, ends: Any, until: int) -> Any:
+    """Take frames until there are enough of them, or time is up; why these are all, and how many there are."""
+    count, at, nap = 0, 0, _NAP
+    while True:
+        reason, found, at = _take(calls, connection, places, slot, room, ends, count, at)
+        left = until - _now(calls[4], places[2], moment, places[1])
+        if reason != NOTHING or found == 0 or left <= 0:
+            return reason, found
+        if found > count:
+            count, nap = found, _NAP
+        else:
+            moment[0], moment[1] = 0, min(nap, left)
+            _nanosleep(calls[3], (places[1], 0))
+            nap *= 2
+        if _consume_input(calls[1], (connection,)) == 0:
+            return BROKEN, found
+
+
+class Gatherer:
+    """Room for a batch, and what the kernel is given."""
+
+    def __init__(self) -> None:
+        """Find libpq, and load the kernel, or compile it; raises ReplicationError."""
+        self._libpq = found = libpq()
+        calls = found.get_copy_data, found.consume_input, found.free, found.sleep, found.clock
+        self._calls = np.array([*map(address_of, calls)], np.int64)
+        self._room = np.empty(_BATCH_BYTES + _LARGE_BYTES, np.uint8)
+        self._given = read_only(self._room)
+        self._slot, self._moment = np.zeros(2, np.int64), np.zeros(2, np.int64)
+        self._places = np.array([self._slot.ctypes.data, self._moment.ctypes.data, time.CLOCK_MONOTONIC], np.int64)
+        if not _gather.signatures:
+            self.gather(0, 1, 0.0)  # libpq says of no connection that it failed
+
+    def gather(self, connection: int, most: int, until: float) -> tuple[int, Frames]:
+        """Return at most so many frames of a connection (the address of its PGconn), and why these are all.
+
+        More are waited for up to a time (time.monotonic()) when there is one. They are to be used before the next call.
+        """
+        ends = np.empty(most, np.int64)
+        reason, count = _gather(
+            self._calls, connection, self._places, self._slot, self._moment, self._room, ends, int(until * _SECOND)
+        )
+        return reason, Frames(self._given, ends[:count])
+
+    def large(self) -> Frames:
+        """Return the frame that ended a call with LARGE; its bytes are not copied."""
+        address, size = self._slot.tolist()
+        buffer = pa.foreign_buffer(address, size, _Allocated(self._libpq, address))
+        return Frames(np.frombuffer(buffer, np.uint8), np.array([size]), lasting=True)
+
+
+class _Allocated:
+    """What libpq has allocated, until nobody uses it any more."""
+
+    def __init__(self, library: "_Libpq", address: int) -> None:
+        self._library = library
+        self._address = address
+
+    def __del__(self) -> None:
+        self._library.free(self._address)
+
+
+@dataclass(frozen=True)
+class _Libpq:
+    """Functions of libpq and of the C library, as ctypes has them."""
+
+    get_copy_data: Any
+    consume_input: Any
+    free: Any
+    sleep: Any
+    clock: Any
+
+
+@cache
+def libpq() -> _Libpq:
+    """Return the functions; raise ReplicationError where psycopg's libpq does not show them."""
+    try:
+        # A handle finds what the libraries have that its library was linked with: psycopg's own libpq, no other one.
+        library, system = ctypes.CDLL(_path()), ctypes.CDLL(None)
+        library.PQfreemem.argtypes, library.PQfreemem.restype = [ctypes.c_void_p], None
+        functions = library.PQgetCopyData, library.PQconsumeInput, library.PQfreemem
+        return _Libpq(*functions, system.nanosleep, system.clock_gettime)
+    except (OSError, AttributeError, ImportError, TypeError) as error:
+        raise ReplicationError(
+            f"the libpq of psycopg's implementation {pq.__impl__!r} cannot be called on {sys.platform}: {error}"
+        ) from error
+
+
+def _connection_address(connection: Any) -> int:
+    """Return where libpq keeps a connection of psycopg.pq, 0 for one that is closed, which libpq refuses."""
+    return int(connection.pgconn_ptr or 0)
+
+
+def _path() -> str | None:
+    if pq.__impl__ == "python":
+        return pq.misc.find_libpq_full_path()
+    return import_module(f"psycopg_{pq.__impl__}.pq").__file__

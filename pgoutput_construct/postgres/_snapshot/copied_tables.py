@@ -1,0 +1,233 @@
+"""What a server publishes of each table, and how the stream describes it: read as pgoutput decides it."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pgoutput_construct.catalog_queries import for_release
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
+from pgoutput_construct.postgres._catalog.known_tables import Shape
+from pgoutput_construct.postgres.connection import Connection, fetch
+from pgoutput_construct.stream.identifiers import full_name, qualified_name
+from pgoutput_construct.wire import Relation, Type, build
+from pgoutput_construct.wire.messages import PgoutputMessage, RelationColumn
+from pgoutput_construct.wire.options import STATE_PARAMETERS
+from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
+
+__all__ = ["Column", "Leaf", "PublishedTable", "read_tables"]
+
+# What writes an expression as SQL, and what measures a table, opens it, and so waits for who alters it.
+_PUBLISHED: Final = """WITH RECURSIVE {published}
+    SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text,
+        ARRAY(SELECT attnum FROM pg_attribute WHERE attrelid = c.oid AND {is_published}), {filter}
+    FROM published m JOIN wanted w ON w.oid = m.publication
+    JOIN pg_class c ON c.oid = m.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN pg_publication_rel r ON r.prpubid = m.publication AND r.prrelid = c.oid AND NOT m.as_it_is
+    WHERE c.oid = ANY(%(oids)s) AND c.oid <> ALL(%(locked)s) AND {as_itself} ORDER BY c.oid"""
+
+_COLUMNS: Final = """WITH RECURSIVE bases AS (
+        SELECT oid, oid AS base FROM pg_type WHERE oid IN (SELECT atttypid FROM pg_attribute WHERE attrelid = ANY(%s))
+        UNION ALL SELECT b.oid, t.typbasetype FROM bases b JOIN pg_type t ON t.oid = b.base WHERE t.typtype = 'd')
+    SELECT a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, y.typsend <> 0,
+        b.base, nullif(n.nspname, 'pg_catalog'), t.typname, c.relreplident = 'f' OR EXISTS (
+            SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisvalid AND i.indimmediate
+            AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident END
+            AND a.attnum = ANY((i.indkey::int2[])[0:{keys}-1]))
+    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type y ON y.oid = a.atttypid
+    JOIN bases b ON b.oid = a.atttypid JOIN pg_type t ON t.oid = b.base AND t.typtype <> 'd'
+    JOIN pg_namespace n ON n.oid = t.typnamespace
+    WHERE a.attrelid = ANY(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum"""
+
+_LEAVES: Final = """WITH RECURSIVE tree AS (SELECT oid AS root, oid FROM unnest(%s::oid[]) AS wanted (oid)
+        UNION ALL SELECT tree.root, i.inhrelid FROM tree JOIN pg_inherits i ON i.inhparent = tree.oid
+        JOIN pg_class k ON k.oid = i.inhrelid AND k.relispartition)
+    SELECT tree.root, c.oid, n.nspname, c.relname, CASE WHEN c.oid <> ALL(%s) THEN
+            coalesce(pg_relation_size(c.oid), 0) / current_setting('block_size')::int END,
+        (SELECT jsonb_object_agg(attname, attnum) FROM pg_attribute
+         WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped)
+    FROM tree JOIN pg_class c USING (oid) JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind = 'r' AND c.relpersistence = 'p' ORDER BY tree.root, c.oid"""
+"""The tables that hold the rows: a partitioned one holds none; what is unlogged or foreign is not published."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column that is published."""
+
+    number: int
+    """Its attribute number."""
+    name: str
+    """Its name."""
+    type_oid: int
+    """Its type."""
+    modifier: int
+    """Its type's modifier, -1 for none."""
+    is_key: bool
+    """It is part of the replica identity."""
+    has_send: bool
+    """Its type has a binary form."""
+    base_oid: int
+    """Its type; of a domain the type below it."""
+    base_namespace: str
+    """The schema of that type, empty for pg_catalog."""
+    base_name: str
+    """The name of that type."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A table that holds rows: the published one itself, or a partition of it."""
+
+    oid: int
+    namespace: str
+    name: str
+    pages: int
+    """How many pages it had when it was looked at."""
+    numbers: tuple[int, ...]
+    """The attribute numbers of the published columns here."""
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table as the stream shows it."""
+
+    oid: int
+    namespace: str
+    name: str
+    replica_identity: str
+    columns: tuple[Column, ...]
+    filter: str | None
+    """What its rows must fulfil, as SQL; None where all are published."""
+    leaves: tuple[Leaf, ...]
+
+    def __str__(self) -> str:
+        return full_name(self)
+
+    @property
+    def shape(self) -> Shape:
+        """What a Relation says of it."""
+        columns = tuple((column.name, column.type_oid, column.modifier) for column in self.columns)
+        return Shape(self.namespace, self.name, columns)
+
+    @property
+    def pages(self) -> int:
+        """How many pages its rows are on."""
+        return sum(leaf.pages for leaf in self.leaves)
+
+    def descriptions(self, layout: Mapping[str, Any]) -> list[bytes]:
+        """Return the messages that the server sends before its first row, under options (``StreamOptions.layout``)."""
+        # A Type for each column whose type is not built in, also again (maybe_send_schema).
+        types: list[PgoutputMessage] = [
+            Type(type_oid=column.type_oid, namespace=column.base_namespace, name=column.base_name)
+            for column in self.columns
+            if column.type_oid >= FIRST_USER_OID
+        ]
+        namespace = "" if self.namespace == "pg_catalog" else self.namespace
+        columns = tuple(
+            RelationColumn(
+                flags=RelationColumnFlags.KEY if column.is_key else 0,
+                name=column.name,
+                type_oid=column.type_oid,
+                type_modifier=column.modifier,
+            )
+            for column in self.columns
+        )
+        relation = Relation(
+            relation_oid=self.oid,
+            namespace=namespace,
+            name=self.name,
+            replica_identity=RelationReplicaIdentity(self.replica_identity),
+            columns=columns,
+        )
+        options = dict.fromkeys(STATE_PARAMETERS, False) | dict(layout)
+        return [build(message, **options) for message in [*types, relation]]
+
+
+@dataclass(frozen=True)
+class _Published:
+    """What the publications say of one table together."""
+
+    oid: int
+    namespace: str
+    name: str
+    identity: str
+    columns: frozenset[int]
+    """The numbers of its columns."""
+    filter: str | None
+
+
+def read_tables(
+    connection: Connection, publications: Sequence[str], oids: Iterable[int], locked: Collection[int] = ()
+) -> list[PublishedTable]:
+    """Describe those of some tables that are published, as the snapshot of ``connection`` has them.
+
+    A table that is ``locked``, or has a partition that is, is left out: what reads it would wait. Raises
+    ReplicationError where publications contradict each other, as the server does.
+    """
+    published = list(_read_published(connection, publications, list(oids), list(locked)))
+    found = [table.oid for table in published]
+    columns = _read_columns(connection, found)
+    leaves = _read_leaves(connection, found, list(locked))
+    return [
+        _described(table, columns[table.oid], leaves[table.oid])
+        for table in published
+        if all(pages is not None for _, _, _, pages, _ in leaves[table.oid])
+    ]
+
+
+def _read_published(
+    connection: Connection, publications: Sequence[str], oids: list[int], locked: list[int]
+) -> Iterator[_Published]:
+    query = for_release(_PUBLISHED, connection.info.server_version)
+    arguments = {"publications": list(publications), "oids": oids, "locked": locked}
+    rows = fetch(connection, query, arguments, doing="the publications cannot be read")
+    found = defaultdict[tuple[Any, ...], list[tuple[Any, ...]]](list)
+    for *table, numbers, condition in rows:
+        found[tuple(table)].append((frozenset(numbers), condition))
+    for (oid, namespace, name, identity), said in found.items():
+        lists, conditions = {numbers for numbers, _ in said}, [condition for _, condition in said]
+        if len(lists) > 1:
+            raise ReplicationError(
+                f"cannot use different column lists for table {qualified_name(namespace, name)} in different "
+                "publications, which the server refuses as soon as it is changed: give it one list in all of them "
+                "(ALTER PUBLICATION)"
+            )
+        # Whoever publishes all of its rows decides (fetch_remote_table_info).
+        condition = None if None in conditions else " OR ".join(f"({one})" for one in sorted(set(conditions)))
+        yield _Published(oid, namespace, name, identity, lists.pop(), condition)
+
+
+def _read_columns(connection: Connection, oids: list[int]) -> dict[int, list[Column]]:
+    # RelationGetIdentityKeyBitmap takes the columns that an index only includes, too; before 14 there was another one.
+    keys = "i.indnatts" if connection.info.server_version >= 140000 else "i.indnkeyatts"
+    found = defaultdict[int, list[Column]](list)
+    for row in fetch(connection, _COLUMNS.format(keys=keys), [oids, oids], doing="the columns cannot be read"):
+        oid, number, name, type_oid, modifier, has_send, base_oid, namespace, base, is_key = row
+        column = Column(number, name, type_oid, modifier, is_key, has_send, base_oid, namespace or "", base)
+        found[oid].append(column)
+    return found
+
+
+def _read_leaves(connection: Connection, oids: list[int], locked: list[int]) -> dict[int, list[tuple[Any, ...]]]:
+    found = defaultdict[int, list[tuple[Any, ...]]](list)
+    for root, *leaf in fetch(connection, _LEAVES, [oids, locked], doing="the partitions cannot be read"):
+        found[root].append(tuple(leaf))
+    return found
+
+
+def _described(table: _Published, columns: list[Column], leaves: list[tuple[Any, ...]]) -> PublishedTable:
+    chosen = tuple(column for column in columns if column.number in table.columns)
+    return PublishedTable(
+        table.oid,
+        table.namespace,
+        table.name,
+        table.identity,
+        chosen,
+        table.filter,
+        tuple(
+            Leaf(oid, namespace, name, pages, tuple((numbers or {}).get(column.name, 0) for column in chosen))
+            for oid, namespace, name, pages, numbers in leaves
+        ),
+    )

@@ -1,0 +1,177 @@
+"""A copy of tables by somebody beside the capture: asked for, and made by whoever holds the log."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import pyarrow.compute as pc
+
+from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog.copies import TableCopy
+from pgoutput_construct.changelog.indexes import index_of
+from pgoutput_construct.changelog.listing import list_log
+from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.requests import CopyRequest, TableName, ask, fulfil, was_fulfilled
+from pgoutput_construct.changelog.store import Address, LogStore
+from pgoutput_construct.errors import ChangeLogError, ReplicationError
+from pgoutput_construct.postgres._capture.pump import CaptureProgress
+from pgoutput_construct.postgres._snapshot.snapshots import check_can_copy
+from pgoutput_construct.postgres.capture import capture
+from pgoutput_construct.postgres.connection import Connection, connect
+from pgoutput_construct.postgres.publications import find_table, read_published
+from pgoutput_construct.postgres.slots import slot_health
+from pgoutput_construct.stream.identifiers import qualified_name
+
+__all__ = ["snapshot"]
+
+OnProgress = Callable[[CaptureProgress], None]
+
+_LOG = logging.getLogger("pgoutput_construct")
+_PAUSE: Final = 0.2  # seconds
+_LOOKS: Final = 2.0  # seconds between two looks at what has come into the log
+_FREE_AFTER: Final = 3.0
+"""Seconds after which a slot that nobody reads counts as free: a capture that lost its connection comes back."""
+
+
+def snapshot(
+    dsn: str,
+    directory: Address,
+    tables: Iterable[str],
+    *,
+    workers: int = 2,
+    stop: Callable[[], bool] | None = None,
+    on_progress: OnProgress | None = None,
+    on_wait: Callable[[int], None] | None = None,
+    handle_signals: bool = True,
+) -> list[TableCopy]:
+    """Copy tables into a log as they are now, beside the changes that are there: new ones, or such as must be repaired.
+
+    Where a capture writes the log, it makes the copies; where none does, this call captures until they are durable.
+    No table is locked against writes, and nothing is written on the server. A copy is complete when the stream has
+    passed the end of the WAL at the time of the copy's snapshot: the log then says which transactions it contains.
+
+    Args:
+        dsn: The connection string, as libpq reads it.
+        directory: The address of the change log, which must hold something already.
+        tables: The tables, as in SQL, ``public`` where no schema is named. Each must be published by a publication
+            that the log was last captured with.
+        workers: Over how many connections a table is copied.
+        stop: Asked now and then; True gives up waiting, and withdraws what was asked for.
+        on_progress: Called with the progress of the capture, where this call makes the copies.
+        on_wait: Called now and then where a capture makes the copies, with the rows that are in the log since the call.
+        handle_signals: As for capture, where this call makes the copies.
+
+    Returns:
+        The copies, as the log has them, in the order of ``tables``.
+
+    Raises:
+        ReplicationError: A table is not there, or not published; the server cannot be reached.
+        ChangeLogError: There is no log at the address, or the capture refused what was asked for.
+    """
+    store = open_store(directory)
+    log = ChangeLog(store)
+    names = [tables] if isinstance(tables, str) else list(tables)
+    with connect(dsn) as connection:
+        check_can_copy(connection)
+        found = _find(connection, names, log.options)
+    request = ask(store, found, workers=workers)
+    asked = stop or (lambda: False)
+    seen = _Seen(log, on_wait)
+    try:
+        if not _wait(store, request, asked, dsn, log.options.slot, seen):
+            _LOG.info("no capture reads slot %r: capturing until the copies are durable", log.options.slot)
+            watched = _Watched(store, request, on_progress)
+            given: dict[str, Any] = log.options.replication_options()
+            given |= {"workers": workers, "handle_signals": handle_signals, "on_progress": watched.report}
+            slot, publications = log.options.slot, log.options.publications
+            capture(dsn, slot, publications, store.address, stop=lambda: asked() or watched.done, **given)
+    finally:
+        fulfil(store, request)
+    copies = _copies(ChangeLog(store), request)
+    if len(copies) < len(found) and not asked():
+        raise ChangeLogError(f"{store}: not all of the tables were copied: what wrote the log meanwhile says why")
+    return copies
+
+
+def _find(connection: Connection, names: list[str], options: LogOptions) -> list[TableName]:
+    """Return the names of tables that are published; raise ReplicationError for others."""
+    if not names:
+        raise ReplicationError("name the tables to copy")
+    published = set(read_published(connection, options.publications).values())
+    found = [find_table(connection, name) for name in names]
+    for table in found:
+        if table not in published:
+            publications = ", ".join(map(repr, options.publications))
+            raise ReplicationError(
+                f"table {qualified_name(*table)} is not published by {publications}, with which the log was captured: "
+                "run ALTER PUBLICATION ... ADD TABLE ..., or name the partitioned table that it is of, or the "
+                "partitions"
+            )
+    return list(dict.fromkeys(found))
+
+
+def _wait(store: LogStore, request: CopyRequest, asked: Callable[[], bool], dsn: str, slot: str, seen: "_Seen") -> bool:
+    """Return True when the request is fulfilled, or ``asked`` says so; False when there is nobody to fulfil it."""
+    free_since: float | None = None
+    while not was_fulfilled(store, request) and not asked():
+        now, health = time.monotonic(), slot_health(dsn, slot)
+        free_since = None if health and health[0].active_pid else free_since or now
+        if free_since is not None and now - free_since >= (_FREE_AFTER if _is_held(store) else 0):
+            return False
+        seen.look()
+        time.sleep(_PAUSE)
+    return True
+
+
+class _Seen:
+    """Counts the copied rows that come into a log."""
+
+    def __init__(self, log: ChangeLog, on_wait: Callable[[int], None] | None) -> None:
+        self._store, self._on_wait = log.store, on_wait
+        self._next_seq = log.segments[-1].last_seq + 1
+        self._rows = 0
+        self._due = 0.0
+
+    def look(self) -> None:
+        """Tell how many there are, once in a while."""
+        if self._on_wait is None or time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + _LOOKS
+        segments = list_log(self._store)
+        for place in (segments.first_seqs >= self._next_seq).nonzero()[0].tolist():
+            self._rows += pc.sum(index_of(segments[place]).entries("snapshots")["rows"]).as_py() or 0
+        self._next_seq = segments[-1].last_seq + 1
+        self._on_wait(self._rows)
+
+
+def _is_held(store: LogStore) -> bool:
+    """Tell whether a capture has the log now, though it may have lost its connection."""
+    if not store.keeps_out:
+        return False  # the slot alone says so
+    try:
+        store.lock("capture").release()
+    except ChangeLogError:
+        return True
+    return False
+
+
+class _Watched:
+    """Watches the progress of a capture of our own, for its end."""
+
+    def __init__(self, store: LogStore, request: CopyRequest, on_progress: OnProgress | None) -> None:
+        self._store, self._request, self._on_progress = store, request, on_progress
+        self.done = False
+
+    def report(self, progress: CaptureProgress) -> None:
+        if self._on_progress is not None:
+            self._on_progress(progress)
+        self.done = progress.copies.settled and was_fulfilled(self._store, self._request)
+
+
+def _copies(log: ChangeLog, request: CopyRequest) -> list[TableCopy]:
+    """Return the copies that fulfilled a request, in the order of its tables."""
+    events = [event for event in log.events() if request.number in event.details.get("requests", ())]
+    found = {(copy.namespace, copy.name): copy for copy in map(TableCopy.of, events)}
+    return [found[table] for table in request.tables if table in found]

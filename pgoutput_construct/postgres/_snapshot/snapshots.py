@@ -1,0 +1,280 @@
+"""Snapshots of a server: which transactions they contain, and one that contains all from before the stream."""
+
+import logging
+import threading
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import psycopg
+import pyarrow.compute as pc
+from psycopg import sql
+
+from pgoutput_construct.catalog_queries import CURRENT_SNAPSHOT, INSERTED_LSN
+from pgoutput_construct.changelog.block import Numbers
+from pgoutput_construct.changelog.footer import Segment
+from pgoutput_construct.changelog.indexes import index_of
+from pgoutput_construct.changelog.planning import committed
+from pgoutput_construct.changelog.visibility import Snapshot, Visibility
+from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres._waiting import PatientConnection
+from pgoutput_construct.postgres.connection import Connection, ask_one, current_lsn, fetch, fetch_row, is_standby, run
+from pgoutput_construct.stream.identifiers import qualified_name
+from pgoutput_construct.wire import Lsn
+
+__all__ = [
+    "CommitWindow",
+    "CommitWindows",
+    "LostSnapshotError",
+    "begin_alone",
+    "check_can_copy",
+    "export",
+    "imported",
+    "lock_holders",
+    "next_xid",
+    "read_snapshot",
+    "sees_until",
+    "wait_until_flushed",
+]
+
+
+_LOG = logging.getLogger("pgoutput_construct")
+_BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+_PAUSE: Final = 0.1  # seconds
+_LOST: Final = frozenset({"22023", "42704", "55000"})
+"""What a server says of an exported snapshot whose transaction has ended (ImportSnapshot)."""
+_TOLD_AFTER: Final = 2.0  # seconds
+_OLDEST: Final = 130000
+_PAGE_HEADERS: Final = (24, 40)
+"""Bytes of the header of a WAL page, and of the first one of a file."""
+
+
+def check_can_copy(connection: Connection) -> None:
+    """Raise ReplicationError where no table can be copied.
+
+    The snapshots of a standby do not name the transactions that have not ended.
+    """
+    if (version := connection.info.server_version) < _OLDEST:
+        raise ReplicationError(f"copies of tables need PostgreSQL {_OLDEST // 10000}, the server is {version // 10000}")
+    if is_standby(connection):
+        raise ReplicationError(
+            "the server is a standby, whose snapshots do not say which transactions they contain: copy tables from its "
+            "primary, with a slot there"
+        )
+
+
+def read_snapshot(connection: Connection, lsn: Lsn) -> Snapshot:
+    """Return which transactions are in the snapshot of ``connection``; ``lsn`` was reached when it was made."""
+    text = str(ask_one(connection, CURRENT_SNAPSHOT))
+    xmin, xmax, running = text.split(":")
+    return Snapshot(int(xmin), int(xmax), tuple(int(xid) for xid in running.split(",") if xid), lsn)
+
+
+def next_xid(connection: Connection) -> int:
+    """Return an xid that no transaction has that writes now."""
+    return read_snapshot(connection, Lsn(0)).xmax
+
+
+class LostSnapshotError(Exception):
+    """A snapshot that a server exported is there no more. Never leaves the copying."""
+
+
+@contextmanager
+def imported(connection: Connection, name: str) -> Iterator[None]:
+    """Run a block in a transaction with an exported snapshot.
+
+    Raises LostSnapshotError where it is gone: who exported it has ended its transaction.
+    """
+    connection.execute(_BEGIN)
+    try:
+        try:
+            connection.execute(b"SET TRANSACTION SNAPSHOT '%s'" % name.encode())
+        except psycopg.Error as error:
+            if error.sqlstate in _LOST:
+                raise LostSnapshotError(str(error)) from error
+            raise
+        yield
+    finally:
+        _end(connection)
+
+
+def sees_until(connection: Connection) -> Lsn:
+    """Return an LSN before which all commit records are that the snapshot of ``connection`` sees.
+
+    It is the WAL insert position, which is read after the snapshot was taken. Where a page of the WAL has nothing but
+    its header, no record begins in that (``XLogBytePosToRecPtr()`` passes over it, ``SizeOfXLogShortPHD`` or
+    ``SizeOfXLogLongPHD``): the page's begin is as good, and a server that is idle sends no position beyond it.
+    """
+    lsn, page = int(ask_one(connection, INSERTED_LSN)), int(fetch_row(connection, "SHOW wal_block_size")[0])
+    return Lsn(lsn - lsn % page if lsn % page in _PAGE_HEADERS else lsn)
+
+
+def wait_until_flushed(connection: PatientConnection, lsn: Lsn) -> None:
+    """Return when the server has flushed its WAL up to an LSN, over a connection that is as old as that.
+
+    A snapshot sees transactions with ``synchronous_commit = off`` before their commit records are on disk. A server
+    that crashes then comes back without them, and writes others at these LSNs. The connection would not outlive that.
+    An idle server writes its WAL within 15 seconds (``LOG_SNAPSHOT_INTERVAL_MS`` of its background writer).
+    """
+    while current_lsn(connection) < lsn:
+        connection.patience.look_up(float("inf"))
+        time.sleep(_PAUSE)
+
+
+@contextmanager
+def begin_alone(connection: PatientConnection, namespace: str, name: str, after: int) -> Iterator[Snapshot]:
+    """Run a block in a transaction whose snapshot contains all transactions with an xid before ``after``.
+
+    The table is locked against what would rewrite it (ACCESS SHARE, as any query does); ``export`` releases it.
+    """
+    snapshot = _begin(connection, namespace, name)
+    told, began = "", time.monotonic()
+    while snapshot.xmin < after:
+        _end(connection)
+        older = _writers(connection, [xid % 2**32 for xid in snapshot.xip if xid < after])
+        if older != told and time.monotonic() - began >= _TOLD_AFTER:
+            told = older
+            _LOG.warning(
+                "the copy of %s waits for %s", qualified_name(namespace, name), older or "transactions that write"
+            )
+        connection.patience.look_up(float("inf"))
+        time.sleep(_PAUSE)
+        snapshot = _begin(connection, namespace, name)
+    try:
+        yield snapshot
+    finally:
+        _end(connection)
+
+
+def export(connection: Connection) -> str:
+    """Let other connections have the snapshot of ``begin_alone``; return its name.
+
+    The table is no longer locked: a lock that is held while other connections wait for theirs, behind somebody who
+    waits for this one, would never end.
+    """
+    run(connection, "ROLLBACK TO SAVEPOINT locked")
+    run(connection, "RELEASE SAVEPOINT locked")
+    return str(fetch_row(connection, "SELECT pg_export_snapshot()")[0])
+
+
+def _begin(connection: PatientConnection, namespace: str, name: str) -> Snapshot:
+    lsn = current_lsn(connection)
+    connection.execute(_BEGIN)
+    try:
+        connection.execute(b"SAVEPOINT locked")
+        # Before the snapshot: what was rewritten is complete, and is seen as a whole.
+        connection.execute(
+            f"LOCK TABLE {sql.Identifier(namespace, name).as_string(None)} IN ACCESS SHARE MODE".encode()
+        )
+        return read_snapshot(connection, lsn)
+    except BaseException:
+        _end(connection)
+        raise
+
+
+def _end(connection: Connection) -> None:
+    with suppress(psycopg.Error):  # it is broken: then its transaction has ended
+        if not connection.closed:
+            connection.execute(b"ROLLBACK")
+
+
+_SESSION: Final = """concat_ws(', ', 'pid ' || pid, 'user ' || usename, 'application ' || nullif(application_name, ''),
+        state, 'open since ' || xact_start)"""
+_PREPARED: Final = "format('prepared transaction %%L of %%s, since %%s', gid, owner, prepared)"
+
+_WRITERS: Final = f"""SELECT {_SESSION} FROM pg_stat_activity
+    WHERE backend_xid IS NOT NULL AND backend_xid::text::bigint = ANY(%s)
+    UNION ALL SELECT {_PREPARED} FROM pg_prepared_xacts WHERE transaction::text::bigint = ANY(%s) ORDER BY 1"""
+
+# Only ACCESS EXCLUSIVE keeps a reader out; who waits for it does so, too. A prepared transaction has no process: the
+# lock on its xid says which it is.
+_LOCKS: Final = f"""WITH RECURSIVE tree AS (
+        SELECT %s::oid AS oid UNION ALL SELECT inhrelid FROM tree JOIN pg_inherits ON inhparent = oid),
+    locks AS (SELECT pid, virtualtransaction FROM pg_locks JOIN tree ON tree.oid = relation
+        JOIN pg_database d ON d.oid = database AND datname = current_database() WHERE mode = 'AccessExclusiveLock')
+    SELECT {_SESSION} FROM pg_stat_activity WHERE pid IN (SELECT pid FROM locks)
+    UNION ALL SELECT {_PREPARED} FROM pg_prepared_xacts
+    WHERE transaction IN (SELECT x.transactionid FROM pg_locks x JOIN locks USING (virtualtransaction)
+        WHERE x.pid IS NULL AND x.locktype = 'transactionid') ORDER BY 1"""
+
+
+def _writers(connection: Connection, xids: Collection[int]) -> str:
+    """Describe who runs some transactions, given by their 32-bit xids; empty where nobody does any more."""
+    listed = list(xids)
+    return _words(fetch(connection, _WRITERS, [listed, listed]))
+
+
+def lock_holders(connection: Connection, oid: int) -> str:
+    """Describe who keeps readers out of a table or its partitions (ACCESS EXCLUSIVE), or is about to."""
+    return _words(fetch(connection, _LOCKS, [oid]))
+
+
+def _words(rows: list[tuple[str, ...]]) -> str:
+    return "; ".join(row[0] for row in rows)
+
+
+_END: Final = Lsn(2**63 - 1)
+
+
+@dataclass(eq=False)
+class CommitWindow:
+    """The commits of the log between two LSNs: those that the snapshot of a copy may see or not.
+
+    It is opened before ``since`` is read from the server. A server sends nothing that it has not flushed, so what
+    commits at its flush position or later comes after that, into a segment that the window is told of.
+    """
+
+    since: Lsn = field(default_factory=Lsn)
+    """The snapshot sees all commits before this LSN."""
+    until: Lsn = _END
+    """The snapshot sees no commit from this LSN on (``Visibility.sees_until``)."""
+    _lsns: list[Numbers] = field(default_factory=list)
+    _xids: list[Numbers] = field(default_factory=list)
+
+    def add(self, lsns: Numbers, xids: Numbers) -> None:
+        """Take in the commits of one more segment."""
+        is_within = (lsns >= int(self.since)) & (lsns < int(self.until))
+        if is_within.any():
+            self._lsns.append(lsns[is_within])
+            self._xids.append(xids[is_within])
+
+    def visibility(self, snapshot: Snapshot) -> Visibility:
+        """Return what a snapshot contains, once the log has all commits before ``until``."""
+        lsns, xids = (np.concatenate([np.empty(0, np.int64), *parts]) for parts in (self._lsns, self._xids))
+        is_within = lsns >= int(self.since)  # some may have come before it was known
+        return Visibility.of_commits(snapshot, self.until, lsns[is_within], xids[is_within])
+
+
+class CommitWindows:
+    """The windows that are open: opened and closed by who copies, filled by who writes the log."""
+
+    def __init__(self) -> None:
+        self._open: list[CommitWindow] = []
+        self._lock = threading.Lock()
+
+    def open(self) -> CommitWindow:
+        """Begin to take in commits; ``close`` ends it."""
+        window = CommitWindow()
+        with self._lock:
+            self._open.append(window)
+        return window
+
+    def close(self, window: CommitWindow | None) -> None:
+        """Take in no more commits for a window; None, and one that is closed, is nothing."""
+        with self._lock:
+            self._open = [other for other in self._open if other is not window]
+
+    def add(self, segment: Segment) -> None:
+        """Take in the commits of a segment that has become durable."""
+        with self._lock:
+            windows = list(self._open)
+        if not windows:
+            return
+        transactions = committed(index_of(segment).transactions)
+        if transactions.num_rows and pc.max(transactions["commit_lsn"]).as_py() >= min(each.since for each in windows):
+            lsns, xids = (transactions[name].to_numpy() for name in ("commit_lsn", "xid"))
+            for window in windows:
+                window.add(lsns, xids)

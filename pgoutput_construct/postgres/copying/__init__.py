@@ -1,1 +1,0 @@
-"""Rows that tables have already, copied into the log beside the stream."""
