@@ -12,7 +12,7 @@ from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn, Timestamp
 
 if TYPE_CHECKING:
-    from pgoutput_construct.publisher.tables import TargetTable
+    from pgoutput_construct.publisher.replay_tables import TargetTable
 
 __all__ = ["replay_command"]
 
@@ -52,8 +52,7 @@ def replay_command(
       pgoutput replay changelog/ --into dbname=copy --compare service=shop
     """
     require(*COMMANDS["replay"].extras)
-    from pgoutput_construct.publisher.replay import replay
-    from pgoutput_construct.publisher.target import connected
+    from pgoutput_construct.publisher.replay import connected, replay
 
     if until_lsn is not None and until_time is not None:
         raise click.UsageError("give --until-lsn or --until-time, not both")
@@ -75,7 +74,7 @@ def replay_command(
 
 def _compare(into: str, source: str, tables: "tuple[TargetTable, ...]") -> None:
     """Compare with the server that the log is of, which must be where the log ends."""
-    from pgoutput_construct.publisher.comparison import compare_tables
+    from pgoutput_construct.publisher.replay import compare_tables
 
     different = 0
     for each in compare_tables(into, source, tables):

@@ -120,7 +120,7 @@ def serve_command(
     """
     require(*COMMANDS["serve"].extras)
     from pgoutput_construct.publisher import Publisher, Settings
-    from pgoutput_construct.publisher.slots_file import beside
+    from pgoutput_construct.publisher.slots import beside
 
     if (ssl_cert is None) != (ssl_key is None):
         raise click.UsageError("--ssl-cert and --ssl-key belong together")

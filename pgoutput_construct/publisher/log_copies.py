@@ -10,8 +10,8 @@ import numpy as np
 from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.planning import LostEnd
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.publisher._feed.feed import COPIED
 from pgoutput_construct.publisher.log_order import LogOrder
-from pgoutput_construct.publisher.order import COPIED
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
 

@@ -18,12 +18,12 @@ from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.changelog.wholeness import begun_without_copy, lacks_of, present_copies, superfluous_copies
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.publisher.feed import About, CopiedTable, Fed, Feed, Missed
+from pgoutput_construct.publisher._feed.feed import About, CopiedTable, Fed, Feed, Missed
+from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.publisher.log_copies import LogCopies, settled
 from pgoutput_construct.publisher.log_items import LogItems
 from pgoutput_construct.publisher.log_order import LogOrder
 from pgoutput_construct.publisher.published_tables import ListedTable, LogPublications, PublishedScope
-from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.stream.bounds import having
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction

@@ -12,8 +12,8 @@ from pgoutput_construct.changelog.index import COLUMNS
 from pgoutput_construct.changelog.log_index import LogIndex
 from pgoutput_construct.changelog.planning import LostEnd, kept, lost_ends
 from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.publisher._feed.feed import PREPARED, served
 from pgoutput_construct.publisher.log_order import LogOrder, ended_of, transaction_of
-from pgoutput_construct.publisher.order import PREPARED, served
 from pgoutput_construct.stream.bounds import said
 from pgoutput_construct.stream.logged import ABORTED, COMMITTED, EndedTransaction, LoggedTransaction
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from pgoutput_construct.changelog.block import Numbers
-from pgoutput_construct.publisher.order import FINISHED, PREPARED, Order
+from pgoutput_construct.publisher._feed.feed import FINISHED, PREPARED, Order
 from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
 
 __all__ = ["LogOrder", "ended_of", "transaction_of"]

@@ -1,10 +1,10 @@
 """A change log into a PostgreSQL, by that server's own subscription to a publisher of the log."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from secrets import token_urlsafe
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import psycopg
 import pyarrow.compute as pc
@@ -15,19 +15,21 @@ from pgoutput_construct.changelog.facts import Column
 from pgoutput_construct.changelog.planning import committed, lost_ends
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.store import Address
-from pgoutput_construct.publisher.feed import CopiedTable, Fed
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.publisher._feed.feed import CopiedTable, Fed
+from pgoutput_construct.publisher._feed.rendering import tables_of
+from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.published_tables import ListedTable, PublishedScope
-from pgoutput_construct.publisher.rendering import tables_of
-from pgoutput_construct.publisher.service import Settings
-from pgoutput_construct.publisher.tables import TargetTable, create_tables, target_tables
-from pgoutput_construct.publisher.target import SUBSCRIPTION, ReplayError, check_target, connected
-from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.publisher.replay_tables import TargetTable, create_tables, target_tables
+from pgoutput_construct.publisher.server import ThreadedPublisher
+from pgoutput_construct.stream.identifiers import quote_identifier
 from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["ReplayError", "Replayed", "replay"]
+__all__ = ["SUBSCRIPTION", "ReplayError", "compare_tables", "connected", "replay"]
+
 
 _SECONDS: Final = 0.2
 _SUBSCRIBED: Final = """
@@ -36,7 +38,7 @@ _SUBSCRIBED: Final = """
 
 
 @dataclass(frozen=True)
-class Replayed:
+class _Replayed:
     """What was brought into a server."""
 
     lsn: Lsn
@@ -109,7 +111,7 @@ def replay(
     host: str = "127.0.0.1",
     replace_rows: bool = False,
     on_progress: Callable[[Lsn, Lsn], None] | None = None,
-) -> Replayed:
+) -> _Replayed:
     """Bring a change log into a PostgreSQL, whose subscription applies it; return what is there then.
 
     Tables that are not there are created as the log describes them, with all columns that they had; those that are
@@ -129,7 +131,7 @@ def replay(
     """
     feed = _ReplayFeed(log, _position(ChangeLog(log), until))
     with connected(into) as connection:
-        check_target(connection, feed.targets)
+        _check_target(connection, feed.targets)
         created = create_tables(connection, feed.targets)
         password, name = token_urlsafe(), SUBSCRIPTION
         settings = Settings(host=host, method="scram-sha-256", user=name, password=password, wal_sender_timeout=0)
@@ -147,7 +149,7 @@ def replay(
                     on_progress(_reached(running), Lsn(end))
         tables = {table.qualified: _count(connection, table) for table in feed.targets}
     lacks = (*feed.lacks(), *running.publisher.withheld)
-    return Replayed(Lsn(end), len(feed.order()), tuple(created), tables, tuple(feed.targets), lacks)
+    return _Replayed(Lsn(end), len(feed.order()), tuple(created), tables, tuple(feed.targets), lacks)
 
 
 def _position(log: ChangeLog, until: Lsn | Timestamp | None) -> int | None:
@@ -210,3 +212,112 @@ def _check_errors(connection: psycopg.Connection[Any], refused: str | None) -> N
 def _count(connection: psycopg.Connection[Any], table: TargetTable) -> int:
     row = connection.execute(SQL("SELECT count(*) FROM {}").format(table.identifier)).fetchone()
     return int(row[0]) if row else 0
+
+
+class _Compared(NamedTuple):
+    """One table in both servers."""
+
+    table: str
+    """Its name in SQL."""
+    rows: int
+    """How many rows it has here."""
+    source_rows: int
+    equal: bool
+    """Whether the rows are the same, in any order."""
+
+
+def compare_tables(here: str, source: str, tables: Iterable[TargetTable]) -> Iterator[_Compared]:
+    """Yield how each table compares, in the columns that it had in the end.
+
+    Args:
+        here: A server: a connection string of libpq.
+        source: The other one.
+        tables: The tables, which both have.
+
+    Raises ReplayError for a server that cannot be reached, or has no such table.
+    """
+    with connected(here) as one, connected(source) as other:
+        for connection in (one, other):
+            connection.execute("SET datestyle = ISO; SET timezone = 'UTC'; SET extra_float_digits = 3")
+        for table in tables:
+            mine, theirs = _checksum(one, table), _checksum(other, table)
+            yield _Compared(table.qualified, mine[0], theirs[0], mine == theirs)
+
+
+def _checksum(connection: psycopg.Connection[Any], table: TargetTable) -> tuple[int, int]:
+    """Return the number of rows, and the sum of their hashes, which no order changes.
+
+    Hashes are of bytes: those of UTF-8 say the same characters, whatever the encodings of the two databases.
+    """
+    hashed = "hashtextextended(encode(sha256(convert_to(ROW({})::text, 'UTF8')), 'hex'), 0)"
+    query = SQL(f"SELECT count(*), coalesce(sum({hashed}::numeric), 0) FROM {{}}")
+    columns = SQL(", ").join(map(Identifier, table.current))
+    row = connection.execute(query.format(columns, table.identifier)).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
+SUBSCRIPTION: Final = "pgoutput_replay"
+"""The name of the subscription, and of its slot."""
+_OLDEST: Final = 150000
+_TABLES: Final = ("r", "p")
+_FOUND: Final = """SELECT c.relkind, ARRAY(SELECT attname::text FROM pg_catalog.pg_attribute
+    WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped)
+    FROM pg_catalog.pg_class c WHERE c.oid = pg_catalog.to_regclass(%s)"""
+# What a role has for its own sessions, such as lock_timeout, must not end a replay, which waits for a subscription.
+_NO_TIMEOUTS: Final = """SELECT pg_catalog.set_config(name, '0', false) FROM pg_catalog.pg_settings
+    WHERE name ~ '^(statement|lock|transaction|idle_session|idle_in_transaction_session)_timeout$'"""
+_LEFT: Final = """SELECT FROM pg_catalog.pg_subscription s JOIN pg_catalog.pg_database d ON d.oid = s.subdbid
+    WHERE s.subname = %s AND d.datname = pg_catalog.current_database()"""
+
+
+class ReplayError(PgoutputError):
+    """A log could not be brought into a server; the text says what to do."""
+
+
+@contextmanager
+def connected(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    """Yield a connection; what psycopg raises in the block is raised as ReplayError, and shows no password."""
+    try:
+        # Names and rows of any encoding: the server converts, or says what it cannot.
+        with psycopg.connect(dsn, autocommit=True, client_encoding="UTF8") as connection:
+            connection.execute(_NO_TIMEOUTS)
+            yield connection
+    except psycopg.ProgrammingError as error:
+        if error.diag.message_primary is None:  # its text has a part of the connection string
+            raise ReplayError("the connection string cannot be read: write it as libpq takes it") from None
+        raise ReplayError(_told(error)) from error
+    except psycopg.Error as error:
+        raise ReplayError(_told(error)) from error
+
+
+def _check_target(connection: psycopg.Connection[Any], tables: Iterable[TargetTable]) -> None:
+    """Check the server, and those of the tables that it has; raise ReplayError."""
+    if connection.info.server_version < _OLDEST:
+        raise ReplayError("the server is older than PostgreSQL 15, which does not tell of errors of subscriptions")
+    if connection.execute(_LEFT, (SUBSCRIPTION,)).fetchone() is not None:
+        alter = f"ALTER SUBSCRIPTION {SUBSCRIPTION}"
+        raise ReplayError(
+            "a replay is under way, or was cut off and has left its subscription; then remove that, empty the tables, "
+            f"and begin again: {alter} DISABLE; {alter} SET (slot_name = NONE); DROP SUBSCRIPTION {SUBSCRIPTION}"
+        )
+    for table in tables:
+        found = connection.execute(_FOUND, (table.qualified,)).fetchone()
+        if found is not None:
+            _check(connection, table, *found)
+
+
+def _check(connection: psycopg.Connection[Any], table: TargetTable, kind: str, columns: list[str]) -> None:
+    name = table.qualified
+    if kind not in _TABLES:
+        raise ReplayError(f"{name} is no table: rename it, or drop it, and the table is created")
+    if missing := [column for column in table.columns if column not in columns]:
+        named = ", ".join(map(quote_identifier, missing))
+        raise ReplayError(f"{name} lacks what the log has in it: add {named}, or drop the table, and it is created")
+    if connection.execute(SQL("SELECT FROM {} LIMIT 1").format(table.identifier)).fetchone() is not None:
+        raise ReplayError(f"{name} has rows: replay into an empty table, or drop it, and it is created")
+
+
+def _told(error: psycopg.Error) -> str:
+    text = error.diag.message_primary or str(error).strip()
+    return f"{text} Hint: {error.diag.message_hint}" if error.diag.message_hint else text

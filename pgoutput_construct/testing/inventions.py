@@ -6,9 +6,9 @@ from typing import Any, Final
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from pgoutput_construct.publisher.feed import About
+from pgoutput_construct.publisher._feed.feed import About
+from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher.published_tables import ListedTable, listed_tables
-from pgoutput_construct.publisher.script import Script
 from pgoutput_construct.testing.invented import text_of
 from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable
 from pgoutput_construct.testing.scenarios import Scenario, scenarios

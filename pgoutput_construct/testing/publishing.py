@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
+from pgoutput_construct.publisher._feed.feed import About
+from pgoutput_construct.publisher._feed.message_feed import Script
+from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.faults import Fault
-from pgoutput_construct.publisher.feed import About
-from pgoutput_construct.publisher.script import Script
-from pgoutput_construct.publisher.service import Settings
+from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.publisher.slots import Slot
-from pgoutput_construct.publisher.threaded import ThreadedPublisher
 from pgoutput_construct.testing.invented import Change, InventedTable
 from pgoutput_construct.testing.script_writer import ScriptWriter
 from pgoutput_construct.wire import messages as m

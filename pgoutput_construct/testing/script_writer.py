@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher.faults import Fault
-from pgoutput_construct.publisher.script import Script
 from pgoutput_construct.testing.invented import Change
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import StreamStartFirstSegment

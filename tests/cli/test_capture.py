@@ -20,8 +20,7 @@ import pytest
 
 from pgoutput_construct.cli._options import LISTEN
 from pgoutput_construct.postgres import slot_health
-from pgoutput_construct.publisher.slots import Slots
-from pgoutput_construct.publisher.slots_file import beside
+from pgoutput_construct.publisher.slots import Slots, beside
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
 

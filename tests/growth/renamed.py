@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.columnar import BatchDecoder
-from pgoutput_construct.publisher.feed import About
-from pgoutput_construct.publisher.request import unmade
+from pgoutput_construct.publisher._feed.feed import About
+from pgoutput_construct.publisher._server.stream_request import unmade
 from pgoutput_construct.stream.rows import RowReader
 
 LSN: Final = pgo.Lsn(16)

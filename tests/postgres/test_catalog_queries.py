@@ -11,7 +11,7 @@ from pgoutput_construct.catalog_queries import PUBLISHED_TABLES, CatalogQuery
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import ask, connect
-from pgoutput_construct.publisher.catalog_answers import REPLIES
+from pgoutput_construct.publisher._server.answers import REPLIES
 from tests.postgres.shop import Shop
 
 QUERIES = {name: value for name, value in vars(catalog_queries).items() if isinstance(value, CatalogQuery)}

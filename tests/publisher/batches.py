@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pgoutput_construct.publisher.feed import About
-from pgoutput_construct.publisher.script import Script
+from pgoutput_construct.publisher._feed.feed import About
+from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.testing.inventions import invented
 from pgoutput_construct.testing.scenario_alterations import WAYS
 from pgoutput_construct.testing.scenarios import Scenario

@@ -11,7 +11,7 @@ from pgoutput_construct.changelog.copies import TableCopy
 from pgoutput_construct.changelog.events import COPIED_TABLE, PUBLICATION_FACTS
 from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.visibility import Snapshot, Visibility
-from pgoutput_construct.publisher.cursor import Cursor
+from pgoutput_construct.publisher._feed.cursor import Cursor
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.wire.engine import parse_frame
 from pgoutput_construct.wire.protocol import ReplicationOptions

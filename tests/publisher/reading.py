@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pgoutput_construct.publisher.feed import About, Feed
-from pgoutput_construct.publisher.message_feed import MessageFeed
-from pgoutput_construct.publisher.rendering import Renderer
+from pgoutput_construct.publisher._feed.feed import About, Feed
+from pgoutput_construct.publisher._feed.message_feed import MessageFeed
+from pgoutput_construct.publisher._feed.rendering import Renderer
 from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.rows import RowChange, RowReader
 from pgoutput_construct.stream.session import Session

@@ -12,10 +12,10 @@ from pgoutput_construct.changelog.facts import publication_readings, table_readi
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.capture import capture
+from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.faults import FAULTS, Fault
 from pgoutput_construct.publisher.log_feed import LogFeed
-from pgoutput_construct.publisher.service import Settings
-from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.stream.logged import COMMITTED
 from tests.publisher.asking import eventually
 

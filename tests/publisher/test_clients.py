@@ -16,10 +16,10 @@ import pytest
 from pgoutput_construct import testing
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.postgres.capture import capture
-from pgoutput_construct.publisher.feed import About
-from pgoutput_construct.publisher.script import Script
-from pgoutput_construct.publisher.service import Settings
-from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.publisher._feed.feed import About
+from pgoutput_construct.publisher._feed.message_feed import Script
+from pgoutput_construct.publisher._server.service import Settings
+from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.testing.publishing import TestPublisher
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.connection import build_connection

@@ -14,12 +14,11 @@ from pgoutput_construct import testing
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.postgres import capture, current_lsn
-from pgoutput_construct.publisher.comparison import compare_tables
-from pgoutput_construct.publisher.encodings import CODECS, REFUSED, ClientEncoding, StreamEncoder, find_encoding
+from pgoutput_construct.publisher._feed.encodings import CODECS, REFUSED, ClientEncoding, StreamEncoder, find_encoding
+from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.publisher.log_feed import LogFeed
-from pgoutput_construct.publisher.refusals import Refusal
-from pgoutput_construct.publisher.replay import ReplayError, replay
-from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.publisher.replay import ReplayError, compare_tables, replay
+from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.stream.relations import RelationCache
 from pgoutput_construct.wire import Lsn, Timestamp, build
 from pgoutput_construct.wire import messages as m

@@ -13,10 +13,10 @@ from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.visibility import Visibility
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.publisher.cursor import Cursor
-from pgoutput_construct.publisher.rendering import Withholding
-from pgoutput_construct.publisher.service import Settings
-from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.publisher._feed.cursor import Cursor
+from pgoutput_construct.publisher._feed.rendering import Withholding
+from pgoutput_construct.publisher._server.service import Settings
+from pgoutput_construct.publisher.server import ThreadedPublisher
 from tests.publisher.logs import OPTIONS, WrittenLog, insert, relation, served
 from tests.publisher.subscriber import Subscriber, database
 

@@ -1,8 +1,8 @@
 """A log at its own pace: what is not due yet is not sent."""
 
-from pgoutput_construct.publisher.cursor import Cursor
-from pgoutput_construct.publisher.message_feed import MessageFeed
-from pgoutput_construct.publisher.pace import Pace
+from pgoutput_construct.publisher._feed.cursor import Cursor
+from pgoutput_construct.publisher._feed.feed import Pace
+from pgoutput_construct.publisher._feed.message_feed import MessageFeed
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp

@@ -17,7 +17,7 @@ from pgoutput_construct.postgres.capture import capture
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.replication import ReplicationStream
 from pgoutput_construct.publisher.log_feed import LogFeed
-from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.publisher.server import ThreadedPublisher
 from tests.publisher.subscriber import database
 from tools.benchmark.harness import CLIENTS, Harness, built, missing
 

@@ -20,9 +20,9 @@ from pgoutput_construct.changelog.wholeness import superfluous_copies
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import capture, snapshot
 from pgoutput_construct.postgres._catalog import catalog_watch
+from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.log_feed import LogFeed
-from pgoutput_construct.publisher.service import Settings
-from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.publisher.server import ThreadedPublisher
 from tests.postgres.shop import Shop, is_active, wait_until
 from tests.publisher.subscriber import Subscriber, database
 

@@ -11,14 +11,13 @@ import pytest
 
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import capture, current_lsn
-from pgoutput_construct.publisher.cursor import Cursor
+from pgoutput_construct.publisher._feed.cursor import Cursor
+from pgoutput_construct.publisher._feed.feed import PREPARED
+from pgoutput_construct.publisher._feed.message_feed import MessageFeed, Script
+from pgoutput_construct.publisher._feed.script_cursor import ScriptCursor
+from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.log_feed import LogFeed
-from pgoutput_construct.publisher.message_feed import MessageFeed
-from pgoutput_construct.publisher.order import PREPARED
-from pgoutput_construct.publisher.script import Script
-from pgoutput_construct.publisher.script_cursor import ScriptCursor
-from pgoutput_construct.publisher.service import Settings
-from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.engine import parse_frame

@@ -13,9 +13,9 @@ from psycopg.sql import SQL, Literal
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
+from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher.faults import Fault
-from pgoutput_construct.publisher.script import Script
-from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.testing.scenario_tables import ScenarioTable
 from pgoutput_construct.testing.scenarios import Scenario
 from tests.publisher.batches import Batch, Sent, describing, script_of

@@ -10,11 +10,10 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import LogWriter, Position
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.log_feed import LogFeed
-from pgoutput_construct.publisher.service import Settings
-from pgoutput_construct.publisher.slots import ClientTable, Slots, TableName
-from pgoutput_construct.publisher.slots_file import beside
-from pgoutput_construct.publisher.threaded import ThreadedPublisher
+from pgoutput_construct.publisher.server import ThreadedPublisher
+from pgoutput_construct.publisher.slots import ClientTable, Slots, TableName, beside
 from tests.publisher.test_clients import START
 from tests.publisher.wire_client import WireClient
 from tests.spark.logs import block_of, log_options

@@ -1,19 +1,24 @@
 """How far a client has been sent what a publisher serves: chunks of bytes, ready for its socket."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.publisher.encodings import UTF8, ClientEncoding, StreamEncoder
+from pgoutput_construct.errors import ChangeLogError, ProtocolError
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.pgtypes.codec import CODEC_ERRORS, Codec
+from pgoutput_construct.pgtypes.loader import base_oid
+from pgoutput_construct.pgtypes.registry import CODECS, writer
+from pgoutput_construct.publisher._feed.encodings import UTF8, ClientEncoding, StreamEncoder
+from pgoutput_construct.publisher._feed.feed import COPIED, Feed, Order, Pace
+from pgoutput_construct.publisher._feed.rendering import Outgoing, Renderer, Withholding
+from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.publisher.faults import Fault
-from pgoutput_construct.publisher.feed import Feed
-from pgoutput_construct.publisher.formats import Formats
-from pgoutput_construct.publisher.order import COPIED, Order
-from pgoutput_construct.publisher.pace import Pace
-from pgoutput_construct.publisher.refusals import Refusal
-from pgoutput_construct.publisher.rendering import Outgoing, Renderer, Withholding
+from pgoutput_construct.stream.identifiers import full_name, quote_identifier
+from pgoutput_construct.stream.relations import Description, RelationCache
+from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.connection import build_connection
 from pgoutput_construct.wire.connection_messages import CopyData
 from pgoutput_construct.wire.engine import build_frame, engine
@@ -27,13 +32,14 @@ if TYPE_CHECKING:
 
     from pgoutput_construct.stream.logged import EndedTransaction
 
-__all__ = ["Chunk", "Cursor"]
+__all__ = ["Cursor", "Formats"]
+
 
 _BYTES: Final = 64 << 10
 """Bytes of a chunk, or one message where that is larger."""
 
 
-class Chunk(NamedTuple):
+class _Chunk(NamedTuple):
     """What is sent next."""
 
     data: bytes
@@ -122,7 +128,7 @@ class Cursor:
         self.clock = 0.0
         """Seconds by which the server's clock is wrong."""
 
-    def next_chunk(self, most_changes: int | None = None) -> Chunk | None:
+    def next_chunk(self, most_changes: int | None = None) -> _Chunk | None:
         """Return what comes next; None where nothing more is there now.
 
         Raises Refusal for a value that the client cannot get in the format or encoding that it asked for, once all
@@ -146,7 +152,7 @@ class Cursor:
             size += len(pieces[-1])
             changes += type(outgoing.message) in CHANGES
         (fault, pause), self._fault, self._pause = (self._fault, self._pause), None, 0.0
-        return Chunk(b"".join(pieces), changes, self.position, fault, pause) if pieces or fault or pause else None
+        return _Chunk(b"".join(pieces), changes, self.position, fault, pause) if pieces or fault or pause else None
 
     def _begin_next(self) -> bool:
         """Begin the next item; tell whether there is one."""
@@ -229,3 +235,108 @@ class Cursor:
         now = Timestamp.from_datetime(datetime.now(UTC) + timedelta(seconds=self.clock))
         frame = XLogData(outgoing.lsn, outgoing.lsn, now, payload)
         return build_connection(CopyData(build_frame(frame, **self._layout)))
+
+
+_Convert = Callable[[bytes], bytes]
+_Types = Mapping[int, m.Type]
+
+_ROWS: Final[Mapping[type, tuple[str, ...]]] = {m.Insert: ("new",), m.Update: ("old", "new"), m.Delete: ("old",)}
+"""Fields that hold rows."""
+
+
+class Formats:
+    """Converts what one client is sent, in order, into the format that it asked for."""
+
+    def __init__(self, binary: bool) -> None:
+        """Begin with nothing sent.
+
+        Args:
+            binary: The client asked for binary format.
+        """
+        self._other: Any = bytes if binary else m.Binary
+        self._make = _to_binary if binary else _to_text
+        self.relations = RelationCache()
+        """What describes the rows of the message that comes next."""
+        self._columns: dict[int, tuple[Description, list[_Convert]]] = {}
+
+    def asked(self, message: m.PgoutputMessage) -> m.PgoutputMessage:
+        """Return the next message as the client asked for it.
+
+        Raises Refusal for a value that has no text here, ProtocolError for one that nothing describes.
+        """
+        fields = _ROWS.get(type(message))
+        if fields is None:
+            self.relations.update(message)
+            return message
+        changed: Any = message
+        rows = {name: row for name in fields if (row := getattr(changed, name)) and self._other in map(type, row)}
+        if not rows:
+            return message
+        try:
+            converted = {name: self._row(changed.relation_oid, row) for name, row in rows.items()}
+        except ProtocolError:
+            if self._other is m.Binary:
+                raise
+            return message  # a client takes text for any value, and an undescribed row is sent on purpose
+        asked: m.PgoutputMessage = replace(changed, **converted)
+        return asked
+
+    def _row(self, relation_oid: int, row: Sequence[Any]) -> m.TupleData:
+        columns = self._of(relation_oid)
+        if len(columns) != len(row):
+            problem = f"a row of {len(row)} values, of a table that has {len(columns)} columns"
+            raise ProtocolError(f"relation OID {relation_oid}: {problem}")
+        pairs = zip(row, columns, strict=True)
+        return tuple(convert(value) if type(value) is self._other else value for value, convert in pairs)
+
+    def _of(self, relation_oid: int) -> list[_Convert]:
+        described = self.relations.description(relation_oid)
+        known, columns = self._columns.get(relation_oid, (None, []))
+        if known is not described:
+            types = self.relations.types
+            columns = [self._make(described.relation, column, types) for column in described.relation.columns]
+            self._columns[relation_oid] = described, columns
+        return columns
+
+
+def _to_text(relation: m.Relation, column: m.RelationColumn, types: _Types) -> _Convert:
+    write = writer(column.type_oid, types)
+
+    def convert(value: bytes) -> bytes:
+        try:
+            return write(value).encode()
+        except CODEC_ERRORS as error:
+            raise _no_text(relation, column, types) from error
+
+    return convert
+
+
+def _no_text(relation: m.Relation, column: m.RelationColumn, types: _Types) -> Refusal:
+    title = f"{full_name(relation)}.{quote_identifier(column.name)}"
+    kind = _type_name(column.type_oid, types)
+    return Refusal(
+        "0A000",
+        f"{title}: a value of the type {kind} is served in binary format, and has no text here",
+        hint="Ask for binary: binary 'true' (CREATE SUBSCRIPTION ... WITH (binary = true)), or capture as text.",
+    )
+
+
+def _type_name(oid: int, types: _Types) -> str:
+    if oid in BUILTIN_TYPES:
+        return BUILTIN_TYPES[oid].name
+    return full_name(types[oid]) if oid in types else f"of OID {oid}"
+
+
+def _to_binary(relation: m.Relation, column: m.RelationColumn, types: _Types) -> _Convert:
+    builtin = BUILTIN_TYPES.get(base_oid(column.type_oid, types))
+    codec = CODECS.get(builtin.name) if builtin is not None else None
+    return bytes if codec is None else lambda value: _binary(codec, value)
+
+
+def _binary(codec: Codec, value: bytes) -> bytes:
+    try:
+        text = value.decode()
+        data = codec.binary(text) if codec.binary is not None else None
+        return value if data is None or codec.text(data) != text else m.Binary(data)
+    except CODEC_ERRORS:
+        return value

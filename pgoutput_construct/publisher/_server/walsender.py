@@ -12,17 +12,16 @@ from functools import partial
 from typing import Any, Final
 
 from pgoutput_construct.errors import DecodeError
-from pgoutput_construct.publisher.asking import Asker
-from pgoutput_construct.publisher.client import ClientConnection
-from pgoutput_construct.publisher.commands import StartReplication
-from pgoutput_construct.publisher.conversation import Ended
+from pgoutput_construct.publisher._feed.feed import Pace
+from pgoutput_construct.publisher._feed.rendering import Withholding
+from pgoutput_construct.publisher._feed.script_cursor import cursor_of
+from pgoutput_construct.publisher._server.asked import Asker
+from pgoutput_construct.publisher._server.commands import StartReplication
+from pgoutput_construct.publisher._server.conversation import ClientConnection, Ended
+from pgoutput_construct.publisher._server.refusals import Refusal, warning
+from pgoutput_construct.publisher._server.service import Service
+from pgoutput_construct.publisher._server.stream_request import asked, named_publications, unknown_publications
 from pgoutput_construct.publisher.faults import Fault
-from pgoutput_construct.publisher.pace import Pace
-from pgoutput_construct.publisher.refusals import Refusal, warning
-from pgoutput_construct.publisher.rendering import Withholding
-from pgoutput_construct.publisher.request import asked, named_publications, unknown_publications
-from pgoutput_construct.publisher.script_cursor import cursor_of
-from pgoutput_construct.publisher.service import Service
 from pgoutput_construct.publisher.slots import Slot
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.connection import build_connection

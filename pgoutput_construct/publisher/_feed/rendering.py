@@ -6,8 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pgoutput_construct.errors import ProtocolError
-from pgoutput_construct.publisher.feed import CopiedTable, Fed, Feed, Missed
-from pgoutput_construct.publisher.order import COPIED, FINISHED, PREPARED
+from pgoutput_construct.publisher._feed.feed import COPIED, FINISHED, PREPARED, CopiedTable, Fed, Feed, Missed
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
 from pgoutput_construct.stream.relations import Description
@@ -18,7 +17,13 @@ from pgoutput_construct.wire.types import Lsn, Timestamp
 if TYPE_CHECKING:
     from pgoutput_construct.publisher.published_tables import PublishedScope
 
-__all__ = ["Outgoing", "Renderer", "Withholding", "describing", "tables_of"]
+__all__ = [
+    "Outgoing",
+    "Renderer",
+    "Withholding",
+    "describing",
+    "tables_of",
+]
 
 
 class Outgoing(NamedTuple):

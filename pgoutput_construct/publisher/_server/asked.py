@@ -1,16 +1,56 @@
-"""Who asks a publisher a query, and the form of what answers it."""
+"""What a client has asked, and its result as messages: a description of the rows, rows, and a command tag."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from pgoutput_construct.publisher.feed import Feed
-from pgoutput_construct.publisher.refusals import Refusal
-from pgoutput_construct.publisher.results import Result
+from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
+from pgoutput_construct.publisher._feed.feed import Feed
+from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.publisher.slots import Slots
+from pgoutput_construct.wire import connection_messages as m
 
-__all__ = ["ESCAPING", "QUOTED", "TEXT", "TEXTS", "Answer", "Asker", "Rows", "known", "listed", "spaced", "unescaped"]
+__all__ = [
+    "ESCAPING",
+    "QUOTED",
+    "TEXT",
+    "TEXTS",
+    "Answer",
+    "Asker",
+    "Result",
+    "Rows",
+    "known",
+    "listed",
+    "spaced",
+    "unescaped",
+]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a query gives: nothing but its command tag, or rows of texts."""
+
+    command: str
+    """The command tag; the number of rows is added to ``SELECT``."""
+    columns: Sequence[tuple[str, str]] = ()
+    """The name and the built-in type of each column."""
+    rows: Sequence[Sequence[str | None]] = field(default_factory=tuple)
+    """The values in text format."""
+
+    def messages(self) -> Iterator[m.ConnectionMessage]:
+        """Yield what a client is sent."""
+        if self.columns:
+            yield m.RowDescription(tuple(_column(name, kind) for name, kind in self.columns))
+        for row in self.rows:
+            yield m.DataRow(tuple(None if value is None else value.encode("utf-8", "surrogateescape") for value in row))
+        yield m.CommandComplete(f"SELECT {len(self.rows)}" if self.command == "SELECT" else self.command)
+
+
+def _column(name: str, kind: str) -> m.ResultColumn:
+    known = TYPE_NAMES[kind]
+    return m.ResultColumn(name, 0, 0, known.oid, known.size, -1, 0)
+
 
 TEXT: Final = r"'[^']*(?:''[^']*)*'"
 """Form of a text literal without escapes."""

@@ -1,23 +1,22 @@
 """How far a client has been sent a script: message by message, where the client asked for what they are."""
 
-from collections.abc import Collection, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from pgoutput_construct.errors import ProtocolError
-from pgoutput_construct.publisher.confirmed import Surroundings, confirmed
-from pgoutput_construct.publisher.cursor import Cursor
-from pgoutput_construct.publisher.encodings import UTF8, ClientEncoding
-from pgoutput_construct.publisher.feed import Fed, Feed
-from pgoutput_construct.publisher.order import FINISHED
-from pgoutput_construct.publisher.pace import Pace
-from pgoutput_construct.publisher.rendering import Outgoing, Withholding, describing, tables_of
-from pgoutput_construct.publisher.script import Script
+from pgoutput_construct.publisher._feed.cursor import Cursor
+from pgoutput_construct.publisher._feed.encodings import UTF8, ClientEncoding
+from pgoutput_construct.publisher._feed.feed import FINISHED, Fed, Feed, Pace
+from pgoutput_construct.publisher._feed.message_feed import Script
+from pgoutput_construct.publisher._feed.rendering import Outgoing, Withholding, describing, tables_of
 from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["ScriptCursor", "cursor_of"]
+__all__ = ["ScriptCursor", "confirmed", "cursor_of"]
+
 
 _OPENING: Final = (m.Begin, m.BeginPrepare, m.StreamStart)
 _TWO_PHASE: Final = (m.Prepare, m.StreamPrepare, m.CommitPrepared, m.RollbackPrepared)
@@ -67,7 +66,7 @@ class ScriptCursor(Cursor):
         streamed = (item.transaction for item in feed.order(two_phase_at) if item.transaction.streamed)
         self._before = {each.xid for each in streamed if self._renderer.is_before(each)}
         """The top-level xids of transactions that were streamed, and are not when they come again."""
-        self._surroundings = Surroundings()
+        self._surroundings = _Surroundings()
         self._withheld = set[int]()
         """The top-level xids of transactions that are sent as a whole."""
         self._streamed = set[int]()
@@ -175,3 +174,53 @@ class ScriptCursor(Cursor):
             return m.StreamAbort(abort.xid, abort.subxid)
         known = abort.abort_lsn, abort.abort_time
         return abort if None not in known else m.StreamAbort(abort.xid, abort.subxid, lsn, Timestamp.now())
+
+
+_ENDS: Final = (m.Commit, m.StreamCommit, m.CommitPrepared, m.RollbackPrepared)
+_OF_XID: Final = (m.StreamStart, m.StreamAbort, m.StreamCommit, m.StreamPrepare, m.CommitPrepared, m.RollbackPrepared)
+"""The messages that stand outside of what they are about, and say its top-level xid."""
+
+
+class _Surroundings:
+    """Tells of which transaction each message of a script is, in their order."""
+
+    def __init__(self) -> None:
+        self._plain: int | None = None
+
+    def xid_of(self, fed: Fed) -> int | None:
+        """Return the top-level xid, None for a message outside of transactions."""
+        message = fed.message
+        if isinstance(message, m.Begin | m.BeginPrepare):
+            self._plain = message.xid
+        around = self._plain if fed.scope is None else fed.scope
+        if isinstance(message, m.Commit | m.Prepare):
+            self._plain = None
+        return message.xid if isinstance(message, _OF_XID) else around
+
+
+def confirmed(script: Iterable[Fed], after: int, two_phase_at: int | None) -> set[int]:
+    """Return the seqs of what ended at, or before, a position.
+
+    A transaction that was prepared behind the position ``two_phase_at`` has two ends. Once its PREPARE is confirmed the
+    rest comes alone (ReorderBufferSkipPrepare()): a server that has it prepared refuses to prepare it again.
+    """
+    had, open_ones, around = set[int](), defaultdict[int | None, list[int]](list), _Surroundings()
+    for fed in script:
+        xid = around.xid_of(fed)
+        open_ones[xid].append(fed.seq)
+        if xid is None or _is_end(fed.message, two_phase_at):
+            seqs = open_ones.pop(xid)
+            had.update(seqs if (_end_of(fed.message) or fed.lsn) <= after else ())
+    return had
+
+
+def _is_end(message: m.PgoutputMessage, two_phase_at: int | None) -> bool:
+    if isinstance(message, m.Prepare | m.StreamPrepare):
+        return two_phase_at is not None and message.end_lsn > two_phase_at
+    return isinstance(message, _ENDS) or (isinstance(message, m.StreamAbort) and message.xid == message.subxid)
+
+
+def _end_of(message: m.PgoutputMessage) -> int:
+    """Return the position behind the record of a message that ends something, 0 where it does not say that."""
+    end: int = getattr(message, "end_lsn", None) or getattr(message, "rollback_end_lsn", None) or 0
+    return end

@@ -1,7 +1,4 @@
-"""The replication commands of a client: their words, taken apart and checked.
-
-Source: PostgreSQL documentation, section "Streaming Replication Protocol"; ``repl_gram.y`` and ``repl_scanner.l``.
-"""
+"""What a switch can be called in a command (parse_bool() in bool.c)."""
 
 import re
 from collections import deque
@@ -10,11 +7,13 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.publisher.asking import ESCAPING, TEXT, unescaped
-from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.publisher._server.asked import ESCAPING, TEXT, unescaped
+from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = [
+    "OFF_WORDS",
+    "ON_WORDS",
     "AlterSlot",
     "Command",
     "CreateSlot",
@@ -27,6 +26,10 @@ __all__ = [
     "is_replication_command",
     "parse_command",
 ]
+
+
+ON_WORDS: Final = ("true", "on", "yes", "1", "t", "y")
+OFF_WORDS: Final = ("false", "off", "no", "0", "f", "n")
 
 
 @dataclass(frozen=True)

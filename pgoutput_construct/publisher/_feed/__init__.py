@@ -1,0 +1,7 @@
+"""What a publisher serves: transactions, copies and messages in their order, as the bytes that a client asked for.
+
+A ``feed`` yields what there is, from a change log (``log_feed``, which needs what reading a log needs) or from messages
+(``message_feed``); a ``cursor`` goes through a feed for one client, from the position that it confirmed; ``rendering``
+makes the messages of its protocol version and options, in its encoding (``encodings``); ``script_cursor`` adds the
+faults of a script to them. Start reading at ``feed``.
+"""

@@ -1,0 +1,482 @@
+"""What a publisher answers to the SQL of its clients: the few queries that subscribers and drivers send.
+
+It has no SQL engine: it knows queries by their form. Source: ``subscriptioncmds.c`` (fetch_table_list(),
+check_publications()), ``libpqwalreceiver.c`` and ``streamutil.c`` of PostgreSQL.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+from pgoutput_construct.catalog_queries import (
+    BLOCKING_WRITER,
+    CURRENT_SNAPSHOT,
+    DIGEST,
+    FLUSHED_LSN,
+    INSERTED_LSN,
+    IS_STANDBY,
+    LOCKED_TABLES,
+    PUBLICATION_FACTS,
+    PUBLICATION_NAMES,
+    PUBLICATIONS,
+    PUBLISHED_TABLES,
+    SENDER_STATE,
+    SENDER_TIMEOUT,
+    SLOTS,
+    TABLE_FACTS,
+    TYPE_FACTS,
+    WORKING_PROCESS,
+    CatalogQuery,
+)
+from pgoutput_construct.publisher._feed.encodings import UTF8, find_encoding
+from pgoutput_construct.publisher._server.asked import (
+    ESCAPING,
+    QUOTED,
+    TEXT,
+    TEXTS,
+    Answer,
+    Asker,
+    Result,
+    Rows,
+    known,
+    listed,
+    spaced,
+)
+from pgoutput_construct.publisher._server.commands import ON_WORDS
+from pgoutput_construct.publisher._server.refusals import Refusal, no_copies
+from pgoutput_construct.publisher.published_tables import ListedTable, described_tables, without_partitions
+from pgoutput_construct.publisher.slots import PLUGIN, ClientTable
+from pgoutput_construct.wire.types import Lsn
+
+__all__ = ["REPLIES", "answer", "show", "statements"]
+
+
+_SHOWN: Final = {"data_directory_mode": "0700", "wal_level": "logical", "wal_segment_size": "16MB"}
+"""What replication clients ask for beside the settings that each client is told (``streamutil.c``)."""
+_MOST_SETTINGS: Final = 200
+_STATEMENT: Final = re.compile(rf"""(?:{ESCAPING}|{QUOTED}|[^;'"])+""", re.DOTALL)
+
+
+def statements(text: str) -> list[str]:
+    """Return the statements of a query, which semicolons outside of quotes end; raise Refusal for an open quote."""
+    parts, end = list[str](), 0
+    for match in _STATEMENT.finditer(text):
+        parts.append(match[0].strip())
+        if text[end : match.start()].strip(";"):
+            break
+        end = match.end()
+    if text[end:].strip(";"):
+        raise Refusal("42601", f'unterminated quoted string at or near "{text[end : end + 20]}"')
+    return [part for part in parts if part]
+
+
+def answer(asker: Asker, statement: str) -> Result:
+    """Return the result of a statement; raise Refusal for one that is not known."""
+    words = spaced(statement)
+    for pattern, reply in (*_ANSWERS, *_SLOT_ANSWERS):
+        if match := pattern.fullmatch(words):
+            return reply(asker, match)
+    if (found := _catalog_answer(asker, words)) is not None:
+        return found
+    raise Refusal(
+        "0A000",
+        f"this publisher does not know the query: {words[:200]}",
+        hint="It serves a stream and has no SQL engine; it answers what subscriptions and replication clients ask.",
+    )
+
+
+def _keep(asker: Asker, name: str, value: str) -> None:
+    """Keep a setting; of invented ones (PostgreSQL knows those with a dot) only so many, so that memory is bounded."""
+    if name not in asker.settings and len(asker.settings) >= _MOST_SETTINGS:
+        raise Refusal("54000", f"this publisher keeps {_MOST_SETTINGS} settings of a session at most")
+    if name == "client_encoding":
+        value = find_encoding(UTF8.name if value.upper() == "DEFAULT" else value).name
+    asker.settings[name] = value
+
+
+def _set_config(asker: Asker, match: re.Match[str]) -> Result:
+    _keep(asker, match["name"].lower(), match["value"])
+    return Result("SELECT", [("set_config", "text")], [[match["value"]]])
+
+
+def _set(asker: Asker, match: re.Match[str]) -> Result:
+    _keep(asker, match["name"].lower(), match["value"].strip("'\""))
+    return Result("SET")
+
+
+def _set_names(asker: Asker, match: re.Match[str]) -> Result:
+    _keep(asker, "client_encoding", match["value"].strip("'\""))
+    return Result("SET")
+
+
+def _show(asker: Asker, match: re.Match[str]) -> Result:
+    return show(asker.settings, match["name"])
+
+
+def show(settings: Mapping[str, str], name: str) -> Result:
+    """Return a setting as SHOW gives it; raise Refusal for one that there is not."""
+    there = {key.lower(): value for key, value in {**_SHOWN, **settings}.items()}
+    if name.lower() not in there:
+        raise Refusal("42704", f'unrecognized configuration parameter "{name}"')
+    return Result("SHOW", [(name.lower(), "text")], [[there[name.lower()]]])
+
+
+def _publications(asker: Asker, match: re.Match[str]) -> Result:
+    there = asker.feed.about.publications
+    rows: Rows = [[name] for name in listed(match["names"]) if not there or name in there]
+    return Result("SELECT", [("pubname", "name")], rows)
+
+
+def _tables_by_names(asker: Asker, match: re.Match[str]) -> Result:
+    """Answer for servers before 16: the view pg_publication_tables, with the columns where 15 and later ask."""
+    with_columns = "attnames" in match[0]
+    columns = [("schemaname", "name"), ("tablename", "name"), *_kind(match), *[("attnames", "_name")] * with_columns]
+    found = (
+        (
+            table.namespace,
+            table.name,
+            *("r" for _ in _kind(match)),
+            *[_array([column.name for column in table.columns])] * with_columns,
+        )
+        for table in _tables(asker, match)
+    )
+    return Result("SELECT", columns, [*dict.fromkeys(found)])
+
+
+def _tables_by_numbers(asker: Asker, match: re.Match[str]) -> Result:
+    """Answer for servers from 16 on: pg_get_publication_tables() of all publications, with the columns' numbers."""
+    columns = [("nspname", "name"), ("relname", "name"), *_kind(match), ("attrs", "int2vector")]
+    found = (
+        (
+            table.namespace,
+            table.name,
+            *("r" for _ in _kind(match)),
+            " ".join(str(column.number) for column in table.columns),
+        )
+        for table in without_partitions(_tables(asker, match))
+    )
+    return Result("SELECT", columns, [*dict.fromkeys(found)])
+
+
+def _kind(match: re.Match[str]) -> list[tuple[str, str]]:
+    """Return the column with the kind of relation, for which subscribers ask since 19: the stream has no sequences."""
+    return [("relkind", "char")] * ("relkind" in match[0])
+
+
+def _tables(asker: Asker, match: re.Match[str]) -> Sequence[ListedTable]:
+    """Return the tables of the publications that a query names, as they are now: a capture may have written more."""
+    asker.feed.refresh()
+    there = asker.feed.about.publications
+    names = [name for name in dict.fromkeys(listed(match["names"])) if not there or name in there]
+    asker.feed.scope(names)
+    tables = asker.feed.published(names)
+    if asker.feed.repeats:
+        described = asker.feed.described_names()
+        noted = {ClientTable(each.relation_oid, (each.namespace, each.name)) for each in tables}
+        listing = {table: described.get(table.relation_oid, ()) for table in noted}
+        asker.slots.listed(asker.settings.get("application_name", ""), listing)
+    return tables
+
+
+def _foreign_origins(asker: Asker, match: re.Match[str]) -> Result:
+    """Answer check_publications_origin(): which publications have tables that are subscribed to from elsewhere.
+
+    It warns of copies of rows that have an origin. There are no copies here but those of the stream, and a log does not
+    say which subscriptions its server has.
+    """
+    return Result("SELECT", [("pubname", "name")], [])
+
+
+def _array(names: Sequence[str]) -> str:
+    quoted = (name.replace("\\", "\\\\").replace('"', '\\"') for name in names)
+    return "{" + ",".join(f'"{name}"' for name in quoted) + "}"
+
+
+def _one(name: str, kind: str, value: Callable[[Asker], str]) -> Answer:
+    return lambda asker, _: Result("SELECT", [(name, kind)], [[value(asker)]])
+
+
+_SCHEMA = r"(?:pg_catalog\.)?"
+_ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
+    (known(rf"SELECT {_SCHEMA}set_config\('(?P<name>[^']*)', '(?P<value>[^']*)', (?:true|false)\)"), _set_config),
+    (known(r"SET (?:SESSION |LOCAL )?\"?(?P<name>[\w.]+)\"?(?: TO |\s?=\s?)(?P<value>.*)"), _set),
+    (known(r"SET (?:SESSION |LOCAL )?NAMES (?P<value>.*)"), _set_names),
+    (known(r"SHOW (?P<name>[\w.]+)"), _show),
+    (known(r"(?P<command>BEGIN|COMMIT|ROLLBACK)\b.*"), lambda _, match: Result(match["command"].upper())),
+    (known(r"SELECT 1"), _one("?column?", "int4", lambda _: "1")),
+    (known(rf"SELECT {_SCHEMA}version\(\)"), _one("version", "text", lambda a: a.settings["server_version"])),
+    (
+        known(rf"SELECT {_SCHEMA}current_database\(\)"),
+        _one("current_database", "name", lambda a: a.feed.about.database),
+    ),
+    (
+        known(rf"SELECT t\.pubname FROM pg_catalog\.pg_publication t WHERE t\.pubname IN \((?P<names>{TEXTS})\)"),
+        _publications,
+    ),
+    (
+        known(
+            r"SELECT DISTINCT t\.schemaname, t\.tablename.* FROM pg_catalog\.pg_publication_tables t"
+            rf" WHERE t\.pubname IN \((?P<names>{TEXTS})\)"
+        ),
+        _tables_by_names,
+    ),
+    (
+        known(
+            r"SELECT DISTINCT n\.nspname, c\.relname,(?: c\.relkind,)? gpt\.attrs.*pg_get_publication_tables\("
+            rf".* WHERE pubname IN \((?P<names>{TEXTS})\).*"
+        ),
+        _tables_by_numbers,
+    ),
+    (
+        known(r"SELECT DISTINCT P\.pubname AS pubname FROM pg_publication P, .* JOIN pg_subscription_rel .*"),
+        _foreign_origins,
+    ),
+)
+"""The queries that are known, by their form with single spaces, and what answers each."""
+
+
+Arguments: TypeAlias = Mapping[str, str]
+"""Those of a query, by name, as they stand in it."""
+Row: TypeAlias = Mapping[str, str | None]
+"""A row of a result: texts, by column."""
+
+_OLD: Final = 2
+"""FrozenTransactionId: what wrote all rows of the catalog."""
+_ARGUMENT: Final = re.compile(r"%(?:\((\w+)\)s|%)")
+_LITERAL: Final = rf"NULL|true|false|-?\d+|{TEXT}"
+_CAST: Final = r"(?:::\w+(?:\[\])?)?"
+"""What psycopg may write after a literal."""
+
+
+def _catalog_answer(asker: Asker, words: str) -> Result | None:
+    """Return what answers a query of the catalog, with single spaces outside of quotes; None for what is none."""
+    for query, reply in REPLIES.items():
+        if match := _form(query, asker.feed.about.server_version).fullmatch(words):
+            rows = [[row[name] for name in query.columns] for row in reply(asker, match.groupdict())]
+            return Result("SELECT", list(query.columns.items()), rows)
+    return None
+
+
+@cache
+def _form(query: CatalogQuery, server_version: int) -> re.Pattern[str]:
+    """Return the form that a query has with any arguments, which are its groups."""
+    text, parts, end, seen = spaced(query.sql(server_version)), list[str](), 0, set[str]()
+    for match in _ARGUMENT.finditer(text):
+        parts.append(re.escape(text[end : match.start()]))
+        name, end = match[1], match.end()
+        if name is None:
+            parts.append("%")
+        else:
+            parts.append((rf" ?(?P={name})" if name in seen else rf" ?(?P<{name}>{_LITERAL})") + _CAST)
+            seen.add(name)
+    return known("".join(parts) + re.escape(text[end:]))
+
+
+def _publication_names(asker: Asker, arguments: Arguments) -> Iterable[Row]:
+    return [{"name": name} for name in _wanted(asker, arguments)]
+
+
+def _publication_rows(asker: Asker, arguments: Arguments) -> Iterable[Row]:
+    as_usual = {"without_identity": "{}", "unsent": "{}", "with_sequences": "f", "without_tables": "f"}
+    return [{"name": name, "operations": _operations(asker, name), **as_usual} for name in _wanted(asker, arguments)]
+
+
+def _operations(asker: Asker, name: str) -> str:
+    return "{" + ",".join(asker.feed.operations(name)) + "}"
+
+
+def _publication_facts(asker: Asker, arguments: Arguments) -> Iterable[Row]:
+    for name in _wanted(asker, arguments):
+        tables = _as_described(asker, asker.feed.published([name]))
+        yield {
+            "publication": name,
+            "operations": _operations(asker, name),
+            "via_root": "t" if any(table.via_root for table in tables) else "f",
+            "all_tables": "t",
+            "generated": "f",
+            "tables": json.dumps([_member(table) for table in tables]),
+            "unsent": None,
+            "excluded": None,
+        }
+
+
+def _as_described(asker: Asker, tables: Sequence[ListedTable]) -> list[ListedTable]:
+    """Return tables with the columns of their latest descriptions, which a stream may have before the events say it.
+
+    A capture takes the catalog for at least as new as the stream.
+    """
+    described = {table.relation_oid: table for table in described_tables(asker.feed.history, [""])}
+    return [table._replace(columns=described.get(table.relation_oid, table).columns) for table in tables]
+
+
+def _member(table: ListedTable) -> dict[str, Any]:
+    numbers = [column.number for column in table.columns]
+    named = {"oid": table.relation_oid, "schema": table.namespace, "name": table.name}
+    own = {"ancestors": sorted(table.ancestors) or None, "published": numbers}
+    return named | {"member": None, "filter": None, "columns": None} | own
+
+
+def _table_facts(asker: Asker, arguments: Arguments) -> Iterable[Row]:
+    found = _as_described(asker, asker.feed.published(_there(asker)))
+    tables = {table.relation_oid: table for table in (*described_tables(asker.feed.history, [""]), *found)}
+    asked = {int(number) for number in re.findall(r"\d+", arguments["oids"])}
+    return [_facts(tables[oid]) for oid in sorted(asked & tables.keys())]
+
+
+def _facts(table: ListedTable) -> Row:
+    return {
+        "oid": str(table.relation_oid),
+        "schema": table.namespace,
+        "name": table.name,
+        "replica_identity": table.replica_identity,
+        "identity": None,  # which columns its key has that are not published, the log may not know
+        "created": str(_OLD),
+        "filenodes": json.dumps([[table.relation_oid, table.relation_oid]]),
+        "attached": "[]",
+        "joined": "[]",
+        "truncated": "[]",
+        "columns": json.dumps([_column(each.number, each.name, each.type, each.modifier) for each in table.columns]),
+    }
+
+
+def _column(number: int, name: str, kind: int, modifier: int) -> dict[str, Any]:
+    described = {"number": number, "name": name, "type": kind, "modifier": modifier, "xmin": _OLD}
+    return described | {"dropped": False, "generated": None, "default": False, "missing": None, "recent": False}
+
+
+def _published_tables(asker: Asker, arguments: Arguments) -> Iterable[Row]:
+    """Refuse what a capture asks before it copies tables: before it makes a slot for that, and when it has one."""
+    raise no_copies("nothing can be copied")
+
+
+def _slots(asker: Asker, arguments: Arguments) -> Iterable[Row]:
+    names = [name for name in asker.slots.names() if arguments["slot"] in ("NULL", f"'{name}'")]
+    return [{"slot": json.dumps(_slot(asker, name)), "xmin_age": None, "reader": None} for name in names]
+
+
+def _slot(asker: Asker, name: str) -> dict[str, Any]:
+    slot = asker.slots.get(name)
+    assert slot is not None
+    position = str(Lsn(slot.confirmed))
+    facts = {"slot_name": name, "plugin": slot.plugin, "slot_type": "logical", "database": asker.feed.about.database}
+    state = {"temporary": slot.temporary, "active": asker.slots.is_active(name), "active_pid": None}
+    places = {"restart_lsn": position, "confirmed_flush_lsn": position, "wal_status": "reserved"}
+    return {**facts, **state, **places, "two_phase": slot.two_phase, "failover": slot.failover}
+
+
+def _snapshot(asker: Asker, arguments: Arguments) -> Iterable[Row]:
+    """Answer that all transactions have ended which are served."""
+    following = max(asker.feed.order().last_xid, _OLD) + 1
+    return [{"snapshot": f"{following}:{following}:"}]
+
+
+def _position(asker: Asker, arguments: Arguments) -> Iterable[Row]:
+    return [{"lsn": str(int(asker.feed.position))}]
+
+
+def _digest(asker: Asker, arguments: Arguments) -> Iterable[Row]:
+    found = asker.feed.published(_there(asker))
+    return [{"digest": f"{len(asker.feed.history.descriptions)} {hash(tuple(found))}"}]
+
+
+def _wanted(asker: Asker, arguments: Arguments) -> list[str]:
+    names = _array_items(arguments["publications"])
+    there = asker.feed.about.publications
+    return sorted(name for name in names if not there or name in there)
+
+
+def _array_items(literal: str) -> list[str]:
+    """Return the texts of an array that is written as a literal, as psycopg writes lists: '{shop,"a name"}'."""
+    (text,) = listed(literal)
+    found = re.findall(r'"((?:[^"\\]|\\.)*)"|([^{},"]+)', text, re.DOTALL)
+    return [re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL) or plain for quoted, plain in found]
+
+
+def _there(asker: Asker) -> Sequence[str]:
+    """Return the publications; of a publisher that has any, one with all tables."""
+    return asker.feed.about.publications or [""]
+
+
+REPLIES: Final[Mapping[CatalogQuery, Callable[[Asker, Arguments], Iterable[Row]]]] = {
+    SENDER_TIMEOUT: lambda asker, _: [{"seconds": str(asker.wal_sender_timeout)}],
+    # The process that sends is no synchronous one, and at work for nobody.
+    SENDER_STATE: lambda *_: [{"is_synchronous": "f", "is_at_work": "f"}],
+    WORKING_PROCESS: lambda *_: [],
+    IS_STANDBY: lambda *_: [{"is_standby": "f"}],
+    FLUSHED_LSN: _position,
+    INSERTED_LSN: _position,
+    CURRENT_SNAPSHOT: _snapshot,
+    SLOTS: _slots,
+    BLOCKING_WRITER: lambda *_: [],
+    PUBLICATION_NAMES: _publication_names,
+    PUBLICATIONS: _publication_rows,
+    PUBLICATION_FACTS: _publication_facts,
+    PUBLISHED_TABLES: _published_tables,
+    TABLE_FACTS: _table_facts,
+    TYPE_FACTS: lambda *_: [],
+    DIGEST: _digest,
+    LOCKED_TABLES: lambda *_: [],
+}
+"""The queries, and what answers each."""
+
+
+_ARGUMENTS: Final = ("temporary", "twophase", "failover")
+"""The optional arguments of pg_create_logical_replication_slot(), in their order."""
+
+
+def _create(asker: Asker, match: re.Match[str]) -> Result:
+    name, plugin = listed(match["texts"])
+    if plugin != PLUGIN:
+        raise Refusal("58P01", f'could not access file "{plugin}": the plugin served is {PLUGIN}')
+    given = _arguments(match["given"] or "")
+    owner = asker.process_id if given["temporary"] else None
+    slot = asker.slots.create(name, plugin, two_phase=given["twophase"], failover=given["failover"], temporary=owner)
+    position = Lsn(slot.confirmed)
+    if match["form"].startswith("lsn"):
+        return Result("SELECT", [("?column?", "numeric")], [[str(int(position))]])
+    if match["form"]:
+        return Result("SELECT", [("slot_name", "name"), ("lsn", "pg_lsn")], [[name, str(position)]])
+    return Result("SELECT", [("pg_create_logical_replication_slot", "record")], [[f"({name},{position})"]])
+
+
+def _arguments(text: str) -> dict[str, bool]:
+    """Return the optional arguments, given by their places or names; raise Refusal for others."""
+    found = dict.fromkeys(_ARGUMENTS, False)
+    for place, each in enumerate(filter(None, (part.strip().lower() for part in text.split(",")))):
+        name, _, value = (word.strip() for word in each.replace(":=", "=>").rpartition("=>"))
+        name = name or (_ARGUMENTS[place] if place < len(_ARGUMENTS) else "")
+        if name not in found:
+            raise Refusal("42883", f"function pg_create_logical_replication_slot() has no argument {each[:40]}")
+        found[name] = value.strip("'") in ON_WORDS
+    return found
+
+
+def _drop(asker: Asker, match: re.Match[str]) -> Result:
+    (name,) = listed(match["name"])
+    if match["all"] and asker.slots.get(name) is None:
+        return Result("SELECT", [("pg_drop_replication_slot", "text")], [])
+    asker.slots.drop(name, asker.process_id)
+    return Result("SELECT", [("pg_drop_replication_slot", "text")], [[""]])
+
+
+_FUNCTION: Final = r"(?:pg_catalog\.)?pg_create_logical_replication_slot"
+_SLOT_ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
+    (
+        known(
+            rf"SELECT (?P<form>lsn - '0/0'::pg_lsn FROM |\* FROM |){_FUNCTION}\("
+            rf"(?P<texts>{TEXT}, ?{TEXT})(?P<given>(?:,[\w ':=>]+)*)\)"
+        ),
+        _create,
+    ),
+    (known(rf"SELECT (?:pg_catalog\.)?pg_drop_replication_slot\((?P<name>{TEXT})\)(?P<all>)"), _drop),
+    (
+        known(
+            r"SELECT pg_drop_replication_slot\(slot_name\) FROM pg_replication_slots"
+            rf" (?P<all>WHERE) slot_name = (?P<name>{TEXT})"
+        ),
+        _drop,
+    ),
+)
+"""The queries, and what answers each."""
