@@ -65,7 +65,7 @@ def changelog() -> None:
     """Write a log and read it."""
     import pgoutput_construct as pgo
     from pgoutput_construct.changelog import ChangeLog, LogOptions, LogWriter, Position
-    from pgoutput_construct.changelog.block import Block
+    from pgoutput_construct.changelog._segment.block import Block
 
     folder = Path(mkdtemp())
     with LogWriter(folder) as writer:

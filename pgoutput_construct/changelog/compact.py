@@ -9,27 +9,33 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.footer import Segment
-from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.indexes import index_of, indexes_of
-from pgoutput_construct.changelog.keeper import rewrite_manifests
-from pgoutput_construct.changelog.listed import Listing
-from pgoutput_construct.changelog.listing import list_log
-from pgoutput_construct.changelog.merge import merge_indexes
-from pgoutput_construct.changelog.names import chosen
-from pgoutput_construct.changelog.reading import read_segment
-from pgoutput_construct.changelog.segments import GROUP_ROWS, write_segment
-from pgoutput_construct.changelog.store import Address, LogLock, LogStore
+from pgoutput_construct.changelog._index.index import COLUMNS, SegmentIndex, struct_array
+from pgoutput_construct.changelog._index.indexes import index_of, indexes_of, rewrite_manifests
+from pgoutput_construct.changelog._index.listing import Listing, list_log
+from pgoutput_construct.changelog._index.usage import copied_rows, settled
+from pgoutput_construct.changelog._segment.footer import Segment, chosen
+from pgoutput_construct.changelog._segment.reading import read_segment
+from pgoutput_construct.changelog._segment.segments import GROUP_ROWS, write_segment
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.store import Address, LogLock, LogStore
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.stream.logged import COMMITTED
 
-__all__ = ["MAINTENANCE", "Compaction", "CompactionLimits", "compact", "lock_for_maintenance", "plan_compaction"]
+__all__ = [
+    "Compaction",
+    "CompactionLimits",
+    "compact",
+    "lock_for_maintenance",
+    "plan_compaction",
+]
 
-MAINTENANCE: Final = "maintenance"
+
+_MAINTENANCE: Final = "maintenance"
 _LEASE: Final = 600.0  # seconds: how long an object store keeps others out after the last sign of life
 _GROUP_ROWS: Final = 8 * GROUP_ROWS
 
@@ -113,7 +119,7 @@ def lock_for_maintenance(store: LogStore) -> LogLock:
     """Let one compaction or prune work at a time; raises ChangeLogError when there is no log, or one at work."""
     if not chosen(store.files())[0]:
         raise ChangeLogError(f"{store}: no change log here (no segment-*.parquet)")
-    return store.lock(MAINTENANCE, _LEASE)
+    return store.lock(_MAINTENANCE, _LEASE)
 
 
 @dataclass
@@ -143,7 +149,7 @@ class _Compaction:
             table = pa.concat_tables(pool.map(read_segment, group))
         # What is open and in force at the end is in the last one's own footer.
         indexes = SegmentIndex.concat([indexes_of(group[:-1]).whole(), index_of(group[-1])])
-        index = merge_indexes(indexes, index_of(before) if before else None)
+        index = _merge_indexes(indexes, index_of(before) if before else None)
         last = group[-1]
         written = write_segment(self.store, table, last.options, last.position, index, _GROUP_ROWS)
         read_segment(written)  # before its only copy is what was just written
@@ -198,3 +204,61 @@ def _goes_with(last: Segment, segment: Segment) -> bool:
 def _is_small(segment: Segment, limits: CompactionLimits) -> bool:
     """Tell whether a segment has room for others; one that is more than half full is not copied again and again."""
     return segment.rows <= limits.rows // 2 and segment.payload_bytes <= limits.payload_bytes // 2
+
+
+_LAST = ("open", "in_force")
+_ONE_AFTER_THE_OTHER = ("transactions", "descriptions", "changes", "events", "faults")
+
+
+def _merge_indexes(index: SegmentIndex, before: SegmentIndex | None) -> SegmentIndex:
+    """Return the index of all rows of consecutive segments as that of one segment.
+
+    ``before`` is the index of the segment before them; None where there is none: the log begins with them, or is
+    pruned up to them, and then no stream is open.
+    """
+    first, last = index.first_seq, index.last_seq
+    in_force = None if before is None else {(row["stream_xid"], row["seq"]) for row in _in_force(before)}
+    lists = {name: _entries(index, name, slice(len(index) - 1, None)) for name in _LAST}
+    lists |= {name: _entries(index, name) for name in _ONE_AFTER_THE_OTHER}
+    lists["inherited"] = struct_array("inherited", _inherited(index, in_force))
+    lists["rows"] = settled([index.entries("rows")], _plain(index, first))
+    lists["snapshots"] = copied_rows(lists["rows"])
+    return SegmentIndex.of(first, last, index.complete_lsn, **lists)
+
+
+def _in_force(index: SegmentIndex) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = index.entries("in_force", slice(len(index) - 1, None)).to_pylist()
+    return found
+
+
+def _entries(index: SegmentIndex, name: str, of: slice | None = None) -> pa.Array:
+    chunks = index.entries(name, of).to_struct_array().chunks
+    return pa.concat_arrays(chunks).cast(COLUMNS[name]) if chunks else pa.array([], COLUMNS[name])
+
+
+def _inherited(index: SegmentIndex, in_force: set[tuple[int | None, int]] | None) -> list[dict[str, Any]]:
+    """Return what is in force before all segments, and their rows need, each description once."""
+    found: dict[tuple[int | None, int], dict[str, Any]] = {}
+    for row in index.entries("inherited").to_pylist():
+        if row["seq"] < index.first_seq:
+            for scope in _scopes(row, in_force):
+                found.setdefault((scope, row["seq"]), row | {"stream_xid": scope})
+    return list(found.values())
+
+
+def _scopes(row: dict[str, Any], in_force: set[tuple[int | None, int]] | None) -> list[int | None]:
+    """Return in which scopes an inherited description was in force before all segments.
+
+    It may have come into another one in them: what a stream described holds for all once its transaction committed.
+    """
+    if in_force is None:
+        return [row["stream_xid"]]
+    return [scope for scope, seq in in_force if seq == row["seq"]]
+
+
+def _plain(index: SegmentIndex, first: int) -> Any:
+    """Return where transactions begin that lie in the segments as a whole, though not in one of them."""
+    ended = index.transactions
+    is_plain = pc.and_(pc.equal(ended["outcome"], COMMITTED), pc.and_not(ended["gid"].is_null(), ended["streamed"]))
+    begins = pc.struct_field(pc.list_element(ended.filter(is_plain)["spans"], 0), "first").to_numpy()
+    return begins[begins >= first]

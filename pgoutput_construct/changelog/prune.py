@@ -5,29 +5,36 @@ the first segment goes. Segments that a crash leaves behind are no longer part o
 """
 
 import time
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog._facts.completeness import begun_without_copy, present_copies
+from pgoutput_construct.changelog._facts.copies import TableCopy, latest_copies
+from pgoutput_construct.changelog._facts.visibility import Visibility
+from pgoutput_construct.changelog._index.indexes import indexes_of
+from pgoutput_construct.changelog._index.listing import Listing, Pruned, list_log, read_pruned, write_pruned
+from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.manifest import manifest_names
+from pgoutput_construct.changelog._index.planning import committed, lost_ends, spans_of
+from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog._segment.footer import chosen
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.store import Address, LogLock, LogStore
 from pgoutput_construct.changelog.compact import lock_for_maintenance
-from pgoutput_construct.changelog.copies import latest_copies
-from pgoutput_construct.changelog.cut import find_cut
-from pgoutput_construct.changelog.indexes import indexes_of
-from pgoutput_construct.changelog.listed import Listing
-from pgoutput_construct.changelog.listing import list_log
-from pgoutput_construct.changelog.manifest import manifest_names
-from pgoutput_construct.changelog.names import chosen
-from pgoutput_construct.changelog.needed import needs_of
-from pgoutput_construct.changelog.pruned import Pruned, read_pruned, write_pruned
 from pgoutput_construct.changelog.registry import RegisteredReader, readers
-from pgoutput_construct.changelog.store import Address, LogLock, LogStore
+from pgoutput_construct.columnar.descriptions import copy_scope
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.wire import Lsn, Timestamp
 
-__all__ = ["Prune", "prune"]
+__all__ = ["Prune", "needs_of", "prune"]
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ def _planned(
 ) -> Prune:
     waited_for = [reader for reader in known if not reader.has_expired(now)]
     index = indexes_of(listing)
-    cut = find_cut(index, before, waited_for, list(needs_of(index)) if states else ())
+    cut = _find_cut(index, before, waited_for, list(needs_of(index)) if states else ())
     gone, kept = listing[: cut.segments], listing[cut.segments :]
     first_seq = kept[0].first_seq
     silent = [_silent(each) for each in known if each not in waited_for and each.next_seq < first_seq]
@@ -159,3 +166,161 @@ def _note(store: LogStore, done: Prune, listing: Listing) -> None:
                 f"{store}: reader {reader.name!r}, who needs seq {reader.next_seq}, came meanwhile: try again"
             )
     write_pruned(store, Pruned(done.first_seq, done.lsn, Timestamp(last), copied=tuple(copied)))
+
+
+_INT64_MIN = -(2**63)
+_OPEN = 2**63 - 1
+
+
+class _Cut(NamedTuple):
+    """How many segments can go."""
+
+    segments: int
+    """The number of the oldest segments that nobody needs."""
+    holds: tuple[str, ...]
+    """What retains the others, the first of them last."""
+
+
+def _find_cut(
+    index: LogIndex, before: Lsn | Timestamp, readers: Sequence[RegisteredReader], needs: "Sequence[_Need]" = ()
+) -> _Cut:
+    """Find the segments that hold only what ended before a position, and what retains the first of the others."""
+    starts = index.table["first_seq"].to_pylist()
+    latest = _latest_ends(index, before)
+    late = np.flatnonzero(latest > int(before))
+    old = min(int(late[0]) if len(late) else len(index), len(index) - 1)
+    cut, holds = old, list[str]()
+    for reader in readers:
+        if reader.next_seq < starts[cut]:
+            holds.append(f"reader {reader.name!r} has read all before seq {reader.next_seq} only")
+            cut = _place(starts, reader.next_seq)
+    needed_first = min(needs, default=None)
+    if needed_first is not None and needed_first.seq < starts[cut]:
+        more = sum(need.seq < starts[cut] for need in needs) - 1
+        others = f"; so it is with {more:,} more tables" if more else ""
+        holds.append(f"{needed_first.words}: all from seq {needed_first.seq} on{others}")
+        cut = _place(starts, needed_first.seq)
+    first, last, names = _lasting(index)
+    clean = int(np.flatnonzero(_crossed(starts, first, last)[: cut + 1] == 0)[-1])
+    if (needed := _needed(first, last, starts[cut])) is not None:
+        end = "is open" if last[needed] == _OPEN else f"ended at seq {last[needed]}"
+        holds.append(f"transaction {names[needed].as_py()} began at seq {first[needed]}, and {end}")
+        earliest = _needed(first, last, starts[clean + 1])
+        if earliest is not None and (more := _place(starts, int(first[needed])) - clean):
+            holds.append(
+                f"{more:,} segments before it each begin inside of an earlier transaction, the first of which, "
+                f"{names[earliest].as_py()}, began at seq {first[earliest]}"
+            )
+    if clean == old:
+        holds.append(_too_new(starts[old], int(latest[old]), before))
+    return _Cut(clean, tuple(holds))
+
+
+def _too_new(seq: int, latest: int, before: Lsn | Timestamp) -> str:
+    """Describe a segment that is retained for its own sake; ``latest`` is the last end in it."""
+    if latest <= before:
+        return f"the newest segment always stays: it begins at seq {seq}"
+    return f"the segment from seq {seq} on has changes up to {type(before)(latest)}, which is after {before}"
+
+
+def _crossed(starts: list[int], first: Numbers, last: Numbers) -> Numbers:
+    """Return inside of how many transactions each segment begins."""
+    after, end = (np.searchsorted(starts, seqs, "right") for seqs in (first, last))
+    steps = np.bincount(after, minlength=len(starts) + 1) - np.bincount(end, minlength=len(starts) + 1)
+    return np.cumsum(steps)[: len(starts)]
+
+
+def _latest_ends(index: LogIndex, before: Lsn | Timestamp) -> Numbers:
+    """Return of each segment the last position, or time, at which something ended in it; the least for nothing."""
+    name = "commit_time" if isinstance(before, Timestamp) else "end_lsn"
+    latest = np.full(len(index), _INT64_MIN, np.int64)
+    for first, part in index.parts():
+        transactions, places = part.located("transactions")
+        # Without the option streaming=parallel an abort does not say its position, nor its time.
+        np.maximum.at(latest, first + places, transactions[name].fill_null(_INT64_MIN).to_numpy())
+    if not isinstance(before, Timestamp):
+        latest = np.maximum(latest, index.table["complete_lsn"].to_numpy())
+    return latest
+
+
+def _lasting(index: LogIndex) -> tuple[Numbers, Numbers, pa.ChunkedArray]:
+    """Return where transactions begin and end that lie in several segments, and their xids; also a few others.
+
+    Those without an outcome are among them.
+    """
+    ended, opened = index.marked, index.open  # the others are each in one segment
+    ended = ended.filter(pc.greater(pc.list_value_length(ended["spans"]), 0))
+    begins = pc.struct_field(pc.list_element(ended["spans"], 0), "first").to_numpy()
+    first = np.concatenate([begins, opened["first_seq"].to_numpy()])
+    last = np.concatenate([ended["seq"].to_numpy(), np.full(len(opened), _OPEN)])
+    return first, last, pa.chunked_array([*ended["xid"].chunks, *opened["xid"].chunks], pa.int64())
+
+
+def _needed(first: Numbers, last: Numbers, cut_seq: int) -> int | None:
+    """Return the transaction that began first of those on both sides of a cut."""
+    across = np.flatnonzero((first < cut_seq) & (last >= cut_seq))
+    return int(across[np.argmin(first[across])]) if len(across) else None
+
+
+def _place(starts: list[int], seq: int) -> int:
+    return max(0, bisect_right(starts, seq) - 1)
+
+
+_NEVER = 2**63 - 1
+_Copied: TypeAlias = tuple[Visibility, Lsn]
+"""What copies contain, and from which LSN on they need commits (``TableCopy.since_lsn``)."""
+
+
+class _Need(NamedTuple):
+    """What the state of a table is built from."""
+
+    seq: int
+    """All from here on."""
+    relation_oid: int
+    """The table."""
+    words: str
+    """Why."""
+
+
+def needs_of(index: LogIndex) -> Iterator[_Need]:
+    """Yield from where on the state of each table needs a log; of those that the log does not hold as a whole, nothing.
+
+    With a copy these are the copy's pieces, and the transactions that its snapshot did not see: some may have come
+    before the first piece.
+    """
+    begun = begun_without_copy(index)
+    latest = {copy.relation_oid: copy for copy in present_copies(index)}
+    firsts = _first_pieces(index, latest)
+    unseen = _unseen(index, {(copy.visibility, copy.since_lsn) for copy in latest.values()})
+    for oid, copy in latest.items():
+        seq = min(firsts.get(oid, copy.seq), unseen[copy.visibility, copy.since_lsn])
+        name = full_name(copy)
+        yield _Need(seq, oid, f"the state of {name} needs its latest copy, and what came after the snapshot of that")
+    for oid, (seq, name) in begun.items():
+        if oid not in latest:
+            yield _Need(seq, oid, f"the state of {name} needs all since its first row")
+
+
+def _unseen(index: LogIndex, copied: set[_Copied]) -> dict[_Copied, int]:
+    """Return where the first transaction begins that copies do not contain, or the segment that may have it."""
+    complete, starts = (index.table[name].to_numpy() for name in ("complete_lsn", "first_seq"))
+    found = {each: int(starts[complete > int(each[1])].min(initial=_NEVER)) for each in copied}
+    lost = lost_ends(index)
+    for _, part in index.parts() if copied else ():
+        spans = spans_of(committed(part.transactions, lost))
+        lsns, xids, seqs = (np.asarray(column) for column in (spans.commit_lsn, spans.xid, spans.first_seq))
+        for each in copied:
+            found[each] = min(found[each], int(seqs[each[0].adds(lsns, xids)].min(initial=_NEVER)))
+    return found
+
+
+def _first_pieces(index: LogIndex, copies: dict[int, TableCopy]) -> dict[int, int]:
+    """Return where the first piece of each copy stands: it begins with what describes its rows."""
+    sent = index.entries("descriptions")
+    chunks = copy_scope(0) - sent["stream_xid"].fill_null(0).to_numpy()
+    oids, seqs, found = sent["oid"].to_numpy(), sent["seq"].to_numpy(), dict[int, int]()
+    for place in np.flatnonzero(chunks >= 0).tolist():
+        copy = copies.get(int(oids[place]))
+        if copy is not None and copy.first_chunk <= chunks[place] <= copy.last_chunk:
+            found.setdefault(copy.relation_oid, int(seqs[place]))
+    return found

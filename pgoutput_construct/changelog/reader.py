@@ -1,24 +1,29 @@
 """The change log as its readers see it: segments, entries, and errors that name both."""
 
+import json
+import uuid
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.events import LogEvent, events_of
-from pgoutput_construct.changelog.footer import Segment
-from pgoutput_construct.changelog.indexes import indexes_of
-from pgoutput_construct.changelog.listed import Listing
-from pgoutput_construct.changelog.listing import list_log
-from pgoutput_construct.changelog.log_index import LogIndex
+from pgoutput_construct.changelog._facts.described import Sent
+from pgoutput_construct.changelog._facts.events import LogEvent, events_of
+from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._index.indexes import builder_after, indexes_of
+from pgoutput_construct.changelog._index.listing import Listing, list_log
+from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.planning import relation_history
+from pgoutput_construct.changelog._segment.columns import parts_of
+from pgoutput_construct.changelog._segment.footer import Segment
+from pgoutput_construct.changelog._segment.reading import read_segment
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.planning import relation_history
-from pgoutput_construct.changelog.reading import read_segment
-from pgoutput_construct.changelog.store import Address, LogStore
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.stream.relations import Description
@@ -26,7 +31,17 @@ from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
-__all__ = ["ChangeLog", "EmptyLogError", "LogEntry", "explain", "table_entries"]
+__all__ = [
+    "ChangeLog",
+    "EmptyLogError",
+    "LogEntry",
+    "LogIdentity",
+    "ensure_id",
+    "explain",
+    "identity_of",
+    "index_as_of",
+    "table_entries",
+]
 
 
 _BATCH_ROWS = 10_000
@@ -210,3 +225,104 @@ def _entry(row: Mapping[str, Any], segment: str) -> LogEntry:
         states,
         row["snapshot"],
     )
+
+
+_FILE: Final = ".identity.json"
+
+
+@dataclass(frozen=True)
+class LogIdentity:
+    """What tells a log from others."""
+
+    system_identifier: str
+    """The cluster, as ``IDENTIFY_SYSTEM`` names it."""
+    database: str
+    """The database in it."""
+    slot: str
+    """The slot that the log was last captured from."""
+    id: str | None = None
+    """The log's own id; None in a log of an earlier version, until something is written into it."""
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Read what ``to_json`` returns; raise KeyError for anything else."""
+        identifier, database, slot = (str(content[name]) for name in ("system_identifier", "database", "slot"))
+        return cls(identifier, database, slot, content.get("id"))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as values of JSON that a person can read."""
+        return asdict(self)
+
+    def differences(self, other: "LogIdentity") -> list[str]:
+        """Name what makes ``other`` another log, as ``name: here, not there``; nothing for the same log.
+
+        The id decides: a slot may be another one later. A log that had none when this identity was noted gets one
+        later; it is then known by the rest.
+        """
+        if self.id is not None and self.id == other.id:
+            return []
+        mine, theirs = self.to_json(), other.to_json()
+        names = [name for name in mine if self.id is not None or name != "id"]
+        different = [name for name in names if mine[name] != theirs[name]]
+        return [f"{name}: {mine[name] or 'none'}, not {theirs[name] or 'none'}" for name in different]
+
+
+def ensure_id(store: LogStore) -> str:
+    """Return the id of a log, which gets one where it has none; its writer alone may call this."""
+    known = _read(store)
+    if known is None:
+        known = uuid.uuid4().hex
+        store.write(_FILE, json.dumps({"id": known}).encode("ascii"))
+    return known
+
+
+def identity_of(log: ChangeLog) -> LogIdentity:
+    """Return what tells a log from others; raises ChangeLogError where the file that has its id is damaged."""
+    options = log.options
+    return LogIdentity(options.system_identifier, options.database, options.slot, _read(log.store))
+
+
+def _read(store: LogStore) -> str | None:
+    try:
+        return str(json.loads(store.read(_FILE))["id"])
+    except MissingFileError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ChangeLogError(
+            f"{store.place(_FILE)}: damaged: it has the id of the log, which its readers know it by: write "
+            f'{{"id": "..."}} with the id that a warehouse has noted (_warehouse.json), or remove it: {error}'
+        ) from error
+
+
+def index_as_of(log: ChangeLog, seq: int) -> LogIndex:
+    """Return the index of a log as of a seq: transactions that ended by then, copies, facts and descriptions.
+
+    It has a row for each segment up to that of ``seq``. Where this is amid a segment, and something ended or was told
+    behind it there, that segment alone is read. Raises ChangeLogError for a seq that the log does not have.
+    """
+    segment = log.segment(seq)
+    place = log.segments.place(seq)
+    index = log.index.slice(0, place + 1)
+    if _last_settled(log.index.one(place), segment.last_seq) <= seq:
+        return index
+    builder = builder_after(log.segments[:place], _sent(index))
+    rows = log.table(segment).slice(0, seq - segment.first_seq + 1)
+    for part in parts_of(rows, segment.options.layout()):
+        builder.add(part)
+    before = index.slice(0, place)
+    return LogIndex.concat([before, builder.finish(before.complete_lsn if place else 0)])
+
+
+def _last_settled(index: SegmentIndex, seq: int) -> int:
+    """Return the last seq, up to one, at which a transaction ended or an event stands; -1 for none."""
+    found = []
+    for name in ("transactions", "events"):
+        seqs = index.entries(name)["seq"]
+        found.append(pc.max(seqs.filter(pc.less_equal(seqs, seq))).as_py())
+    return max((last for last in found if last is not None), default=-1)
+
+
+def _sent(index: SegmentIndex) -> dict[int, Sent]:
+    """Return the descriptions of a log, by seq, so that no footer is read again for them."""
+    rows = [*index.entries("inherited").to_pylist(), *index.entries("descriptions").to_pylist()]
+    return {row["seq"]: row for row in rows}

@@ -6,13 +6,26 @@ import time
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.pruned import first_promised
-from pgoutput_construct.changelog.store import Address, LogStore, MissingFileError
+import numpy as np
+import pyarrow.compute as pc
+
+from pgoutput_construct.changelog._index.listing import first_promised, read_pruned
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
+from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["RegisteredReader", "advance", "forget", "readers", "register"]
+__all__ = [
+    "RegisteredReader",
+    "advance",
+    "forget",
+    "next_seq_at",
+    "readers",
+    "register",
+]
+
 
 _FOLDER: Final = "readers"
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -128,3 +141,24 @@ def _read(store: LogStore, name: str) -> RegisteredReader | None:
         raise ChangeLogError(
             f"{store.place(file)}: damaged: it says what a reader still needs; register the reader again: {error}"
         ) from error
+
+
+def next_seq_at(log: ChangeLog, lsn: int) -> int:
+    """Return the first seq that a reader needs who has read all that was committed before a position, and no more.
+
+    Transactions that are open count as not read. Raises ChangeLogError where the log was pruned beyond the position,
+    or does not reach it.
+    """
+    pruned, first = read_pruned(log.store), log.segments[0].first_seq
+    if first and lsn < pruned.lsn:
+        raise ChangeLogError(f"{log.store}: what was committed before {pruned.lsn} was pruned: {Lsn(lsn)} is too early")
+    if lsn > log.complete_lsn:
+        raise ChangeLogError(f"{log.store}: the log ends at {log.complete_lsn}: {Lsn(lsn)} is not reached yet")
+    ended = log.transactions()
+    ended = ended.filter(pc.equal(ended["outcome"], COMMITTED))
+    is_read = ended["commit_lsn"].to_numpy() < lsn
+    begins = pc.struct_field(pc.list_element(ended["spans"], 0), "first").to_numpy()
+    seqs = ended["seq"].to_numpy()[is_read]
+    after = int(seqs[-1]) + 1 if len(seqs) else first
+    needed = np.concatenate([begins[~is_read], log.open_transactions()["first_seq"].to_numpy()])
+    return max(first, min(after, int(needed.min()) if len(needed) else after))

@@ -10,22 +10,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.block import NO_XID, Block
-from pgoutput_construct.changelog.build import IndexBuilder
-from pgoutput_construct.changelog.columns import parts_of
-from pgoutput_construct.changelog.commit_numbers import NUMBERS
-from pgoutput_construct.changelog.footer import DAMAGE, Segment, damaged, read_footer, read_tail
-from pgoutput_construct.changelog.index import COLUMNS, SegmentIndex
-from pgoutput_construct.changelog.indexes import index_of
-from pgoutput_construct.changelog.listing import list_log
-from pgoutput_construct.changelog.log_index import LogIndex
-from pgoutput_construct.changelog.manifest import LEFT_OUT, manifest_names, read_manifest
-from pgoutput_construct.changelog.names import chosen
-from pgoutput_construct.changelog.note import Note, read_note
-from pgoutput_construct.changelog.reading import read_segment
+from pgoutput_construct.changelog._index.build import IndexBuilder
+from pgoutput_construct.changelog._index.index import COLUMNS, SegmentIndex
+from pgoutput_construct.changelog._index.indexes import index_of
+from pgoutput_construct.changelog._index.listing import list_log
+from pgoutput_construct.changelog._index.log_index import NUMBERS, LogIndex
+from pgoutput_construct.changelog._index.manifest import LEFT_OUT, manifest_names, read_manifest
+from pgoutput_construct.changelog._segment.block import NO_XID, Block
+from pgoutput_construct.changelog._segment.columns import parts_of
+from pgoutput_construct.changelog._segment.footer import DAMAGE, Segment, chosen, damaged, read_footer, read_tail
+from pgoutput_construct.changelog._segment.reading import read_segment
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
+from pgoutput_construct.changelog._upkeep.note import Note, read_note
 from pgoutput_construct.changelog.registry import readers
-from pgoutput_construct.changelog.store import Address, LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 
 __all__ = ["Verification", "verify"]

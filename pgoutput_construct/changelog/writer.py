@@ -3,27 +3,28 @@
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
 
-from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.block import Block
-from pgoutput_construct.changelog.claim import Claim
-from pgoutput_construct.changelog.events import LogEvent
-from pgoutput_construct.changelog.flush import Durable, Flush, Handed
-from pgoutput_construct.changelog.footer import Position, Segment
-from pgoutput_construct.changelog.keeper import ManifestKeeper
-from pgoutput_construct.changelog.listing import list_log
-from pgoutput_construct.changelog.note import Note, note_after, read_note, write_note
+from pgoutput_construct.changelog._facts.described import Sent
+from pgoutput_construct.changelog._facts.events import LogEvent
+from pgoutput_construct.changelog._index.build import IndexBuilder
+from pgoutput_construct.changelog._index.indexes import ManifestKeeper, builder_after
+from pgoutput_construct.changelog._index.listing import list_log
+from pgoutput_construct.changelog._segment.block import Block
+from pgoutput_construct.changelog._segment.columns import Part, coalesced, segment_table
+from pgoutput_construct.changelog._segment.footer import Position, Segment, chosen
+from pgoutput_construct.changelog._segment.segments import write_segment
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.store import Address, LogLock, LogStore
+from pgoutput_construct.changelog._upkeep.note import Note, note_after, read_note, write_note
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.store import Address, LogStore
+from pgoutput_construct.changelog.reader import ensure_id
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp
 
-if TYPE_CHECKING:
-    from pgoutput_construct.changelog.parts import Part
+__all__ = ["Durable", "LogWriter", "SegmentLimits"]
 
-__all__ = ["LogWriter", "SegmentLimits"]
 
 _INT64_MAX = 2**63 - 1
 
@@ -77,9 +78,9 @@ class LogWriter:
         self._bytes = 0
         self._oldest = 0.0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="change log")
-        self._writing: tuple[Handed, Future[Durable]] | None = None
+        self._writing: tuple[_Handed, Future[Durable]] | None = None
         self.store.prepare()
-        self._claim = Claim(self.store)
+        self._claim = _Claim(self.store)
         try:
             self._recover()
         except BaseException:
@@ -205,7 +206,7 @@ class LogWriter:
             raise ChangeLogError("set the options of the log before its first segment")
         self.collect(wait=True)
         payloads = self._parts, self._first_seq, self.pending, self._bytes
-        handed = Handed(*payloads, self.options, position, self._last, self._note)
+        handed = _Handed(*payloads, self.options, position, self._last, self._note)
         if self.pending:
             self._parts, self._first_seq, self.pending, self._bytes = [], self.next_seq, 0, 0
         writing = self._thread.submit(self._flush.write, handed)
@@ -213,7 +214,7 @@ class LogWriter:
         if self.on_durable is not None:
             writing.add_done_callback(self._wake)
 
-    def collect(self, wait: bool = False) -> Durable | None:
+    def collect(self, wait: bool = False) -> "Durable | None":
         """Return what has become durable since the last call; None for nothing, or (but for ``wait``) not yet.
 
         Raises what went wrong in the thread, such as ChangeLogError for a disk that is full; the payloads are then as
@@ -277,21 +278,171 @@ class LogWriter:
             self.options = last.options
             self.next_seq = self._first_seq = last.last_seq + 1
         self._note.check_end(self.next_seq, self.store)
-        self._flush = Flush(self.store, self._claim, ManifestKeeper(self.store, listing))
+        self._flush = _Flush(self.store, self._claim, ManifestKeeper(self.store, listing))
 
     def _read_note(self, last: Segment | None) -> Note:
         note = read_note(self.store)
         return note.including(last.position.complete_lsn) if last else note
 
-    def _take_back(self, handed: Handed) -> None:
+    def _take_back(self, handed: "_Handed") -> None:
         if handed.rows:
             self._parts, self._first_seq = handed.parts + self._parts, handed.first_seq
             self.pending, self._bytes = handed.rows + self.pending, handed.size + self._bytes
 
-    def _wake(self, _: Future[Durable]) -> None:
+    def _wake(self, _: "Future[Durable]") -> None:
         if self.on_durable is not None:
             self.on_durable()
 
 
 def _beyond(lsn: Lsn) -> ChangeLogError:
     return ChangeLogError(f"WAL position {lsn} is beyond 7FFFFFFF/FFFFFFFF: the log cannot hold it")
+
+
+_GROUP_ROWS = 32768  # rows that can be read, or are damaged, alone: fewer cost more CPU to write
+
+
+@dataclass(frozen=True)
+class _Handed:
+    """What is to become durable."""
+
+    parts: list[Part]
+    """The payloads and events, from ``first_seq`` on."""
+    first_seq: int
+    rows: int
+    """How many payloads these are; without any, only the position is written down."""
+    size: int
+    """Bytes of the payloads."""
+    options: LogOptions | None
+    position: Position
+    """How far the log is complete with them."""
+    last: Segment | None
+    """The segment before them; None at the begin of the log."""
+    noted: Note
+    """What was noted last."""
+
+
+@dataclass(frozen=True)
+class Durable:
+    """What has become durable, and may be confirmed to the server."""
+
+    position: Position
+    """How far the log is complete with it."""
+    segment: Segment | None
+    """The segment; None where only the position moved."""
+    note: Note
+    """The note that is in force with it."""
+
+
+@dataclass
+class _Flush:
+    """Makes one thing after another durable; nothing else changes the log meanwhile, but for compaction and prune."""
+
+    store: LogStore
+    claim: "_Claim"
+    manifests: ManifestKeeper
+    open_transactions: int = 0
+    """How many transactions of the log had not ended at the end of the last segment that this one wrote."""
+    _has_id: bool = False
+    _builder: IndexBuilder | None = None
+    _sent: dict[int, Sent] = field(default_factory=dict)
+
+    def write(self, handed: _Handed) -> Durable:
+        """Return once all is durable; raises ChangeLogError when it may not be confirmed."""
+        self.claim.take(handed.last)
+        segment, note = None, handed.noted
+        if handed.rows and handed.options is not None:
+            if not self._has_id:
+                ensure_id(self.store)
+                self._has_id = True
+            segment = self._write_segment(handed, handed.options)
+            note = note.including(handed.position.complete_lsn)
+        elif handed.position.complete_lsn and handed.position.complete_lsn not in note.told:
+            note = self._write_note(handed)
+        self.claim.check()  # else it went elsewhere, and may not be confirmed
+        return Durable(handed.position, segment, note)
+
+    def _write_note(self, handed: _Handed) -> Note:
+        next_seq = handed.last.last_seq + 1 if handed.last else 0
+        note = note_after(max(handed.position.complete_lsn, handed.noted.confirmed_lsn), next_seq, handed.options)
+        note = replace(note, told=handed.noted.told, told_from=handed.noted.told_from).including(
+            handed.position.complete_lsn
+        )
+        write_note(self.store, note)
+        return note
+
+    def _write_segment(self, handed: _Handed, options: LogOptions) -> Segment:
+        builder = self._builder or builder_after(list_log(self.store), self._sent)
+        if builder.next_seq != handed.first_seq:
+            raise _overtaken(self.store, handed.first_seq)
+        # It goes on: where the segment cannot be written, another one begins where this one did.
+        self._builder, self._sent = None, builder.sent
+        parts = list(coalesced(handed.parts))
+        for part in parts:
+            builder.add(part)
+        index = builder.finish(handed.position.complete_lsn)
+        table = segment_table(parts, handed.first_seq)
+        segment = write_segment(self.store, table, options, handed.position, index, _GROUP_ROWS)
+        self.manifests.add(segment, index)
+        self._builder, self.open_transactions = builder, len(index.open)
+        return segment
+
+
+_LOCK: Final = "capture"
+_SETTLING: Final = 600.0
+"""Seconds after a claim in which an upload of the one who had the log before may still end."""
+
+
+class _Claim:
+    """Whether a capture may write into a log: a directory is claimed at once, an object store by ``take``.
+
+    ``last`` is, here and there, the newest segment of which the capture knows; None where it knows of none.
+    """
+
+    def __init__(self, store: LogStore) -> None:
+        """Claim a directory; raises ChangeLogError when another capture has it."""
+        self._store = store
+        self._lock: LogLock | None = store.lock(_LOCK) if store.keeps_out else None
+        self._settled_at = 0.0
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether there is something that another one can take away."""
+        return self._lock is not None
+
+    def take(self, last: Segment | None) -> None:
+        """Have the log, from now on; raises ChangeLogError when another one has it, or has written into it."""
+        if self._lock is None:
+            self._check_end(last)  # who has come too late takes nothing from the other one
+            self._lock = self._store.lock(_LOCK)
+            self._settled_at = time.monotonic() + _SETTLING
+        self.check()
+        if time.monotonic() < self._settled_at:
+            self._check_end(last)
+
+    def check(self) -> None:
+        """Raise ChangeLogError when the log was taken away."""
+        if self._lock is not None:
+            self._lock.check()
+
+    def is_overtaken(self, last: Segment | None) -> bool:
+        """Tell whether another one has written, or an upload of it has ended, after the segment ``last``."""
+        files = self._store.files()
+        known = (last.name, last.size) if last else None
+        return any((newest.name, files[newest.name]) != known for newest in chosen(files)[0][-1:])
+
+    def release(self) -> None:
+        """Let others have the log."""
+        if self._lock is not None:
+            self._lock.release()
+
+    def _check_end(self, last: Segment | None) -> None:
+        if self.is_overtaken(last):
+            raise _overtaken(self._store, last.last_seq + 1 if last else 0)
+
+
+def _overtaken(store: LogStore, seq: int) -> ChangeLogError:
+    """Say that a log goes on where a capture wanted to write ``seq``, and what to do."""
+    return ChangeLogError(
+        f"{store}: the log does not end before seq {seq}, as it did when this capture read it: another capture writes "
+        "into it, or an upload that had failed has ended; let one capture run, which goes on where the log ends"
+    )

@@ -9,7 +9,7 @@ from pgoutput_construct.wire.messages import PgoutputMessage, Relation
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog import LogEntry
-    from pgoutput_construct.changelog.index import SegmentIndex
+    from pgoutput_construct.changelog._index.index import SegmentIndex
 
 __all__ = ["LogRelations"]
 
@@ -19,7 +19,7 @@ class LogRelations(RelationCache):
 
     def __init__(self, index: "SegmentIndex") -> None:
         """Know what an index knows."""
-        from pgoutput_construct.changelog.planning import relation_history
+        from pgoutput_construct.changelog._index.planning import relation_history
 
         super().__init__()
         self._history = relation_history(index)

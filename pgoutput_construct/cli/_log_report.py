@@ -16,7 +16,7 @@ from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplic
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog import ChangeLog
-    from pgoutput_construct.changelog.copies import TableCopy
+    from pgoutput_construct.changelog._facts.copies import TableCopy
 
 __all__ = ["SHOWN", "describe_log", "describe_segments", "print_report"]
 
@@ -25,8 +25,8 @@ _OPERATIONS: Final = {cls.TAG[0]: name for cls, name in OPERATIONS.items()}
 
 def describe_log(log: "ChangeLog") -> dict[str, Any]:
     """Return all but the segments."""
+    from pgoutput_construct.changelog._facts.completeness import lacks_of, present_copies, unpublished_columns
     from pgoutput_construct.changelog.registry import readers
-    from pgoutput_construct.changelog.wholeness import lacks_of, present_copies, unpublished_columns
 
     sizes = log.store.files()
     return {
@@ -86,7 +86,7 @@ def _times(transactions: Any) -> dict[str, str | None]:
 
 def _tables(log: "ChangeLog") -> Iterator[dict[str, Any]]:
     """Yield the tables: rows by operation, and the descriptions that differ from the one before."""
-    from pgoutput_construct.changelog.described import described
+    from pgoutput_construct.changelog._facts.described import described
 
     counts = _counts(log)
     found: dict[int, list[Description]] = {oid: [] for oid in counts}
@@ -102,7 +102,7 @@ def _tables(log: "ChangeLog") -> Iterator[dict[str, Any]]:
 
 def _counts(log: "ChangeLog") -> dict[int, dict[str, int]]:
     """Return how many rows each table has, by OID and operation, whatever became of them."""
-    from pgoutput_construct.changelog.usage import COPIED
+    from pgoutput_construct.changelog._index.usage import COPIED
 
     counts: dict[int, dict[str, int]] = {}
     groups = log.index.entries("rows").group_by(["oid", "span", "tag"]).aggregate([("count", "sum")])

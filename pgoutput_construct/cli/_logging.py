@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.registry import Collector
 
-    from pgoutput_construct.changelog.wholeness import Lack, UnpublishedColumns
+    from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedColumns
 
 __all__ = [
     "FORMATS",

@@ -82,7 +82,7 @@ class _Reader:
 
     def warn(self) -> None:
         """Say what the log lacks of the wanted tables."""
-        from pgoutput_construct.changelog.wholeness import lacks_of
+        from pgoutput_construct.changelog._facts.completeness import lacks_of
 
         lacks, oids = lacks_of(self.log.index), self.relations.oids(self.wanted.tables)
         warn_of_lacks([lack for lack in lacks if not self.wanted.tables or lack.relation_oid in oids])

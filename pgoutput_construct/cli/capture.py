@@ -191,7 +191,7 @@ def _collector(slot: str, meter: "Meter") -> "Collector":
 
 
 def _begin(dsn: str, slot: str, log: str) -> None:
-    from pgoutput_construct.changelog.address import open_store
+    from pgoutput_construct.changelog._store.address import open_store
     from pgoutput_construct.postgres import redact
 
     # Never as they were given: both may hold a password.

@@ -236,8 +236,7 @@ def _readers_command(log: str, add: str | None, at: Lsn | None, wait: float | No
 
 def _added(log: str, name: str, at: Lsn | None, wait: float | None) -> "RegisteredReader":
     from pgoutput_construct.changelog import ChangeLog
-    from pgoutput_construct.changelog.reached import next_seq_at
-    from pgoutput_construct.changelog.registry import register
+    from pgoutput_construct.changelog.registry import next_seq_at, register
 
     opened = ChangeLog(log)
     next_seq = opened.segments[0].first_seq if at is None else next_seq_at(opened, at)

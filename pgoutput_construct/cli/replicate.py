@@ -23,7 +23,7 @@ from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Timestamp
 
 if TYPE_CHECKING:
-    from pgoutput_construct.changelog.wholeness import Lack, UnpublishedColumns
+    from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedColumns
     from pgoutput_construct.spark.table_state import OnMissing
     from pgoutput_construct.spark.warehouse import Batch, BatchProgress
 
@@ -162,7 +162,7 @@ def replicate_command(
     if mode is None:
         raise click.UsageError("say --once or --continuous")
     require(*COMMANDS["replicate"].extras, *(["metrics"] if metrics else []))
-    from pgoutput_construct.changelog.wholeness import IncompleteTableWarning
+    from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
     from pgoutput_construct.postgres._waiting import collected_signals
     from pgoutput_construct.spark import spark_session
     from pgoutput_construct.spark.warehouse import check_request, replicate

@@ -58,8 +58,8 @@ def verify_command(
     """
     require(*COMMANDS["verify"].extras)
     from pgoutput_construct.changelog import ChangeLog
-    from pgoutput_construct.changelog.address import open_store
-    from pgoutput_construct.changelog.wholeness import unpublished_columns
+    from pgoutput_construct.changelog._facts.completeness import unpublished_columns
+    from pgoutput_construct.changelog._store.address import open_store
     from pgoutput_construct.postgres.checksums import SourceServer
     from pgoutput_construct.spark import spark_session
     from pgoutput_construct.spark.log_tables import LogTables
@@ -129,7 +129,7 @@ def _remedy(wrong: "list[TableVerdict]") -> str:
     differ = [verdict.table for verdict in wrong if not verdict.problem]
     if not differ:
         return f"{counted(len(wrong), 'table')} could not be compared"
-    from pgoutput_construct.changelog.copies import snapshot_command
+    from pgoutput_construct.changelog._facts.copies import snapshot_command
 
     return (
         f"{counted(len(wrong), 'table')} differ from the server: {snapshot_command(*differ)} copies them again, "

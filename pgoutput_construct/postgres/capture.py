@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Unpack
 
-from pgoutput_construct.changelog.store import Address
+from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
 from pgoutput_construct.postgres._capture.gaps import OnLostSlot
 from pgoutput_construct.postgres._capture.preparation import Plan

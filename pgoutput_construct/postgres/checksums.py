@@ -9,7 +9,7 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from pgoutput_construct.changelog.visibility import Snapshot
+from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.columnar.canonical import (
     BUCKET_DIGITS,
     DIGITS,

@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.changelog.planning import LostEnd
+from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._index.planning import LostEnd
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.publisher._feed.feed import COPIED
 from pgoutput_construct.publisher.log_order import LogOrder

@@ -9,13 +9,18 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.changelog.footer import Segment
-from pgoutput_construct.changelog.planning import lost_ends, relation_history
-from pgoutput_construct.changelog.pruned import read_pruned
+from pgoutput_construct.changelog._facts.completeness import (
+    begun_without_copy,
+    lacks_of,
+    present_copies,
+    superfluous_copies,
+)
+from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._index.listing import read_pruned
+from pgoutput_construct.changelog._index.planning import lost_ends, relation_history
+from pgoutput_construct.changelog._segment.footer import Segment
+from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, table_entries
-from pgoutput_construct.changelog.store import Address
-from pgoutput_construct.changelog.wholeness import begun_without_copy, lacks_of, present_copies, superfluous_copies
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import About, CopiedTable, Fed, Feed, Missed

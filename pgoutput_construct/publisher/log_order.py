@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.changelog.block import Numbers
+from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.publisher._feed.feed import FINISHED, PREPARED, Order
 from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
 

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
-from pgoutput_construct.changelog.facts import Column
-from pgoutput_construct.changelog.planning import committed, lost_ends
+from pgoutput_construct.changelog._facts.facts import Column
+from pgoutput_construct.changelog._index.planning import committed, lost_ends
+from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import CopiedTable, Fed
 from pgoutput_construct.publisher._feed.rendering import tables_of

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from threading import Condition, Lock
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.store import Address, LogLock, is_uri
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.store import Address, LogLock, is_uri
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.wire.types import Lsn

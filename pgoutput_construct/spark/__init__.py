@@ -13,7 +13,7 @@ with needing("spark"):
     import pyspark  # noqa: F401
 
 if TYPE_CHECKING:
-    from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, UnpublishedColumns
+    from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning, Lack, UnpublishedColumns
     from pgoutput_construct.spark.change_frames import changes_schema
     from pgoutput_construct.spark.execution import plain_errors
     from pgoutput_construct.spark.formats import spark_session
@@ -66,7 +66,7 @@ __all__ = [
 ]
 
 _MODULES: Final = {
-    "changelog.wholeness": ("IncompleteTableWarning", "Lack", "UnpublishedColumns"),
+    "changelog._facts.completeness": ("IncompleteTableWarning", "Lack", "UnpublishedColumns"),
     "spark.change_frames": ("changes_schema",),
     "spark.execution": ("plain_errors",),
     "spark.formats": ("spark_session",),

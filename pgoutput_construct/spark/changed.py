@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog.block import Flags, Numbers
+from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.spark.change_frames import (
     CAME,
     CARRIED,

@@ -6,8 +6,8 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.changelog.block import Flags, Numbers
-from pgoutput_construct.changelog.visibility import Visibility
+from pgoutput_construct.changelog._facts.visibility import Visibility
+from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.change_frames import BEFORE_ALL
 from pgoutput_construct.spark.replicated_tables import Base, Table

@@ -38,7 +38,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_type
 
-from pgoutput_construct.changelog.block import Numbers
+from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.errors import EngineError
 
 __all__ = ["codes_of", "combined", "exact", "exact_key", "is_always_typed", "restored", "same_sql"]

@@ -14,8 +14,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
 from pgoutput_construct import errors
-from pgoutput_construct.changelog.copies import snapshot_command
-from pgoutput_construct.changelog.store import MissingFileError
+from pgoutput_construct.changelog._facts.copies import snapshot_command
+from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 
 __all__ = ["AS_IT_COMES", "Demand", "as_leaf", "deal", "plain_errors", "prefixed", "reason_of", "refuse"]

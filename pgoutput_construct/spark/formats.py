@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pyspark
 from pyspark.sql import SparkSession
 
-from pgoutput_construct.changelog.store import Address, is_uri
+from pgoutput_construct.changelog._store.store import Address, is_uri
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import installation
 

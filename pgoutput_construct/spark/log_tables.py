@@ -10,16 +10,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog.as_of import index_as_of
-from pgoutput_construct.changelog.block import Numbers
-from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.changelog.facts import TableReading, table_readings
-from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.lineage import lineage_of
-from pgoutput_construct.changelog.log_index import LogIndex
-from pgoutput_construct.changelog.reader import ChangeLog, explain
-from pgoutput_construct.changelog.usage import COPIED
-from pgoutput_construct.changelog.wholeness import present_copies
+from pgoutput_construct.changelog._facts.completeness import present_copies
+from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._facts.facts import TableReading, table_readings
+from pgoutput_construct.changelog._facts.lineage import lineage_of
+from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.usage import COPIED
+from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog.reader import ChangeLog, explain, index_as_of
 from pgoutput_construct.columnar import AS_USUAL, Choices, chosen_types
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError

@@ -10,10 +10,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pgoutput_construct.changelog.copies import snapshot_command
-from pgoutput_construct.changelog.pruned import read_pruned
-from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.wholeness import (
+from pgoutput_construct.changelog._facts.completeness import (
     IncompleteTableWarning,
     Lack,
     UnpublishedColumns,
@@ -21,6 +18,9 @@ from pgoutput_construct.changelog.wholeness import (
     unpublished_columns,
     whole_tables,
 )
+from pgoutput_construct.changelog._facts.copies import snapshot_command
+from pgoutput_construct.changelog._index.listing import read_pruned
+from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.change_frames import changes_schema
 from pgoutput_construct.spark.log_tables import LogTables

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
-from pgoutput_construct.changelog.block import Numbers
+from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.spark.change_frames import EPOCH, PLACE, Survey, column
 from pgoutput_construct.spark.changed import Replay, Replayed
 from pgoutput_construct.spark.execution import Demand

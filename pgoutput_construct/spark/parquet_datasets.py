@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.changelog.planning import lost_ends
+from pgoutput_construct.changelog._index.planning import lost_ends
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.change_frames import changes_schema
 from pgoutput_construct.spark.execution import deal, plain_errors

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
-from pgoutput_construct.changelog.block import Numbers
+from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.spark.change_frames import (
     BEFORE,
     CAME,

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from pgoutput_construct.changelog.copies import TableCopy
+from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.wire.messages import RelationColumn, Type

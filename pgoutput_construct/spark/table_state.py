@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.changelog.copies import snapshot_command
+from pgoutput_construct.changelog._facts.copies import snapshot_command
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.change_frames import (
     BEFORE_ALL,

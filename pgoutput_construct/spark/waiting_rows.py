@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.changelog.block import Flags, Numbers
+from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.spark.change_frames import PLACE, SIDE, TURN
 
 __all__ = ["WaitingRows"]

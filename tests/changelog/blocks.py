@@ -1,7 +1,7 @@
 """Single payloads as a log takes them."""
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 
 __all__ = ["block_of"]

@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog.copies import TableCopy, copies_of
-from pgoutput_construct.changelog.events import BEGUN_ANEW, TABLE_FACTS, LogEvent, events_of
-from pgoutput_construct.changelog.facts import (
+from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of
+from pgoutput_construct.changelog._facts.described import SharedColumns
+from pgoutput_construct.changelog._facts.description_uses import Use
+from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, TABLE_FACTS, LogEvent, events_of
+from pgoutput_construct.changelog._facts.facts import (
     Column,
     ColumnType,
     PublicationReading,
@@ -22,9 +24,7 @@ from pgoutput_construct.changelog.facts import (
     publication_readings,
     snapshot_of,
 )
-from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.planning import relation_history, run_spans
-from pgoutput_construct.changelog.stale import (
+from pgoutput_construct.changelog._facts.stale import (
     Stale,
     _difference,
     _effective,
@@ -35,10 +35,10 @@ from pgoutput_construct.changelog.stale import (
     _unpublished,
     stale_table,
 )
-from pgoutput_construct.changelog.successive import SharedColumns
-from pgoutput_construct.changelog.usage import COPIED
-from pgoutput_construct.changelog.uses import Use
-from pgoutput_construct.changelog.visibility import Snapshot
+from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._index.planning import relation_history, run_spans
+from pgoutput_construct.changelog._index.usage import COPIED
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn

@@ -14,9 +14,9 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
-from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.local_store import LocalStore
-from pgoutput_construct.changelog.remote_store import RemoteStore
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.changelog._store.remote_store import RemoteStore
 from pgoutput_construct.errors import ChangeLogError
 from tests.changelog.blocks import block_of
 from tests.live.recording import Recording

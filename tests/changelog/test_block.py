@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
-from pgoutput_construct.changelog.block import NO_XID, Block
-from pgoutput_construct.changelog.columns import SCHEMA, segment_table
-from pgoutput_construct.changelog.events import LogEvent, log_events
-from pgoutput_construct.changelog.names import SegmentName, chosen, segment_name
-from pgoutput_construct.changelog.parts import Part, coalesced
+from pgoutput_construct.changelog._facts.events import LogEvent, log_events
+from pgoutput_construct.changelog._segment.block import NO_XID, Block
+from pgoutput_construct.changelog._segment.columns import SCHEMA, Part, coalesced, segment_table
+from pgoutput_construct.changelog._segment.footer import SegmentName, chosen, segment_name
 from pgoutput_construct.changelog.reader import table_entries
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.testing import Sent

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from pgoutput_construct import Session, testing
 from pgoutput_construct.changelog import ChangeLog, LogWriter
-from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog._segment.reading import read_segment
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.compact import Compaction, CompactionLimits, compact, plan_compaction
-from pgoutput_construct.changelog.local_store import LocalStore
-from pgoutput_construct.changelog.reading import read_segment
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ChangeLogError
 from tests.changelog.blocks import block_of

@@ -7,9 +7,9 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogWriter
-from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.footer import Position
-from pgoutput_construct.changelog.identity import LogIdentity, ensure_id, identity_of
+from pgoutput_construct.changelog._segment.footer import Position
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog.reader import LogIdentity, ensure_id, identity_of
 from tests.spark.logs import log_options, write_orders
 
 ONE = LogIdentity("71", "shop", "warehouse", "a")

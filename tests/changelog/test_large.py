@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog import ChangeLog, LogOptions, LogWriter, Position, _large_payload
-from pgoutput_construct.changelog._large_payload import _read_struct, _struct_bytes
+from pgoutput_construct.changelog import ChangeLog, LogOptions, LogWriter, Position
+from pgoutput_construct.changelog._segment import large_payload
+from pgoutput_construct.changelog._segment.large_payload import _read_struct, _struct_bytes
 from pgoutput_construct.changelog.verify import verify
 from tests.changelog.blocks import block_of
 
@@ -19,7 +20,7 @@ SIZES = (20, 3, 1000)
 
 @pytest.fixture(autouse=True)
 def _small_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_large_payload, "_LARGE_BYTES", 1000)
+    monkeypatch.setattr(large_payload, "_LARGE_BYTES", 1000)
 
 
 def write(address: str) -> list[bytes]:

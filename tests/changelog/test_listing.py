@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog.listing import list_log
-from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.changelog._index.listing import list_log
+from pgoutput_construct.changelog._store.local_store import LocalStore
 from tests.spark.logs import log_options, write_log
 
 MESSAGE = pgo.build(pgo.Message(None, 0, pgo.Lsn(1), "p", b""))

@@ -7,10 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pgoutput_construct.changelog import ChangeLog, LogWriter, keeper
+from pgoutput_construct.changelog import ChangeLog, LogWriter
+from pgoutput_construct.changelog._index import indexes
+from pgoutput_construct.changelog._index.manifest import manifest_names, read_manifest
+from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
-from pgoutput_construct.changelog.local_store import LocalStore
-from pgoutput_construct.changelog.manifest import manifest_names, read_manifest
 from pgoutput_construct.errors import ChangeLogError
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
@@ -19,8 +20,8 @@ from tests.spark.logs import write_recording
 @pytest.fixture
 def log(tmp_path: Path, recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A log of some 100 segments with manifests of 4 and of 16 of them."""
-    monkeypatch.setattr(keeper, "SMALL", 4)
-    monkeypatch.setattr(keeper, "_LARGE", 16)
+    monkeypatch.setattr(indexes, "SMALL", 4)
+    monkeypatch.setattr(indexes, "_LARGE", 16)
     recording = recordings["18-v4-text"]
     write_recording(LocalStore(tmp_path, durable=False), recording, rows=len(recording.payloads) // 101)
     return tmp_path
@@ -69,8 +70,8 @@ def test_a_manifest_counts_as_far_as_it_holds(log: Path, monkeypatch: pytest.Mon
             assert read_manifest(LocalStore(log), names[0]).index(slice(None)).transactions
     (log / names[0]).write_bytes(good)
     inside = {name: (log / name).read_bytes() for name in names}
-    monkeypatch.setattr(keeper, "_LARGE", 64)
-    keeper.rewrite_manifests(LocalStore(log), ChangeLog(log).segments[47].last_seq)
+    monkeypatch.setattr(indexes, "_LARGE", 64)
+    indexes.rewrite_manifests(LocalStore(log), ChangeLog(log).segments[47].last_seq)
     for name in names:
         (log / name).write_bytes(inside[name])
     outer = manifest_names(path.name for path in log.iterdir())[0].name
@@ -134,7 +135,7 @@ def test_the_writer_goes_on_with_manifests(log: Path, recordings: dict[str, Reco
 def test_manifests_are_written_anew(log: Path) -> None:
     """After segments were replaced: as few as can be, and those that were are gone."""
     expected = facts(ChangeLog(log))
-    keeper.rewrite_manifests(LocalStore(log), ChangeLog(log).segments[90].last_seq)
+    indexes.rewrite_manifests(LocalStore(log), ChangeLog(log).segments[90].last_seq)
     names = manifest_names(path.name for path in log.iterdir())
     assert len(names) <= 91 // 16 + 1 + 3 and facts(ChangeLog(log)) == expected
     assert names[0].first_seq == 0 and facts(ChangeLog(log)) == without_manifests(log)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgoutput_construct.changelog.facts import Column, TableReading
-from pgoutput_construct.changelog.numbering import ReadingWindow
-from pgoutput_construct.changelog.successive import SharedColumns
-from pgoutput_construct.changelog.uses import Use
-from pgoutput_construct.changelog.visibility import Snapshot
+from pgoutput_construct.changelog._facts.described import SharedColumns
+from pgoutput_construct.changelog._facts.description_uses import Use
+from pgoutput_construct.changelog._facts.facts import Column, TableReading
+from pgoutput_construct.changelog._facts.numbering import ReadingWindow
+from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn
 

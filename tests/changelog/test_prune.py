@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog, LogWriter, registry
-from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.changelog._index.listing import read_pruned
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.prune import Prune
 from pgoutput_construct.changelog.prune import prune as prune_log
-from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp

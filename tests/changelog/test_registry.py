@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog, registry
-from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.local_store import LocalStore
-from pgoutput_construct.changelog.pruned import Pruned, first_kept, read_pruned, write_pruned
-from pgoutput_construct.changelog.reached import next_seq_at
+from pgoutput_construct.changelog._index.listing import Pruned, first_kept, read_pruned, write_pruned
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.changelog.registry import next_seq_at
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.wire import Lsn, Timestamp

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.local_store import LocalStore
-from pgoutput_construct.changelog.store import MissingFileError
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 
 
@@ -142,7 +142,7 @@ def test_who_comes_last_has_a_log_in_an_object_store(s3_address: str) -> None:
 def test_what_a_killed_writer_left_is_swept(tmp_path: Path) -> None:
     """Its unfinished file is removed; one that is being written is not."""
     store = LocalStore(tmp_path)
-    code = "import os, sys; from pgoutput_construct.changelog.local_store import LocalStore\n" + (
+    code = "import os, sys; from pgoutput_construct.changelog._store.local_store import LocalStore\n" + (
         "with LocalStore(sys.argv[1]).writing('dead') as file: file.write(b'x'); file.flush(); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False, cwd=Path(__file__).parents[2])

@@ -10,18 +10,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pgoutput_construct.changelog import ChangeLog, keeper, registry
+from pgoutput_construct.changelog import ChangeLog, registry
 from pgoutput_construct.changelog import verify as verification
-from pgoutput_construct.changelog.columns import SCHEMA
+from pgoutput_construct.changelog._index import indexes
+from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._index.listing import Listing, list_log
+from pgoutput_construct.changelog._index.manifest import manifest_names, read_manifest
+from pgoutput_construct.changelog._segment.columns import SCHEMA
+from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.changelog._store.store import LogStore
+from pgoutput_construct.changelog._upkeep.note import Note, write_note
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
-from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.listed import Listing
-from pgoutput_construct.changelog.listing import list_log
-from pgoutput_construct.changelog.local_store import LocalStore
-from pgoutput_construct.changelog.manifest import manifest_names, read_manifest
-from pgoutput_construct.changelog.note import Note, write_note
 from pgoutput_construct.changelog.prune import prune
-from pgoutput_construct.changelog.store import LogStore
 from pgoutput_construct.changelog.verify import OnProgress, Verification, verify
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
@@ -34,7 +34,7 @@ ALL = Lsn(2**63 - 1)
 @pytest.fixture
 def log(tmp_path: Path, recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A log of ten segments and two manifests."""
-    monkeypatch.setattr(keeper, "SMALL", 4)
+    monkeypatch.setattr(indexes, "SMALL", 4)
     recording = recordings["18-v4-text"]
     write_recording(LocalStore(tmp_path, durable=False), recording, rows=len(recording.payloads) // 9)
     return tmp_path

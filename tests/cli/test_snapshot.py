@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog
-from pgoutput_construct.changelog.copies import copies_of
+from pgoutput_construct.changelog._facts.copies import copies_of
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop, wait_until
 

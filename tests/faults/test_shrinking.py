@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pgoutput_construct.changelog.visibility import Snapshot
+from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.wire import Lsn
 from tools.faults.generated_histories import CONTROLS, History, Step, generated
 from tools.faults.noted_tables import Moment, NotedTable, list_elements, mismatch, sent_value

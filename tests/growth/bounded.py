@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogOptions, LogWriter, Position
-from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.columnar import BatchDecoder
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.postgres._capture.pump import Intake

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import LogOptions, LogWriter, Position
-from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.columnar import BatchDecoder
 from pgoutput_construct.stream.rows import RowReader
 

@@ -15,7 +15,7 @@ from grown import (
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
-from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.changelog._segment.block import Block
 
 
 def write_log(directory: Path, segment_rows: int = 7) -> None:

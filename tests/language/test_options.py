@@ -9,7 +9,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.changelog import SCHEMA, LogOptions
-from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.cli._json_lines import KEYS
 from pgoutput_construct.cli.build import build_command
 from pgoutput_construct.cli.capture import capture_command

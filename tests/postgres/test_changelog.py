@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import ChangeLogError, DecodeError
 from pgoutput_construct.postgres import SCHEMA, ChangeLog, LogOptions, LogWriter, Position, SegmentLimits, explain

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.changelog.copies import copies_of
-from pgoutput_construct.changelog.lineage import lineage_of
-from pgoutput_construct.changelog.requests import ask, requests
+from pgoutput_construct.changelog._facts.copies import copies_of
+from pgoutput_construct.changelog._facts.lineage import lineage_of
+from pgoutput_construct.changelog._upkeep.requests import ask, requests
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import ReplicationError, snapshot
 from tests.postgres.lost import ids, oid_of

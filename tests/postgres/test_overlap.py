@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, OPTIONS_CHANGED
+from pgoutput_construct.changelog._facts.lineage import lineage_of
+from pgoutput_construct.changelog._index.planning import committed, lost_ends
+from pgoutput_construct.changelog._upkeep.note import read_note
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
-from pgoutput_construct.changelog.events import BEGUN_ANEW, OPTIONS_CHANGED
-from pgoutput_construct.changelog.lineage import lineage_of
-from pgoutput_construct.changelog.note import read_note
-from pgoutput_construct.changelog.planning import committed, lost_ends
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.server import EmbeddedServer

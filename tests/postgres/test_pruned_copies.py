@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog.copies import copies_of
+from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import snapshot

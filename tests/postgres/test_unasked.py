@@ -3,7 +3,7 @@
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog.block import Block
+from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.postgres._catalog import catalog_watch
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch

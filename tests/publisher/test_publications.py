@@ -12,11 +12,11 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from pgoutput_construct.changelog import ChangeLog, SegmentLimits
-from pgoutput_construct.changelog.copies import copies_of
-from pgoutput_construct.changelog.facts import publication_readings
+from pgoutput_construct.changelog._facts.completeness import superfluous_copies
+from pgoutput_construct.changelog._facts.copies import copies_of
+from pgoutput_construct.changelog._facts.facts import publication_readings
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.reader import ChangeLogError
-from pgoutput_construct.changelog.wholeness import superfluous_copies
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import capture, snapshot
 from pgoutput_construct.postgres._catalog import catalog_watch

@@ -11,9 +11,9 @@ from typing import Any
 import psycopg
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog.events import PUBLICATION_FACTS, TABLE_FACTS
-from pgoutput_construct.changelog.footer import Position
-from pgoutput_construct.changelog.store import Address, LogStore
+from pgoutput_construct.changelog._facts.events import PUBLICATION_FACTS, TABLE_FACTS
+from pgoutput_construct.changelog._segment.footer import Position
+from pgoutput_construct.changelog._store.store import Address, LogStore
 from pgoutput_construct.postgres import LogOptions, LogWriter, capture, current_lsn
 from tests.changelog.blocks import block_of
 from tests.live.capture import emit_marker

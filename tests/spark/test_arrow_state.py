@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.changelog.local_store import LocalStore
-from pgoutput_construct.changelog.visibility import Snapshot, Visibility
+from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
+from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.spark.change_frames import BEFORE_ALL, changes_schema
 from pgoutput_construct.spark.counting import counted_rows
 from pgoutput_construct.spark.replicated_tables import Base

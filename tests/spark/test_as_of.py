@@ -7,7 +7,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog
-from pgoutput_construct.changelog.as_of import index_as_of
+from pgoutput_construct.changelog.reader import index_as_of
 from pgoutput_construct.spark.log_tables import LogTables
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording

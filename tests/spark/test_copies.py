@@ -9,12 +9,12 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import Block, LogWriter, Position
+from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._facts.events import COPIED_TABLE
+from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
+from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
-from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.changelog.events import COPIED_TABLE
-from pgoutput_construct.changelog.local_store import LocalStore
 from pgoutput_construct.changelog.prune import prune
-from pgoutput_construct.changelog.visibility import Snapshot, Visibility
 from pgoutput_construct.spark import OpenLog, open_log, read_current, read_table, replicate, write_tables
 from tests.changelog.blocks import block_of
 from tests.spark.logs import log_options

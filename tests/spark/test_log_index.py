@@ -9,16 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pgoutput_construct.changelog import ChangeLog, keeper, log_index
-from pgoutput_construct.changelog.blocks import Blocks
-from pgoutput_construct.changelog.commits import commits_of, earliest_after, last_commit
+from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.changelog._index import indexes, log_index
+from pgoutput_construct.changelog._index.index import SegmentIndex, struct_array
+from pgoutput_construct.changelog._index.listing import Pruned, write_pruned
+from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.manifest import Blocks
+from pgoutput_construct.changelog._index.planning import commits_of, committed, earliest_after, last_commit
+from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
-from pgoutput_construct.changelog.index import SegmentIndex, struct_array
-from pgoutput_construct.changelog.local_store import LocalStore
-from pgoutput_construct.changelog.log_index import LogIndex
-from pgoutput_construct.changelog.planning import committed
-from pgoutput_construct.changelog.pruned import Pruned, write_pruned
-from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.change_frames import changes_schema
 from pgoutput_construct.spark.log_tables import LogTables
@@ -109,7 +109,7 @@ def test_numbers_answer_as_all_transactions_do(seed: int) -> None:
 @pytest.fixture
 def log(tmp_path: Path, recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A log of streams and two-phase transactions, with manifests."""
-    monkeypatch.setattr(keeper, "SMALL", 4)
+    monkeypatch.setattr(indexes, "SMALL", 4)
     recording = recordings["18-v4-text"]
     write_recording(LocalStore(tmp_path, durable=False), recording, rows=len(recording.payloads) // 40)
     return tmp_path
@@ -149,7 +149,7 @@ def test_who_has_opened_a_log_keeps_it(log: Path) -> None:
     expected = ChangeLog(log).transactions().to_pylist()
     merged, compacted, pruned = ChangeLog(log), ChangeLog(log), ChangeLog(log)
     assert merged.index.ended and compacted.index.ended and pruned.index.ended
-    keeper.rewrite_manifests(LocalStore(log), merged.segments[-3].last_seq)
+    indexes.rewrite_manifests(LocalStore(log), merged.segments[-3].last_seq)
     assert merged.transactions().to_pylist() == expected
     assert compact(log, CompactionLimits(grace=0)).merged
     assert compacted.transactions().to_pylist() == expected

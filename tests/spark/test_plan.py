@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog.planning import committed_spans
+from pgoutput_construct.changelog._index.planning import committed_spans
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark.source.pieces import Piece, Range
 from pgoutput_construct.spark.source.planning import Found, pieces

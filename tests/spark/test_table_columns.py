@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog.facts import Column, TableReading
-from pgoutput_construct.changelog.successive import SharedColumns
-from pgoutput_construct.changelog.visibility import Snapshot
+from pgoutput_construct.changelog._facts.described import SharedColumns
+from pgoutput_construct.changelog._facts.facts import Column, TableReading
+from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.spark.replicated_tables import Missing
 from pgoutput_construct.spark.schema_evolution import with_missing

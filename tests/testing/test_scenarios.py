@@ -10,8 +10,8 @@ from hypothesis import given
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog
-from pgoutput_construct.changelog.lineage import lineage_of
-from pgoutput_construct.changelog.planning import relation_history
+from pgoutput_construct.changelog._facts.lineage import lineage_of
+from pgoutput_construct.changelog._index.planning import relation_history
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.testing.scenarios import Outcome, Scenario, scenarios
 from pgoutput_construct.wire.messages import BY_TAG

@@ -17,9 +17,9 @@ from typing import Any, Final
 import psycopg
 
 from pgoutput_construct.changelog import ChangeLog, SegmentLimits
-from pgoutput_construct.changelog.copies import latest_copies
-from pgoutput_construct.changelog.lineage import lineage_of
-from pgoutput_construct.changelog.planning import committed_spans, relation_history
+from pgoutput_construct.changelog._facts.copies import latest_copies
+from pgoutput_construct.changelog._facts.lineage import lineage_of
+from pgoutput_construct.changelog._index.planning import committed_spans, relation_history
 from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.postgres import capture

@@ -21,9 +21,9 @@ import numpy as np
 import psycopg
 
 from pgoutput_construct.changelog import ChangeLog
-from pgoutput_construct.changelog.copies import latest_copies
-from pgoutput_construct.changelog.events import BEGUN_ANEW
-from pgoutput_construct.changelog.planning import committed_spans
+from pgoutput_construct.changelog._facts.copies import latest_copies
+from pgoutput_construct.changelog._facts.events import BEGUN_ANEW
+from pgoutput_construct.changelog._index.planning import committed_spans
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog import ChangeLog, LogEntry
-from pgoutput_construct.changelog.copies import TableCopy, latest_copies
+from pgoutput_construct.changelog._facts.copies import TableCopy, latest_copies
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream.rows import RowChange, RowReader
 from pgoutput_construct.stream.state import ControlMessage

@@ -19,7 +19,7 @@ import psycopg
 from psycopg import errors
 
 from pgoutput_construct.changelog import ChangeLog, SegmentLimits
-from pgoutput_construct.changelog.copies import copies_of
+from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import VERSIONS

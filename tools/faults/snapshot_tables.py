@@ -7,7 +7,7 @@ from typing import Any, Final
 from psycopg import sql
 
 from pgoutput_construct.changelog import ChangeLog
-from pgoutput_construct.changelog.copies import latest_copies
+from pgoutput_construct.changelog._facts.copies import latest_copies
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import connect
 from tools.faults.replay import replay

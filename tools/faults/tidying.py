@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgoutput_construct.changelog import ChangeLog
-from pgoutput_construct.changelog.pruned import read_pruned
-from pgoutput_construct.changelog.store import MissingFileError
+from pgoutput_construct.changelog._index.listing import read_pruned
+from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.demo.processes import running
 from tools.faults.contents import Contents, read_log, together
 from tools.faults.errors import FaultsError

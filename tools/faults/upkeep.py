@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog import ChangeLog
-from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog._index.listing import read_pruned
+from pgoutput_construct.changelog._segment.reading import read_segment
+from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.prune import prune
-from pgoutput_construct.changelog.pruned import read_pruned
-from pgoutput_construct.changelog.reading import read_segment
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.processes import kill, start
 from pgoutput_construct.errors import ChangeLogError

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pgoutput_construct.changelog import ChangeLog
+from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.changelog.registry import register
-from pgoutput_construct.changelog.store import MissingFileError
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import EmbeddedServer

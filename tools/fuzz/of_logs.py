@@ -21,15 +21,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog import ChangeLog, LogWriter
-from pgoutput_construct.changelog.block import Block
-from pgoutput_construct.changelog.events import LogEvent
-from pgoutput_construct.changelog.footer import DAMAGE, Position
-from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.local_store import LocalStore
-from pgoutput_construct.changelog.manifest import Manifest, read_manifest
-from pgoutput_construct.changelog.note import NOTE_NAME, read_note
+from pgoutput_construct.changelog._facts.events import LogEvent
+from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._index.listing import read_pruned
+from pgoutput_construct.changelog._index.manifest import Manifest, read_manifest
+from pgoutput_construct.changelog._segment.block import Block
+from pgoutput_construct.changelog._segment.footer import DAMAGE, Position
+from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.changelog._upkeep.note import NOTE_NAME, read_note
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.pruned import read_pruned
 from pgoutput_construct.changelog.registry import readers
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import PgoutputError

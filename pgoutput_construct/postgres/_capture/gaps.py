@@ -22,15 +22,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog.block import Flags, Numbers
-from pgoutput_construct.changelog.events import BEGUN_ANEW, CONNECTED, CREATED_SLOT, OPTIONS_CHANGED
-from pgoutput_construct.changelog.footer import Position
-from pgoutput_construct.changelog.indexes import indexes_of
-from pgoutput_construct.changelog.listing import list_log
+from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, CONNECTED, CREATED_SLOT, OPTIONS_CHANGED
+from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.changelog._index.indexes import indexes_of
+from pgoutput_construct.changelog._index.listing import list_log
+from pgoutput_construct.changelog._index.planning import committed, lost_ends
+from pgoutput_construct.changelog._segment.block import Flags, Numbers
+from pgoutput_construct.changelog._segment.footer import Position
+from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.planning import committed, lost_ends
-from pgoutput_construct.changelog.store import LogStore
-from pgoutput_construct.changelog.visibility import Snapshot
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres._snapshot.snapshots import check_can_copy, read_snapshot

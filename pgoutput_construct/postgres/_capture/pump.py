@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from pgoutput_construct.changelog.block import NO_XID, Block
-from pgoutput_construct.changelog.footer import Position, Segment
+from pgoutput_construct.changelog._segment.block import NO_XID, Block
+from pgoutput_construct.changelog._segment.footer import Position, Segment
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.columnar.envelope import FrameBatch, Frames, split_frames
 from pgoutput_construct.columnar.scopes import ScopeReader

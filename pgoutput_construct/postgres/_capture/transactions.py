@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog.block import header_role
-from pgoutput_construct.changelog.footer import Position
+from pgoutput_construct.changelog._segment.block import header_role
+from pgoutput_construct.changelog._segment.footer import Position
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.gather import look_up, tag_table
 from pgoutput_construct.columnar.headers import read_columns

@@ -9,15 +9,14 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from pgoutput_construct.changelog.block import Block
-from pgoutput_construct.changelog.events import PUBLICATION_FACTS, TABLE_FACTS
-from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.indexes import indexes_of
-from pgoutput_construct.changelog.lineage import LineageTracker, Stale
-from pgoutput_construct.changelog.listing import list_log
-from pgoutput_construct.changelog.log_index import LogIndex
-from pgoutput_construct.changelog.pruned import first_kept
-from pgoutput_construct.changelog.requests import ask, requests
+from pgoutput_construct.changelog._facts.events import PUBLICATION_FACTS, TABLE_FACTS
+from pgoutput_construct.changelog._facts.lineage import LineageTracker, Stale
+from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._index.indexes import indexes_of
+from pgoutput_construct.changelog._index.listing import first_kept, list_log
+from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._segment.block import Block
+from pgoutput_construct.changelog._upkeep.requests import ask, requests
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._catalog.known_tables import Known, News, Shape, shape_of
@@ -31,7 +30,7 @@ from pgoutput_construct.postgres.connection import Connection
 from pgoutput_construct.wire.messages import Relation
 
 if TYPE_CHECKING:
-    from pgoutput_construct.changelog.listed import Listing
+    from pgoutput_construct.changelog._index.listing import Listing
 
 __all__ = ["CatalogWatch", "OnRewrite"]
 

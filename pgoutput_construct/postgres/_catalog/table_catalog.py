@@ -13,7 +13,7 @@ from pgoutput_construct.catalog_queries import (
     TABLE_FACTS,
     TYPE_FACTS,
 )
-from pgoutput_construct.changelog.visibility import Snapshot
+from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.postgres.connection import Connection, ask, ask_one, run
 from pgoutput_construct.wire import Lsn
 

@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Final, Self
 import psycopg
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog.copies import latest_copies
-from pgoutput_construct.changelog.events import COPIED_TABLE
-from pgoutput_construct.changelog.flush import Durable
-from pgoutput_construct.changelog.indexes import indexes_of
-from pgoutput_construct.changelog.listing import list_log
+from pgoutput_construct.changelog._facts.copies import latest_copies
+from pgoutput_construct.changelog._facts.events import COPIED_TABLE
+from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.changelog._index.indexes import indexes_of
+from pgoutput_construct.changelog._index.listing import list_log, read_pruned
+from pgoutput_construct.changelog._store.store import LogStore
+from pgoutput_construct.changelog._upkeep.requests import CopyRequest, TableName, fulfil, requests
 from pgoutput_construct.changelog.options import LogOptions
-from pgoutput_construct.changelog.pruned import read_pruned
-from pgoutput_construct.changelog.requests import CopyRequest, TableName, fulfil, requests
-from pgoutput_construct.changelog.store import LogStore
-from pgoutput_construct.changelog.visibility import Snapshot
-from pgoutput_construct.changelog.writer import LogWriter
+from pgoutput_construct.changelog.writer import Durable, LogWriter
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._catalog.table_catalog import locked_tables

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from pgoutput_construct.changelog.block import Block
-from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.changelog.requests import CopyRequest
-from pgoutput_construct.changelog.visibility import Snapshot, Visibility
+from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
+from pgoutput_construct.changelog._segment.block import Block
+from pgoutput_construct.changelog._upkeep.requests import CopyRequest
 from pgoutput_construct.postgres._snapshot.copied_tables import Leaf, PublishedTable
 from pgoutput_construct.postgres._snapshot.snapshots import CommitWindow
 from pgoutput_construct.wire import Lsn

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from psycopg import sql
 
 from pgoutput_construct.catalog_queries import CURRENT_SNAPSHOT, INSERTED_LSN
-from pgoutput_construct.changelog.block import Numbers
-from pgoutput_construct.changelog.footer import Segment
-from pgoutput_construct.changelog.indexes import index_of
-from pgoutput_construct.changelog.planning import committed
-from pgoutput_construct.changelog.visibility import Snapshot, Visibility
+from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
+from pgoutput_construct.changelog._index.indexes import index_of
+from pgoutput_construct.changelog._index.planning import committed
+from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._waiting import PatientConnection
 from pgoutput_construct.postgres.connection import Connection, ask_one, current_lsn, fetch, fetch_row, is_standby, run

@@ -10,7 +10,7 @@ from functools import cache
 from secrets import token_bytes
 from typing import Any, Final, Literal, TypeAlias
 
-from pgoutput_construct.changelog.store import Address
+from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import Feed
 from pgoutput_construct.publisher._server.refusals import Refusal

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog.copies import TableCopy
+from pgoutput_construct.changelog._facts.copies import TableCopy
 
 __all__ = ["Bounds"]
 

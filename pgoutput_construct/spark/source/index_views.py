@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
-from pgoutput_construct.changelog.commit_numbers import messages_of
-from pgoutput_construct.changelog.events import LogEvent
-from pgoutput_construct.changelog.footer import Segment
-from pgoutput_construct.changelog.index import SegmentIndex
+from pgoutput_construct.changelog._facts.events import LogEvent
+from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._index.log_index import messages_of
+from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pieces import Piece, Range

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.source.archives import keep_archives

@@ -8,10 +8,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
-from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.changelog.footer import Segment
-from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.planning import LostEnd, committed
+from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._index.planning import LostEnd, committed
+from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.spark.metadata import USUAL, Prefix
 from pgoutput_construct.spark.replicated_tables import Missing
 from pgoutput_construct.spark.source.bounds import Bounds

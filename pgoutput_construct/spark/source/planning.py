@@ -12,15 +12,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog.commit_numbers import is_own
-from pgoutput_construct.changelog.commits import commits_of
-from pgoutput_construct.changelog.copies import TableCopy
-from pgoutput_construct.changelog.footer import Segment
-from pgoutput_construct.changelog.log_index import LogIndex
-from pgoutput_construct.changelog.planning import committed, spans_of
+from pgoutput_construct.changelog._facts.completeness import present_copies
+from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._index.log_index import LogIndex, is_own
+from pgoutput_construct.changelog._index.planning import commits_of, committed, spans_of
+from pgoutput_construct.changelog._index.usage import COPIED, PLAIN
+from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.usage import COPIED, PLAIN
-from pgoutput_construct.changelog.wholeness import present_copies
 from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.metadata import USUAL, Prefix
 from pgoutput_construct.spark.replicated_tables import Table

@@ -4,9 +4,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog.commits import commits_of
-from pgoutput_construct.changelog.log_index import LogIndex
-from pgoutput_construct.changelog.planning import committed, lost_ends
+from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.planning import commits_of, committed, lost_ends
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.source.bounds import Bounds

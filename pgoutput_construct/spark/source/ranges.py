@@ -1,6 +1,6 @@
 """The range of a log that a batch read is of."""
 
-from pgoutput_construct.changelog.planning import lost_ends
+from pgoutput_construct.changelog._index.planning import lost_ends
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark.source.known import address_of, log_at
 from pgoutput_construct.spark.source.options import SourceOptions

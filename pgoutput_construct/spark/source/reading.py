@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog.footer import Segment
-from pgoutput_construct.changelog.index import SegmentIndex
-from pgoutput_construct.changelog.planning import relation_history
+from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._index.planning import relation_history
+from pgoutput_construct.changelog._segment.footer import Segment
+from pgoutput_construct.changelog._segment.reading import Needed, read_indexed
+from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.changelog.reader import explain, table_entries
-from pgoutput_construct.changelog.reading import Needed, read_indexed
-from pgoutput_construct.changelog.store import MissingFileError
 from pgoutput_construct.columnar.gather import look_up
 from pgoutput_construct.columnar.index import IS_ROW, BatchIndex
 from pgoutput_construct.columnar.reading import Columns

@@ -5,12 +5,10 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.changelog.block import Flags, Numbers
-from pgoutput_construct.changelog.commit_numbers import apart
-from pgoutput_construct.changelog.commits import commits_of, walked
-from pgoutput_construct.changelog.log_index import LogIndex
-from pgoutput_construct.changelog.planning import committed
-from pgoutput_construct.changelog.visibility import Snapshot
+from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.changelog._index.log_index import LogIndex, apart
+from pgoutput_construct.changelog._index.planning import commits_of, committed, walked
+from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.spark.change_frames import at_place, column, place
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import Prefix

@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from pgoutput_construct.changelog.store import LogStore, MissingFileError
+from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.verifying.report import Difference, TableVerdict
 from pgoutput_construct.wire import Lsn

@@ -9,9 +9,9 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
+from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.store import Address
-from pgoutput_construct.changelog.wholeness import IncompleteTableWarning
 from pgoutput_construct.spark.execution import plain_errors, reason_of
 from pgoutput_construct.spark.log_view import OpenLog, open_log
 from pgoutput_construct.spark.verifying.comparing import Comparison

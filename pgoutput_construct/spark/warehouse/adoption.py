@@ -3,9 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from pgoutput_construct.changelog.identity import identity_of
-from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.wholeness import lacks_of
+from pgoutput_construct.changelog._facts.completeness import lacks_of
+from pgoutput_construct.changelog.reader import ChangeLog, identity_of
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.log_view import OpenLog

@@ -8,10 +8,9 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from pgoutput_construct.changelog.commits import last_commit
-from pgoutput_construct.changelog.identity import identity_of
-from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.wholeness import Lack, UnpublishedColumns
+from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedColumns
+from pgoutput_construct.changelog._index.planning import last_commit
+from pgoutput_construct.changelog.reader import ChangeLog, identity_of
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.replicated_tables import Table

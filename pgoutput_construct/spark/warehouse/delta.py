@@ -9,7 +9,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.changelog.copies import snapshot_command
+from pgoutput_construct.changelog._facts.copies import snapshot_command
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.change_frames import quoted
 from pgoutput_construct.spark.warehouse.merging import merging, recording

@@ -8,8 +8,8 @@ from typing import Any, Final
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.store import Address
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.spark.source.datasource import PgoutputSource, register
 
 __all__ = ["follow"]

@@ -8,10 +8,10 @@ from hashlib import sha256
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit, urlunsplit
 
-from pgoutput_construct.changelog.address import open_store
-from pgoutput_construct.changelog.identity import LogIdentity
-from pgoutput_construct.changelog.local_store import LocalStore
-from pgoutput_construct.changelog.store import Address, LogStore, MissingFileError
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
+from pgoutput_construct.changelog.reader import LogIdentity
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.replicated_tables import table_of_directory
 from pgoutput_construct.spark.warehouse.version import Version

@@ -2,7 +2,7 @@
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.changelog.store import Address
+from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.spark.warehouse.notes import Warehouse

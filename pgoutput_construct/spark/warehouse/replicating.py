@@ -6,9 +6,9 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning, Lack, lacks_of
+from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.store import Address
-from pgoutput_construct.changelog.wholeness import IncompleteTableWarning, Lack, lacks_of
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.spark.log_view import open_log
 from pgoutput_construct.spark.metadata import PREFIX

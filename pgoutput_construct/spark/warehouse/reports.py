@@ -5,7 +5,7 @@ from typing import Final
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.changelog.store import Address
+from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.spark.metadata import escaped
 from pgoutput_construct.spark.replicated_tables import plain_path
 from pgoutput_construct.spark.warehouse.naming import unescaped

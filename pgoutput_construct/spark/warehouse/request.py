@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final
 
-from pgoutput_construct.changelog.address import open_store
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.store import Address
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.log_tables import LogTables
 from pgoutput_construct.spark.metadata import check_prefix

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from re import sub
 from typing import Final
 
-from pgoutput_construct.changelog.commits import last_commit
-from pgoutput_construct.changelog.copies import snapshot_command
-from pgoutput_construct.changelog.needed import needs_of
+from pgoutput_construct.changelog._facts.completeness import Lack, present_copies
+from pgoutput_construct.changelog._facts.copies import snapshot_command
+from pgoutput_construct.changelog._index.planning import last_commit
+from pgoutput_construct.changelog.prune import needs_of
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.registry import forget, readers, register
-from pgoutput_construct.changelog.wholeness import Lack, present_copies
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.source.offsets import needed_from

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pgoutput_construct.changelog.block import Numbers
-from pgoutput_construct.changelog.store import LogStore
+from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.columnar import UNTYPED
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark.change_frames import (

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog.store import LogStore, MissingFileError
+from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark.change_frames import Seen
 from pgoutput_construct.spark.execution import reason_of

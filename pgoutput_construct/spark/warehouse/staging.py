@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pgoutput_construct.changelog.local_store import LocalStore
-from pgoutput_construct.changelog.planning import lost_ends
-from pgoutput_construct.changelog.store import LogStore
+from pgoutput_construct.changelog._index.planning import lost_ends
+from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.change_frames import Seen, changes_schema
 from pgoutput_construct.spark.execution import deal, plain_errors, reason_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from pgoutput_construct.changelog.copies import copies_of
-from pgoutput_construct.changelog.wholeness import lacks_of
+from pgoutput_construct.changelog._facts.completeness import lacks_of
+from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.postgres import ReplicationError
 from pgoutput_construct.postgres._catalog.table_catalog import catalog_digest
 from tests.postgres.copying.conftest import Source

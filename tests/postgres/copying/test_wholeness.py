@@ -6,9 +6,14 @@ import time
 
 import pytest
 
-from pgoutput_construct.changelog.copies import latest_copies
-from pgoutput_construct.changelog.facts import table_readings
-from pgoutput_construct.changelog.wholeness import UnpublishedColumns, lacks_of, unpublished_columns, whole_tables
+from pgoutput_construct.changelog._facts.completeness import (
+    UnpublishedColumns,
+    lacks_of,
+    unpublished_columns,
+    whole_tables,
+)
+from pgoutput_construct.changelog._facts.copies import latest_copies
+from pgoutput_construct.changelog._facts.facts import table_readings
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres.connection import Connection
 from tests.postgres.copying.conftest import Source

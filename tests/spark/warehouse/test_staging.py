@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog.local_store import LocalStore
+from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.spark import open_log, read_current, replicate
 from pgoutput_construct.spark.change_frames import changes_schema
 from pgoutput_construct.spark.replicated_tables import Table

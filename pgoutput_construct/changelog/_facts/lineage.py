@@ -1,0 +1,480 @@
+"""Which column of a table is which through renames and new columns, and which tables the log no longer has as they are.
+
+A reader asks ``lineage_of``; it derives all from what the capture read from the catalog (``changelog/facts.py``). Who
+follows a log, as a capture does, has a ``LineageTracker``, and gives it the index of the log again when that has grown.
+
+What a description's numbers follow from: the readings of its table before, between and after which the table was as it
+is described (``_TableHistory.window``). They are found by binary search, and once there is a reading after the rows
+with the description nothing that comes later changes them, except more such rows.
+"""
+
+import gc
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from operator import itemgetter
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._facts.described import RelationReader, SharedColumns
+from pgoutput_construct.changelog._facts.description_uses import Uses, uses_of
+from pgoutput_construct.changelog._facts.events import (
+    BEGUN_ANEW,
+    COPIED_TABLE,
+    PUBLICATION_FACTS,
+    TABLE_FACTS,
+    EventRow,
+    event_rows,
+)
+from pgoutput_construct.changelog._facts.facts import (
+    Column,
+    PublicationReading,
+    TableFactsReader,
+    TableReading,
+    altered_columns,
+    covers,
+)
+from pgoutput_construct.changelog._facts.numbering import ReadingWindow
+from pgoutput_construct.changelog._facts.stale import (
+    PublicationChanges,
+    Stale,
+    late_values,
+    lost_history,
+    partition_change,
+    rewrite,
+    stale_table,
+    type_change,
+)
+from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.changelog._index.index import BinaryValues, SegmentIndex
+from pgoutput_construct.changelog._index.usage import COPIED
+from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.wire import Lsn
+from pgoutput_construct.wire.messages import RelationColumn
+
+__all__ = ["Lineage", "LineageTracker", "Stale", "lineage_of"]
+
+_EVENTS: Final = frozenset({TABLE_FACTS, PUBLICATION_FACTS, BEGUN_ANEW, COPIED_TABLE})
+_WINDOWS: Final = 64
+"""Windows of a table that are in memory: mostly, descriptions with the same one follow one another."""
+_UNKNOWN, _REWRITTEN, _TYPES, _VALUES, _PARTITIONS, _PUBLISHED, _LOST = range(7)
+"""The order of what one event says of a table."""
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """What a log knows of its tables beyond their descriptions."""
+
+    stale: Mapping[int, Stale]
+    """The tables whose rows in the log are not those of the server, by OID; those that a later copy repaired, and those
+    that are gone, are not among them."""
+    _numbers: Mapping[int, tuple[int, ...]]
+    _missing: Mapping[tuple[int, int], str]
+    _partial_keys: frozenset[int] = frozenset()
+    """The seqs of descriptions whose key is not published as a whole."""
+
+    def numbers(self, description: Description) -> tuple[int, ...] | None:
+        """Return the attribute number of each column of a description.
+
+        Two columns of a table are the same one when they have the same number, whatever their names are. None where
+        the log does not say: then columns are told apart by their names.
+        """
+        return self._numbers.get(description.seq)
+
+    def has_whole_key(self, description: Description) -> bool:
+        """Return whether the key that a description marks is the whole replica identity, as far as the log says."""
+        return description.seq not in self._partial_keys
+
+    def missing(self, relation_oid: int, number: int) -> str | None:
+        """Return the text that rows have in a column that was added after them; None for NULL."""
+        return self._missing.get((relation_oid, number))
+
+
+def lineage_of(index: SegmentIndex) -> Lineage:
+    """Derive the lineage of all tables from the index of a log."""
+    return LineageTracker().follow(index)
+
+
+class LineageTracker:
+    """The lineage of a log that grows: each event and description is taken in once, in the order of the log."""
+
+    _first_seq: int
+    _last_seq: int
+
+    def __init__(self) -> None:
+        """Begin with a log of which nothing is known."""
+        self.lookups = 0
+        """How often the numbers of a description were looked up."""
+        self._forget()
+
+    def follow(self, index: SegmentIndex) -> Lineage:
+        """Return the lineage as of an index of the log: the one that was given last, or a later one.
+
+        Of a log that was pruned since, all is derived again.
+        """
+        if not len(index):
+            return Lineage({}, {}, {})
+        if index.first_seq != self._first_seq or index.last_seq < self._last_seq:
+            self._forget()
+            self._first_seq = index.first_seq
+        with _cycles_left_alone():
+            for event in event_rows(index, _EVENTS, self._last_seq):
+                self._read(event)
+            sent = _SentRelations(index)
+            self._use(uses_of(index), sent)
+            self._last_seq = index.last_seq
+            if self._first_reading < 0:
+                return Lineage({}, {}, {})
+            for table in self._tables.values():
+                if table.due and table.readings:
+                    self._number(table, sent)
+        return Lineage(self._stale(), dict(self._numbers), dict(self._missing), frozenset(self._partial_keys))
+
+    def _forget(self) -> None:
+        self._first_seq = self._last_seq = self._first_reading = -1
+        self._reader = TableFactsReader()
+        self._tables: dict[int, _TableHistory] = {}
+        self._begun: list[int] = []
+        """The seqs at which the log was begun anew."""
+        self._publications = PublicationChanges()
+        self._can_copy: dict[int, bool] = {}
+        self._uses = Uses(*np.empty((4, 0), np.int64))
+        self._numbers: dict[int, tuple[int, ...]] = {}
+        self._missing: dict[tuple[int, int], str] = {}
+        self._partial_keys: set[int] = set()
+
+    def _table(self, oid: int) -> "_TableHistory":
+        if oid not in self._tables:
+            self._tables[oid] = _TableHistory(self._begun)
+        return self._tables[oid]
+
+    def _read(self, event: EventRow) -> None:
+        if event.name == TABLE_FACTS:
+            self._read_table(self._reader.read(event))
+        elif event.name == PUBLICATION_FACTS:
+            for oid, stale in self._publications.read(PublicationReading.of(event.read())):
+                self._can_copy[oid] = stale.published
+                self._table(oid).find(_PUBLISHED, stale)
+        elif event.name == COPIED_TABLE:
+            copy = TableCopy.of(event.read())
+            self._table(copy.relation_oid).repair(copy)
+        else:
+            begun = event.read()
+            self._begun.append(begun.seq)
+            for table in self._tables.values():
+                if table.latest is not None:
+                    table.find(_LOST, lost_history(begun, table.latest))
+
+    def _read_table(self, reading: TableReading) -> None:
+        if self._first_reading < 0:
+            self._first_reading = reading.seq
+        table = self._table(reading.oid)
+        old, new = altered_columns(table.latest, reading)
+        if table.latest is not None:
+            table.find(_REWRITTEN, rewrite(table.latest, reading, old, new))
+            table.find(_TYPES, type_change(table.latest, reading))
+            table.find(_VALUES, late_values(table.latest, reading, old, new))
+            table.find(_PARTITIONS, partition_change(table.latest, reading))
+        # Older rows have what was read first: a rewrite puts it into the rows.
+        for column in new:
+            if not column.dropped and column.number not in table.numbers:
+                table.numbers.add(column.number)
+                if column.missing is not None:
+                    self._missing[reading.oid, column.number] = column.missing
+        table.read(reading, (old, new), self._uses)
+
+    def _use(self, uses: Uses, sent: "_SentRelations") -> None:
+        """Note the descriptions of whose rows there are others, or more, than before."""
+        if lost := {*uses.lost(self._uses)}:
+            for table in self._tables.values():
+                table.forget(table.in_use & lost)
+            self._partial_keys -= lost
+            for seq in lost:
+                self._numbers.pop(seq, None)
+        for oid, some in sent.by_table(uses.since(self._uses)):
+            self._table(oid).use(some)
+        self._uses = uses
+
+    def _number(self, table: "_TableHistory", sent: "_SentRelations") -> None:
+        """Look up the numbers of the descriptions of a table that are due."""
+        due, table.due = sorted(table.due), set()
+        due = due[bisect_left(due, self._first_reading) :]
+        for (seq, use), (payload, keywords) in zip(self._uses.of(due), sent.of(due), strict=True):
+            self.lookups += 1
+            columns = table.parse(payload, keywords)
+            window, last, is_closed = table.window(seq, use.last)
+            numbers = window.find(columns, use.precedes)
+            table.unknowns.pop(seq, None)
+            self._partial_keys.discard(seq)
+            if numbers is not None:
+                self._numbers[seq] = numbers
+                if not window.has_whole_key(columns, numbers):
+                    self._partial_keys.add(seq)
+            else:
+                self._numbers.pop(seq, None)
+                is_unknown = is_closed or window.is_ambiguous(columns)
+                if is_unknown and (seq > table.readings[0].seq or not self._first_seq):
+                    table.unknowns[seq] = _unknown(seq, last)
+            (table.open.discard if is_closed else table.open.add)(seq)
+
+    def _stale(self) -> dict[int, Stale]:
+        latest: dict[int, list[Stale]] = {}
+        for oid, stale in self._publications.latest():
+            latest.setdefault(oid, []).append(stale)
+        can_copy = self._can_copy | {oid: several[-1].published for oid, several in latest.items()}
+        suspects = {oid for oid, table in self._tables.items() if table.has_findings} | latest.keys()
+        found = {oid: self._table(oid).stale(latest.get(oid, ())) for oid in sorted(suspects)}
+        return {
+            oid: replace(stale, published=can_copy.get(oid, True)) for oid, stale in found.items() if stale is not None
+        }
+
+
+@contextmanager
+def _cycles_left_alone() -> Iterator[None]:
+    """Keep the garbage collector from looking for cycles: what is read has none, and it would be a quarter of the time.
+
+    A hundred thousand objects come into being, all of which stay: the collector visits them, and everything else that
+    the process has, again and again.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+class _SentRelations:
+    """The Relations in the index of a log; of one that was pruned also those from before it begins."""
+
+    def __init__(self, index: SegmentIndex) -> None:
+        inherited = index.entries("inherited")
+        older, first = np.unique(inherited["seq"].to_numpy(), return_index=True)
+        older = inherited.take(first[: older.searchsorted(index.first_seq)])
+        self._sent = pa.concat_tables([older, index.entries("descriptions")])
+        self._seqs = self._sent["seq"].to_numpy()
+
+    def by_table(self, uses: Uses) -> Iterator[tuple[int, Uses]]:
+        """Yield the OID of each table of which there are descriptions among these, and their uses."""
+        if not len(self._seqs):
+            return
+        places = self._seqs.searchsorted(uses.descriptions).clip(max=len(self._seqs) - 1)
+        is_known = self._seqs[places] == uses.descriptions
+        oids = self._sent["oid"].to_numpy()[places[is_known]]
+        order = oids.argsort(kind="stable")
+        oids, uses = oids[order], uses.take(np.flatnonzero(is_known)[order])
+        bounds = [0, *(np.flatnonzero(np.diff(oids)) + 1).tolist(), len(oids)]
+        for begin, end in pairwise(bounds) if len(oids) else ():
+            yield int(oids[begin]), uses.take(slice(begin, end))
+
+    def of(self, seqs: Sequence[int]) -> Iterator[tuple[bytes, str]]:
+        """Yield some as they were sent, with the keywords of parse, as JSON."""
+        for place in self._seqs.searchsorted(np.array(seqs, np.int64)).tolist():
+            yield bytes(self._payloads[place]), str(self._keywords[place], "utf-8")
+
+    @cached_property
+    def _payloads(self) -> BinaryValues:
+        return BinaryValues(self._sent["payload"])
+
+    @cached_property
+    def _keywords(self) -> BinaryValues:
+        return BinaryValues(self._sent["keywords"])
+
+
+class _TableHistory:
+    """What is known of one table, or of an OID that may be one."""
+
+    def __init__(self, begun: Sequence[int]) -> None:
+        """Take the seqs at which the log was begun anew, to which more are added."""
+        self._begun = begun
+        self.latest: TableReading | None = None
+        self.readings: list[TableReading] = []
+        """Those while it existed."""
+        self.numbers: set[int] = set()
+        """Of all columns that it had."""
+        self.open: set[int] = set()
+        """The seqs of descriptions in use after which there is no reading: the next one may tell more of them."""
+        self.in_use: set[int] = set()
+        """The seqs of its descriptions that are in use."""
+        self.unknowns: dict[int, Stale] = {}
+        """What follows from descriptions whose numbers are not certain, by their seqs."""
+        self.due: set[int] = set()
+        """The seqs of those whose numbers are to be looked up: it has other rows, or there is another reading."""
+        self._altered: list[tuple[Sequence[Column], Sequence[Column]] | None] = []
+        """Of each reading, the columns in which the one before it and it differ; None where it was gone between."""
+        self._findings: list[tuple[int, int, Stale]] = []
+        self._copies: list[TableCopy] = []
+        self._lsns, self._xmaxes = _Rising(), _Rising()
+        self._reach: list[int] = []
+        self._last_lsn = self._last_xmax = -1
+        self._relations: dict[str, RelationReader] = {}
+        self._windows: dict[tuple[int, int, bool], ReadingWindow] = {}
+
+    def read(self, reading: TableReading, altered: tuple[Sequence[Column], Sequence[Column]], uses: Uses) -> None:
+        """Take in the next reading, and in which columns the latest one and it differ.
+
+        ``uses`` has those of its descriptions.
+        """
+        is_next = bool(self.readings) and self.latest is self.readings[-1]
+        self.latest = reading
+        if reading.gone:
+            return
+        self._altered.append(altered if is_next else None)
+        if self._reach:
+            # That all was as before says more of the reading before this one.
+            self._reach[-1] = max(self._reach[-1], reading.unchanged)
+        self._reach.append(max([reading.since, *self._reach[-1:]]))
+        self.readings.append(reading)
+        self._lsns.append(reading.snapshot.lsn)
+        self._xmaxes.append(reading.snapshot.xmax)
+        if reading.snapshot.lsn <= self._last_lsn or reading.snapshot.xmax <= self._last_xmax:
+            self.due |= {seq for seq, use in uses.of(sorted(self.in_use)) if _precedes(reading, use.last)}
+        self.due |= self.open
+
+    def use(self, uses: Uses) -> None:
+        """Note which rows have some of its descriptions now."""
+        seqs, is_copied = uses.descriptions.tolist(), uses.oldest == COPIED
+        self.in_use.update(seqs)
+        self.due.update(seqs)
+        self._last_lsn = int(uses.last[~is_copied].max(initial=self._last_lsn))
+        copies = (uses.copies[seq] for seq in uses.last[is_copied].tolist())
+        self._last_xmax = max([self._last_xmax, *(copy.xmax for copy in copies)])
+
+    def forget(self, seqs: Collection[int]) -> None:
+        """Note that no rows that count have some of its descriptions any more."""
+        self.in_use.difference_update(seqs)
+        self.open.difference_update(seqs)
+        self.due.difference_update(seqs)
+        for seq in seqs:
+            self.unknowns.pop(seq, None)
+
+    def parse(self, payload: bytes, keywords: str) -> Sequence[RelationColumn]:
+        """Return the columns of a Relation that was sent.
+
+        A server sends it again over each connection, mostly as it was: then they are the same object, and what was
+        found out about them is found again.
+        """
+        if keywords not in self._relations:
+            self._relations[keywords] = RelationReader(keywords)
+        return self._relations[keywords].columns(payload)
+
+    def find(self, kind: int, stale: Stale | None) -> None:
+        """Note what happened to its rows, if there is something."""
+        if stale is not None and not self._is_repaired(stale):
+            self._findings.append((stale.seq, kind, stale))
+
+    def repair(self, copy: TableCopy) -> None:
+        """Note that it was copied: what happened before is of no importance any more."""
+        self._copies.append(copy)
+        self._findings = [finding for finding in self._findings if not self._repairs(copy, finding[2])]
+
+    def stale(self, latest: Iterable[Stale] = ()) -> Stale | None:
+        """Return what happened to its rows, all in one, with what the ``latest`` publications say; None for nothing.
+
+        It begins with the first, and what repairs the last one repairs them all.
+        """
+        more = [(seq, _UNKNOWN, stale) for seq, stale in self.unknowns.items()]
+        more += [(stale.seq, _PUBLISHED, stale) for stale in latest]
+        found = [*self._findings, *(each for each in more if not self._is_repaired(each[2]))]
+        if not found or (self.latest is not None and self.latest.gone):
+            return None
+        together = [stale for _, _, stale in sorted(found, key=itemgetter(0, 1))]
+        reasons = "; ".join(dict.fromkeys(each.reason for each in together))
+        lost = any(each.lost for each in together)
+        return replace(together[-1], seq=together[0].seq, reason=reasons, lost=lost)
+
+    @property
+    def has_findings(self) -> bool:
+        """Whether anything happened to its rows since the last copy."""
+        return bool(self._findings or self.unknowns)
+
+    def window(self, seq: int, moment: Lsn | Snapshot) -> tuple[ReadingWindow, TableReading, bool]:
+        """Return the readings before, between and after which a table was as it is described at a seq.
+
+        Also the last of them, and whether that is one after. ``moment`` is when rows had the description for the last
+        time: while rows have it, the table is as it says, since PostgreSQL sends another one after each change. An
+        ALTER TABLE waits for the transactions that wrote, so the position of their commit is that of their rows.
+        """
+        before = self._before(moment)
+        after = bisect_right(self._reach, seq)
+        is_closed = after < len(self.readings)
+        end = 1 + max(after if is_closed else after - 1, before, 0)
+        is_new = before < 0 and seq > self.readings[0].seq
+        key = before, end, is_new
+        if key not in self._windows:
+            if len(self._windows) >= _WINDOWS:
+                self._windows.clear()
+            altered = self._altered[end - 1] if before == end - 2 else None
+            self._windows[key] = ReadingWindow(self._between(*key), altered)
+        return self._windows[key], self.readings[end - 1], is_closed
+
+    def _between(self, before: int, end: int, is_new: bool) -> list[TableReading]:
+        if before >= 0:
+            return self.readings[before:end]
+        # Before all readings: what no transaction changed that the slot had yet to send then, was there.
+        first = self.readings[0]
+        known = SharedColumns(column for column in first.columns if not column.recent and is_new)
+        return [replace(first, columns=known), *self.readings[:end]]
+
+    def _before(self, moment: Lsn | Snapshot) -> int:
+        """Return the index of the last reading that precedes a moment, -1 for none."""
+        if not isinstance(moment, Snapshot):
+            return self._lsns.last_until(moment)
+        for index in range(self._xmaxes.last_until(moment.xmax), -1, -1):
+            if _precedes(self.readings[index], moment):
+                return index
+        return -1
+
+    def _is_repaired(self, stale: Stale) -> bool:
+        return any(self._repairs(copy, stale) for copy in reversed(self._copies))
+
+    def _repairs(self, copy: TableCopy, stale: Stale) -> bool:
+        """Return whether a copy has what happened to the rows.
+
+        Snapshots of two histories of the server cannot be compared: the one with fewer transactions would seem to be
+        contained in the other. Since the log was begun anew, no copy from before repairs anything; any copy from then
+        on repairs all that happened before.
+        """
+        copied, happened = (bisect_right(self._begun, seq) for seq in (copy.seq, stale.seq))
+        return copied > happened or (copied == happened and covers(copy.snapshot, stale.snapshot))
+
+
+class _Rising:
+    """Numbers that mostly rise; it finds the last one that is not above a limit by binary search."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._numbers: list[int] = []
+        self._indexes: list[int] = []
+
+    def append(self, number: int) -> None:
+        """Add the next one; those before it that are not lower can no more be the last."""
+        while self._numbers and self._numbers[-1] >= number:
+            self._numbers.pop()
+            self._indexes.pop()
+        self._numbers.append(number)
+        self._indexes.append(self._count)
+        self._count += 1
+
+    def last_until(self, limit: int) -> int:
+        """Return the index, among all that were added, of the last number that is at most ``limit``; -1 for none."""
+        found = bisect_right(self._numbers, limit)
+        return self._indexes[found - 1] if found else -1
+
+
+def _precedes(reading: TableReading, moment: Lsn | Snapshot) -> bool:
+    if isinstance(moment, Snapshot):
+        return covers(moment, reading.snapshot)
+    return reading.snapshot.lsn <= moment
+
+
+def _unknown(seq: int, reading: TableReading) -> Stale:
+    reason = "was altered several times in a row, and it is not certain which of its columns is which"
+    return replace(stale_table(reading, (reading.namespace, reading.name), reason), seq=seq)

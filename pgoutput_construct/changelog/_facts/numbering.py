@@ -1,0 +1,224 @@
+"""Which number each column of a description has: what the catalog said before and after leaves one answer, or none."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain, pairwise
+from typing import TypeAlias
+
+from pgoutput_construct.changelog._facts.facts import Column, TableReading
+from pgoutput_construct.wire.messages import RelationColumn
+from pgoutput_construct.wire.protocol import RelationColumnFlags
+
+__all__ = ["ReadingWindow"]
+
+Numbers: TypeAlias = tuple[int, ...]
+Shape: TypeAlias = tuple[str, int, int]
+Precedes: TypeAlias = Callable[[int], bool | None]
+
+
+class ReadingWindow:
+    """Consecutive readings of a table, at the first, at the last, or between which it was as descriptions say.
+
+    PostgreSQL gives a new column the next number, and a Relation has the columns in their order: so how many there are
+    may leave one answer. Else what looks as a whole like one of the readings is that one, unless a name in it is
+    another column's in another reading, or columns that it has or lacks were dropped too early or too late.
+
+    A table has up to 1,600 numbers (MaxHeapAttributeNumber), those of dropped columns among them, and an ALTER TABLE
+    mostly concerns one: columns that are one object in all readings (``TableFactsReader``) are compared by identity,
+    and what follows from the readings alone is found once for all descriptions between them.
+    """
+
+    def __init__(
+        self, readings: Sequence[TableReading], altered: tuple[Sequence[Column], Sequence[Column]] | None = None
+    ) -> None:
+        """Take at least one reading; of two also the columns in which they differ, where these are known."""
+        self._readings = readings
+        self._altered = altered
+        self._candidates: dict[int, Numbers | None] = {}
+        self._certain: tuple[Sequence[RelationColumn], Numbers | None] | None = None
+
+    def find(self, columns: Sequence[RelationColumn], precedes: Precedes) -> Numbers | None:
+        """Return the numbers of a description's columns; None where they are not certain.
+
+        ``precedes`` returns whether all rows with the description were written before the transaction of an xid changed
+        the table, None where it does not know.
+        """
+        if self._certain is not None and self._certain[0] is columns:  # the same was sent again
+            return self._certain[1]
+        numbers = self._find(columns)
+        if numbers is None or len(self._readings) == 1 or self._only_candidate(len(columns)) is not None:
+            self._certain = columns, numbers
+            return numbers
+        return numbers if self._is_in_time(numbers, precedes) else None
+
+    def is_ambiguous(self, columns: Sequence[RelationColumn]) -> bool:
+        """Return whether a description looks like several of the readings: no later one will tell more.
+
+        It is asked where nothing was found.
+        """
+        return len(self._alike(columns)) > 1
+
+    def has_whole_key(self, columns: Sequence[RelationColumn], numbers: Numbers) -> bool:
+        """Return whether the columns that a description marks as key are the whole replica identity.
+
+        The server marks those of them that are published (logicalrep_write_attrs). Where others are not, it refuses
+        updates and deletes (check_publication_columns), and several rows may have what is marked in common.
+        """
+        if not self._hides_identity:
+            return True
+        pairs = zip(numbers, columns, strict=True)
+        marked = {number for number, column in pairs if column.flags & RelationColumnFlags.KEY}
+        return not all(marked < reading.identity for reading in self._readings if reading.identity)
+
+    @cached_property
+    def _hides_identity(self) -> bool:
+        return any(reading.hides_identity for reading in self._readings)
+
+    def _find(self, columns: Sequence[RelationColumn]) -> Numbers | None:
+        """Return the numbers that are possible, whenever columns were dropped."""
+        if (numbers := self._only_candidate(len(columns))) is not None:
+            return numbers
+        alike = self._alike(columns)
+        if len(alike) != 1:
+            return None
+        (numbers,) = alike
+        return None if self._contradicts(dict(zip(_shapes(columns), numbers, strict=True))) else numbers
+
+    def _alike(self, columns: Sequence[RelationColumn]) -> Collection[Numbers]:
+        return self._published.get(_shapes(columns), ())
+
+    def _only_candidate(self, count: int) -> Numbers | None:
+        """Return the numbers that so many columns have between two of the readings, where nothing else is possible."""
+        if count not in self._candidates:
+            self._candidates[count] = self._candidate(count)
+        return self._candidates[count]
+
+    def _candidate(self, count: int) -> Numbers | None:
+        common, sides = self._apart
+        published = self._readings[0].columns.published
+        if common and all(_are_as_published(sides[0], side) for side in sides[1:]):  # mostly: a column was renamed
+            return published if count == len(published) else None
+        pairs = zip(pairwise(sides), pairwise(self._lives), strict=True)
+        found: set[Numbers] = set()
+        for candidate in chain.from_iterable(_between(count - common, *both, *live) for both, live in pairs):
+            found.add(candidate)
+            if len(found) > 1:
+                return None
+        return self._with_common(found.pop()) if found else None
+
+    @cached_property
+    def _apart(self) -> tuple[int, Sequence[Sequence[Column]]]:
+        """How many published columns are the same in all readings; and the other columns of each.
+
+        Without any of the former the latter are all columns. Columns that were dropped before all readings, or are not
+        published in any, are in neither: they say nothing of what is between.
+        """
+        first, *others = (reading.columns for reading in self._readings)
+        if not others:
+            return 0, [[]]
+        sides: Sequence[Sequence[Column]] = self._altered or first.differing(*others)
+        common = len(first.published) - sum(column.published for column in sides[0])
+        if common:
+            return common, sides
+        other_numbers = {column.number for column in sides[0]}
+        shared = [column for column in first if not column.dropped and column.number not in other_numbers]
+        return 0, [[*shared, *side] for side in sides]
+
+    def _with_common(self, others: Numbers) -> Numbers:
+        """Return the numbers of all columns, given those that are not the same in all readings."""
+        common, sides = self._apart
+        if not common:
+            return others
+        for reading, side in zip(self._readings, sides, strict=True):
+            if others == tuple(sorted(column.number for column in side if column.published)):
+                return reading.columns.published
+        altered = {column.number for column in sides[0]}
+        numbers = (number for number in self._readings[0].columns.published if number not in altered)
+        return tuple(sorted([*numbers, *others]))
+
+    @cached_property
+    def _lives(self) -> list[Mapping[int, Column]]:
+        """Those of the other columns that exist at each reading, by number."""
+        common, sides = self._apart
+        return [_live(side, bool(common)) for side in sides]
+
+    @cached_property
+    def _published(self) -> dict[tuple[Shape, ...], set[Numbers]]:
+        """The numbers of the columns that are published at each reading, by what a description of them is."""
+        found: dict[tuple[Shape, ...], set[Numbers]] = {}
+        for reading in self._readings:
+            published = {column.shape: column.number for column in reading.columns if column.published}
+            found.setdefault(tuple(published), set()).add(tuple(published.values()))
+        return found
+
+    def _contradicts(self, numbers: Mapping[Shape, int]) -> bool:
+        """Return whether another column looks at one of the readings like one of these."""
+        published = (column for side in self._apart[1] for column in side if column.published)
+        return any(numbers.get(column.shape, column.number) != column.number for column in published)
+
+    def _is_in_time(self, numbers: Numbers, precedes: Precedes) -> bool:
+        """Return whether columns that were dropped between the readings still existed, or no longer, as they must."""
+        sides, old = self._apart[1], self._lives[0]
+        known = {column.number for column in sides[0]} - old.keys()
+        for column in (column for column in sides[-1] if column.dropped and column.number not in known):
+            exists, existed = column.number in numbers, precedes(column.xmin)
+            if column.number in old:
+                if old[column.number].published and exists != existed:
+                    return False
+            elif exists != existed and (exists or numbers[-1:] > (column.number,)):  # it had come already
+                return False
+        return True
+
+
+def _shapes(columns: Sequence[RelationColumn]) -> tuple[Shape, ...]:
+    return tuple((column.name, column.type_oid, column.type_modifier) for column in columns)
+
+
+def _between(
+    count: int, before: Sequence[Column], after: Sequence[Column], old: Mapping[int, Column], new: Mapping[int, Column]
+) -> Iterator[Numbers]:
+    """Yield the numbers that so many columns may have had between two readings, at least two of them if not certain.
+
+    ``old`` and ``new`` are those of the columns ``before`` and ``after`` that exist.
+    """
+    known = {column.number for column in before}
+    must = sorted(number for number in old.keys() & new.keys() if old[number].published and new[number].published)
+    live = (old.keys() | new.keys()) & known
+    optional = sorted(number for number in live - {*must} if _is_published(number, old, new))
+    added = sorted(column.number for column in after if column.number not in known)
+    missing = count - len(must)  # without those of the added columns that had come
+    unseen = 0  # what came and went nobody has seen
+    last = -1, 0
+    for end in range(len(added) + 1):
+        if end and added[end - 1] not in new:
+            unseen += 1
+        elif end and new[added[end - 1]].published:
+            missing -= 1
+        chosen = missing, unseen if missing else 0
+        if 0 <= missing <= len(optional) + unseen and chosen != last:
+            come = [number for number in added[:end] if number in new and new[number].published]
+            may = [*optional, *(number for number in added[:end] if number not in new)]
+            yield tuple(sorted([*must, *come, *may[:missing]]))
+            yield tuple(sorted([*must, *come, *may[len(may) - missing :]]))
+            last = chosen
+
+
+def _are_as_published(before: Sequence[Column], after: Sequence[Column]) -> bool:
+    """Return whether two readings have the same columns, all of which are published: none was added or dropped."""
+    return len(before) == len(after) and all(
+        old.number == new.number and old.published and new.published for old, new in zip(before, after, strict=True)
+    )
+
+
+def _live(columns: Sequence[Column], has_published: bool) -> Mapping[int, Column]:
+    """Return those that exist, by number; ``has_published``: so do others, which are published."""
+    live = {column.number: column for column in columns if not column.dropped}
+    if has_published or any(column.published for column in live.values()):
+        return live
+    # It is not published any more: what was, is not known.
+    return {number: replace(column, published=True) for number, column in live.items()}
+
+
+def _is_published(number: int, *sides: Mapping[int, Column]) -> bool:
+    return any(number in side and side[number].published for side in sides)

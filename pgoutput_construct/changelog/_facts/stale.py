@@ -1,0 +1,281 @@
+"""Changes of tables that the stream does not send: what the log has of a table is then not what the table has."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pgoutput_construct.changelog._facts.copies import snapshot_command
+from pgoutput_construct.changelog._facts.events import LogEvent
+from pgoutput_construct.changelog._facts.facts import (
+    Column,
+    ColumnType,
+    PublicationReading,
+    Reading,
+    TableReading,
+    snapshot_of,
+)
+from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
+from pgoutput_construct.stream.identifiers import qualified_name
+
+__all__ = [
+    "PublicationChanges",
+    "Stale",
+    "late_values",
+    "lost_history",
+    "partition_change",
+    "rewrite",
+    "stale_table",
+    "type_change",
+]
+
+_TEXTS: Final = frozenset(oid for oid, builtin in BUILTIN_TYPES.items() if builtin.name in ("text", "varchar"))
+
+
+@dataclass(frozen=True)
+class Stale:
+    """A table whose rows in the log are not those of the server."""
+
+    seq: int
+    """From here on, at the latest."""
+    table: tuple[str, str]
+    """Schema and name of the table then."""
+    reason: str
+    """What happened, with the names that it had."""
+    remedy: str
+    """What to do."""
+    snapshot: Snapshot
+    """When it was seen: a copy whose snapshot contains all that this one does repairs it."""
+    published: bool = True
+    """It can be copied as it is published now."""
+    lost: bool = False
+    """The log was begun anew: it is copied whatever is to be done about others."""
+
+
+def rewrite(before: TableReading, after: TableReading, old: Iterable[Column], new: Iterable[Column]) -> Stale | None:
+    """Return how the rows of a table changed without messages between two readings, as ALTER TABLE does it.
+
+    ``old`` and ``new`` are the columns in which they differ (``altered_columns``). VACUUM FULL, CLUSTER, TRUNCATE and
+    SET TABLESPACE make another file, too, but change no column.
+    """
+    if before.gone or after.gone:
+        return None
+    if _has_new_files(before, after) and _rows_of_catalog(old) != _rows_of_catalog(new):
+        return stale_table(
+            after, (after.namespace, after.name), "was rewritten while its columns changed (ALTER TABLE)"
+        )
+    if changed := _retyped(old, new):
+        what = f"has other types in {', '.join(changed)} (ALTER TABLE)"
+        return stale_table(after, (after.namespace, after.name), what)
+    return None
+
+
+def late_values(
+    before: TableReading, after: TableReading, old: Iterable[Column], new: Iterable[Column]
+) -> Stale | None:
+    """Return that generated columns, whose values were not published, are published now; columns as for ``rewrite``."""
+    unpublished = {column.number for column in old if column.generated and not column.published}
+    names = [column.name for column in new if column.published and column.number in unpublished]
+    if before.gone or after.gone or not names:
+        return None
+    what = f"has values in {', '.join(names)} that were never published (generated columns, as of DROP EXPRESSION)"
+    return stale_table(after, (after.namespace, after.name), what)
+
+
+def type_change(before: TableReading, after: TableReading) -> Stale | None:
+    """Return which columns have values whose text, and binary form, is another one since their type was altered.
+
+    A label that is added is in no row yet, and names of attributes are in no value. ALTER TYPE does not wait for who
+    writes: a transaction that was in progress may have sent rows as they were. A copy is to see all of them ended, as
+    those that are asked for do.
+    """
+    types = {each.oid: each for each in before.types}
+    changed = {
+        number
+        for now in after.types
+        if (was := types.get(now.oid)) is not None and _says_otherwise(was, now)
+        for number in was.columns & now.columns
+    }
+    names = [each.name for each in after.columns if each.number in changed and each.published] if changed else []
+    if not names:
+        return None
+    what = f"has values of an altered type in {', '.join(names)} (ALTER TYPE: labels, or attributes)"
+    stale = stale_table(after, (after.namespace, after.name), what)
+    return replace(stale, snapshot=replace(after.snapshot, xmin=after.snapshot.xmax, xip=()))
+
+
+def lost_history(event: LogEvent, before: TableReading) -> Stale | None:
+    """Return that changes of a table are missing where the log was begun anew, given its last reading before that."""
+    if not any(column.published for column in before.columns):
+        return None
+    stale = stale_table(before, (before.namespace, before.name), "lacks changes: " + event.details["reason"])
+    return replace(stale, seq=event.seq, snapshot=snapshot_of(event), lost=True)
+
+
+def partition_change(before: TableReading, after: TableReading) -> Stale | None:
+    """Return which rows came or went with partitions of a table that is published as a whole, between two readings."""
+    if before.gone or after.gone or not after.is_partitioned:
+        return None
+    old, new = before.filenodes.keys(), after.filenodes.keys()
+    emptied = {leaf for leaf in old & new & after.truncated if before.filenodes[leaf] != after.filenodes[leaf]}
+    if old - new:
+        return stale_table(after, (after.namespace, after.name), "lost a partition (DETACH or DROP)")
+    # A log of before they were written down has leaves that were attached, and not when.
+    known = {leaf for leaf in old & new if leaf in before.joined or leaf not in before.attached}
+    if (new - old) & after.attached or any(after.joined.get(leaf) != before.joined.get(leaf) for leaf in known):
+        return stale_table(after, (after.namespace, after.name), "was given a table as a partition (ATTACH)")
+    if emptied and emptied != old & new:  # or else the whole table was, which the stream says
+        return stale_table(after, (after.namespace, after.name), "has a partition that was truncated by itself")
+    return None
+
+
+class PublicationChanges:
+    """Follows what is published, reading by reading: tables whose changes were not, or are no longer, all published.
+
+    The publications of one reading of the catalog have one snapshot, and count together.
+    """
+
+    def __init__(self) -> None:
+        self._in_force: dict[str, PublicationReading] = {}
+        self._seen: dict[int, _Published] = {}
+        self._open: list[PublicationReading] = []
+
+    def read(self, reading: PublicationReading) -> list[tuple[int, Stale]]:
+        """Take the next reading; return the OIDs of tables, and what happened to each, up to those before it."""
+        found = []
+        if self._open and self._open[-1].snapshot != reading.snapshot:
+            found = self.latest()
+            self._in_force, now = self._now()
+            self._seen |= {oid: replace(was, operations=frozenset()) for oid, was in self._seen.items()} | now
+            self._open = []
+        self._open.append(reading)
+        return found
+
+    def latest(self) -> list[tuple[int, Stale]]:
+        """Return the same for the last readings, of one snapshot: more of them may come."""
+        return [*self._changes(self._now()[1], self._open[-1])] if self._open else []
+
+    def _now(self) -> tuple[dict[str, PublicationReading], dict[int, "_Published"]]:
+        in_force = self._in_force | {reading.name: reading for reading in self._open}
+        return in_force, _effective(in_force.values())
+
+    def _changes(self, now: Mapping[int, "_Published"], reading: PublicationReading) -> Iterator[tuple[int, Stale]]:
+        for oid, before in self._seen.items():
+            after = now.get(oid)
+            if reason := _difference(before, after or replace(before, operations=frozenset())):
+                yield oid, _unpublished(reading, before) if after is None else stale_table(reading, after.table, reason)
+
+
+@dataclass(frozen=True)
+class _Published:
+    """What all publications together publish of a table."""
+
+    table: tuple[str, str]
+    operations: frozenset[str]
+    """None where it is not published any more."""
+    columns: frozenset[int] | None
+    filters: frozenset[str] | None
+    members: frozenset[int | None]
+    joined: frozenset[str | None]
+    unsent: frozenset[int]
+    """Its partitions of which nothing is sent."""
+    ancestors: frozenset[int]
+    """The tables that it is a partition of."""
+    via_root: bool
+    """Its changes are those of the topmost of these that is published."""
+
+
+def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
+    found: dict[int, _Published] = {}
+    for reading in readings:
+        for oid, table in reading.tables.items() if reading.captured else ():
+            filters = None if table.filter is None else frozenset({table.filter})
+            unsent = frozenset(each.oid for each in reading.unsent if each.root == oid)
+            own = _Published(
+                (table.namespace, table.name),
+                reading.operations,
+                table.columns,
+                filters,
+                frozenset({table.member}),
+                frozenset({table.joined}),
+                unsent,
+                table.ancestors,
+                reading.via_root,
+            )
+            found[oid] = _together(found[oid], own) if oid in found else own
+    return found
+
+
+def _together(one: _Published, other: _Published) -> _Published:
+    columns = None if one.columns is None or other.columns is None else one.columns | other.columns
+    filters = None if one.filters is None or other.filters is None else one.filters | other.filters
+    return _Published(
+        one.table,
+        one.operations | other.operations,
+        columns,
+        filters,
+        one.members | other.members,
+        one.joined | other.joined,
+        one.unsent | other.unsent,
+        one.ancestors | other.ancestors,
+        one.via_root or other.via_root,
+    )
+
+
+def _difference(before: _Published, after: _Published) -> str | None:
+    """Say why the rows of a table are others than what was published of them so far; None where they are not."""
+    reasons = {
+        "was not published for a time": not before.operations and after.operations,
+        "is no longer published": before.operations and not after.operations,
+        f"is published with {_listed(after)}, before with {_listed(before)}": before.operations != after.operations,
+        "has another row filter in the publication": before.filters != after.filters,
+        "has more columns in the publication's list": before.columns is not None
+        and (after.columns is None or after.columns - before.columns),
+        "was taken out of the publication and added again": not before.members & after.members,
+        "was detached from a published table and attached again": None not in before.joined | after.joined
+        and not before.joined & after.joined,
+        "has a partition that is only sent from now on": before.unsent - after.unsent,
+        # Between its being one that is sent by itself, and its being none, or the other way round.
+        "may have been sent as a partition of another table for a time": before.via_root != after.via_root
+        and before.ancestors != after.ancestors,
+    }
+    return next((reason for reason, happened in reasons.items() if happened), None)
+
+
+def _listed(table: _Published) -> str:
+    return ", ".join(sorted(table.operations))
+
+
+def _has_new_files(before: TableReading, after: TableReading) -> bool:
+    return any(after.filenodes.get(oid, node) != node for oid, node in before.filenodes.items())
+
+
+def _rows_of_catalog(columns: Iterable[Column]) -> dict[int, int]:
+    return {column.number: column.xmin for column in columns}
+
+
+def _retyped(before: Iterable[Column], after: Iterable[Column]) -> list[str]:
+    """Return the names of columns whose values have another text now although their bytes stayed the same."""
+    old = {column.number: column.type for column in before if not column.dropped}
+    types = ((column, old.get(column.number, column.type)) for column in after if not column.dropped)
+    return [column.name for column, was in types if column.type != was and not {column.type, was} <= _TEXTS]
+
+
+def _says_otherwise(was: ColumnType, now: ColumnType) -> bool:
+    renamed = any(now.labels.get(oid) != label for oid, label in was.labels.items())
+    return renamed or was.attributes != now.attributes
+
+
+def stale_table(reading: Reading, table: tuple[str, str], what: str) -> Stale:
+    """Return that a table, by schema and name, was seen to be stale; ``what`` happened to it."""
+    title = qualified_name(*table)
+    remedy = f"copy it again: {snapshot_command(title)}"
+    return Stale(reading.seq, table, f"{title} {what}", remedy, reading.snapshot)
+
+
+def _unpublished(reading: Reading, before: _Published) -> Stale:
+    title = qualified_name(*before.table)
+    remedy = f"publish it again (ALTER PUBLICATION), then: {snapshot_command(title)}"
+    return Stale(
+        reading.seq, before.table, f"{title} is no longer published", remedy, reading.snapshot, published=False
+    )

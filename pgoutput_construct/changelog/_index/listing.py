@@ -1,0 +1,322 @@
+"""The segments of a log are listed, none missing, while compaction and prune may replace and remove some."""
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from itertools import accumulate
+from typing import Final, NamedTuple, overload
+
+import numpy as np
+
+from pgoutput_construct.changelog._index.manifest import Manifest, manifest_names, read_manifest
+from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog._segment.footer import (
+    NamedSegments,
+    Segment,
+    SegmentName,
+    chosen_segments,
+    read_footer,
+)
+from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
+from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.wire import Lsn, Timestamp
+
+__all__ = [
+    "Listing",
+    "Pruned",
+    "Run",
+    "first_kept",
+    "first_promised",
+    "list_log",
+    "read_pruned",
+    "write_pruned",
+]
+
+
+_LISTINGS: Final = 5
+"""How often a log is listed before segments count as lost: a compaction may have replaced them meanwhile."""
+_INT64_MAX: Final = 2**63 - 1
+
+
+def list_log(store: LogStore, known: "Listing | None" = None) -> "Listing":
+    """Read what footers and manifests say of all segments in order; raise ChangeLogError for a damaged or missing one.
+
+    Segments that were compacted or pruned away since they were listed are no loss: the log is listed again. Of files
+    that are as they were in an earlier listing, ``known``, nothing is read again.
+    """
+    end = _INT64_MAX
+    known = Listing.of(store, ()) if known is None else known
+    for _ in range(_LISTINGS - 1):
+        try:
+            return _listed(store, end, known)
+        except _GapError as error:
+            end = min(end, error.end)
+        except MissingFileError:
+            continue
+    return _listed(store, end, known)
+
+
+class _GapError(ChangeLogError):
+    """Segments are missing, or came or were replaced while the log was listed.
+
+    A list is no snapshot: of two files that come meanwhile, it may have the later one alone. The next list has all
+    that was there before it: up to the ``end`` of this one it is whole.
+    """
+
+    def __init__(self, text: str, end: int) -> None:
+        super().__init__(text)
+        self.end = end
+
+
+def _listed(store: LogStore, end: int, known: "Listing") -> "Listing":
+    files, kept = store.files(), first_kept(store)
+    counted, _ = chosen_segments(files)
+    # What was pruned may be there still.
+    named = counted[(counted.last_seq >= kept) & (counted.first_seq <= end)]
+    if len(named) and named.first_seq[0] > kept:
+        raise _gap(store, kept, named, 0)
+    _check_gaps(store, named, named.last_seq)  # before any footer is read, as far as names tell
+    listing = _known(store, named, _manifests(store, files, known), known)
+    _check_gaps(store, named, listing.last_seqs)
+    _check_options(listing)
+    return listing
+
+
+def _manifests(store: LogStore, files: Mapping[str, int], known: "Listing") -> tuple[Manifest, ...]:
+    """Read the manifests; one inside another is left out, and so is a damaged one: those inside it say the same."""
+    names, read = manifest_names(files), dict[str, Manifest | None]()
+    kept = {(manifest.name, manifest.size): manifest for manifest in known.manifests}
+    while True:
+        ends = accumulate((name.last_seq for name in names), max, initial=-1)
+        wanted = [name for name, end in zip(names, ends, strict=False) if name.last_seq > end]
+        new = [name for name in wanted if name.name not in read]
+        with ThreadPoolExecutor(store.reads_at_once) as pool:
+            found = pool.map(lambda name: kept.get((name, files[name.name])) or _manifest(store, name.name), new)
+            read |= {name.name: manifest for name, manifest in zip(new, found, strict=True)}
+        names = [name for name in names if read.get(name.name, name) is not None]
+        if all(read[name.name] is not None for name in new):
+            return tuple(manifest for name in wanted if (manifest := read[name.name]) is not None)
+
+
+def _manifest(store: LogStore, name: str) -> Manifest | None:
+    try:
+        return read_manifest(store, name)
+    except MissingFileError:  # merged into a larger one meanwhile: the log is listed again
+        raise
+    except ChangeLogError:
+        return None
+
+
+def _known(store: LogStore, named: NamedSegments, manifests: tuple[Manifest, ...], known: "Listing") -> "Listing":
+    """Find what knows of each segment: a manifest, where the file is as it was, or else its own footer."""
+    numbers, rows = np.full(len(named), _NO_MANIFEST, np.int64), np.zeros(len(named), np.int64)
+    for number, manifest in enumerate(manifests):
+        # The last segment of a log counts by its own footer: manifests do not have all of it.
+        places, found = _there(named, manifest, len(named) - 1)
+        numbers[places], rows[places] = number, found
+    unknown = np.flatnonzero(numbers == _NO_MANIFEST).tolist()
+    with ThreadPoolExecutor(store.reads_at_once) as pool:
+        read = pool.map(lambda place: _footer(store, named.name(place), int(named.size[place]), known), unknown)
+        footers = {segment.first_seq: segment for segment in read}
+    lasts = named.last_seq.copy()
+    lasts[unknown] = [segment.last_seq for segment in footers.values()]
+    return Listing(store, named.first_seq, lasts, manifests, numbers, rows, footers)
+
+
+def _footer(store: LogStore, name: SegmentName, size: int, known: "Listing") -> Segment:
+    kept = known.footers.get(name.first_seq)
+    is_same = kept is not None and (kept.name, kept.size) == (name.name, size)
+    return kept if kept is not None and is_same else read_footer(store, name, size)
+
+
+def _there(named: NamedSegments, manifest: Manifest, end: int) -> tuple[Numbers, Numbers]:
+    """Return the places, before ``end``, of segments that a manifest knows as they are, and its rows of them."""
+    first, last, size = manifest.numbers("first_seq"), manifest.numbers("last_seq"), manifest.numbers("size")
+    places = np.searchsorted(named.first_seq[: max(end, 0)], first)
+    rows = np.flatnonzero(places < end)
+    at = places[rows]
+    same = (named.first_seq[at] == first[rows]) & (named.last_seq[at] == last[rows]) & (named.size[at] == size[rows])
+    return at[same], rows[same]
+
+
+def _check_gaps(store: LogStore, named: NamedSegments, lasts: Numbers) -> None:
+    gaps = named.first_seq[1:] != lasts[:-1] + 1
+    for place in np.flatnonzero(gaps)[:1].tolist():
+        raise _gap(store, int(lasts[place]) + 1, named, place + 1)
+
+
+def _gap(store: LogStore, first: int, named: NamedSegments, place: int) -> _GapError:
+    after = named.name(place)
+    missing = f"the seqs {first} to {after.first_seq - 1} are missing before {after.name}"
+    end = max(int(named.first_seq[-1]), int(named.last_seq[-1]))
+    return _GapError(f"{store}: {missing}: restore the segments that were removed", end)
+
+
+def _check_options(listing: "Listing") -> None:
+    """Raise ChangeLogError where a segment cannot be of the same log as the one before."""
+    before: LogOptions | None = None
+    for place, options in _options(listing):
+        if before is not None and options != before:
+            after = listing[place]
+            if differences := before.differences(options, after.said_options):
+                earlier = listing[place - 1].name
+                raise ChangeLogError(f"{after.place}: not of the same log as {earlier}: {'; '.join(differences)}")
+        before = options
+
+
+def _options(listing: "Listing") -> Iterator[tuple[int, LogOptions]]:
+    """Yield options, and the place from which on segments have them; the same ones may follow."""
+    place = 0
+    for run in listing.runs():
+        if isinstance(run, Segment):
+            yield place, run.options
+            place += 1
+        else:
+            yield from ((place + offset, options) for offset, options in run.manifest.options(run.rows))
+            place += run.rows.stop - run.rows.start
+
+
+_NO_MANIFEST = -1
+"""In place of a manifest's number: the segment's own footer was read."""
+
+
+class Run(NamedTuple):
+    """Consecutive segments of which one manifest knows."""
+
+    manifest: Manifest
+    rows: slice
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Listing(Sequence[Segment]):
+    """Consecutive segments of a log, without a gap."""
+
+    store: LogStore
+    first_seqs: Numbers
+    """The seq of the first row of each segment."""
+    last_seqs: Numbers
+    """The seq of the last row of each."""
+    manifests: tuple[Manifest, ...]
+    """Those that know of any."""
+    numbers: Numbers
+    """Which of the manifests knows of each segment; NO_MANIFEST for none."""
+    rows: Numbers
+    """In which of its rows."""
+    footers: Mapping[int, Segment]
+    """The segments of which no manifest knows, by their first seqs."""
+    _made: dict[int, Segment] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, store: LogStore, segments: Iterable[Segment]) -> "Listing":
+        """Return the listing of segments that are known from their footers."""
+        footers = {segment.first_seq: segment for segment in segments}
+        bounds = np.array([(each.first_seq, each.last_seq) for each in footers.values()], np.int64).reshape(-1, 2)
+        none = np.full(len(bounds), _NO_MANIFEST, np.int64)
+        return cls(store, bounds[:, 0], bounds[:, 1], (), none, none, footers)
+
+    def __len__(self) -> int:
+        return len(self.first_seqs)
+
+    @overload
+    def __getitem__(self, place: int) -> Segment: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> "Listing": ...
+
+    def __getitem__(self, place: int | slice) -> "Segment | Listing":
+        """Return one segment, or the listing of consecutive ones."""
+        if isinstance(place, slice):
+            first, last, numbers, rows = (
+                column[place] for column in (self.first_seqs, self.last_seqs, self.numbers, self.rows)
+            )
+            return Listing(self.store, first, last, self.manifests, numbers, rows, self.footers)
+        place = range(len(self))[place]
+        if place not in self._made:
+            (self._made[place],) = self[place : place + 1]
+        return self._made[place]
+
+    def __iter__(self) -> Iterator[Segment]:
+        for run in self.runs():
+            if isinstance(run, Segment):
+                yield run
+            else:
+                yield from run.manifest.segments(self.store, run.rows)
+
+    def runs(self) -> Iterator[Run | Segment]:
+        """Yield what knows of the segments, in order: a manifest of many of them, or the footer of one."""
+        goes_on = (np.diff(self.numbers) == 0) & (np.diff(self.rows) == 1) & (self.numbers[1:] != _NO_MANIFEST)
+        starts = np.flatnonzero(np.concatenate([[True], ~goes_on])[: len(self)]).tolist()
+        for start, end in zip(starts, [*starts[1:], len(self)], strict=bool(starts)):
+            if self.numbers[start] == _NO_MANIFEST:
+                yield self.footers[int(self.first_seqs[start])]
+            else:
+                row = int(self.rows[start])
+                yield Run(self.manifests[self.numbers[start]], slice(row, row + end - start))
+
+    def place(self, seq: int) -> int:
+        """Return the place of the last segment that begins at a seq or before it; -1 for none."""
+        return bisect_right(self.first_seqs, seq) - 1
+
+    @property
+    def known_until(self) -> int:
+        """The place after the last segment that a manifest knows."""
+        known = np.flatnonzero(self.numbers != _NO_MANIFEST)
+        return int(known[-1]) + 1 if len(known) else 0
+
+    @property
+    def messages(self) -> int:
+        """How many rows of the segments are messages."""
+        events = (run.events if isinstance(run, Segment) else run.manifest.events(run.rows) for run in self.runs())
+        return int((self.last_seqs - self.first_seqs + 1).sum()) - sum(events)
+
+
+_FILE: Final = "pruned.json"
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What is no longer in a log: all before a position."""
+
+    first_seq: int = 0
+    """The first seq that is kept."""
+    lsn: Lsn = field(default_factory=Lsn)
+    """The position up to which all transactions that ended were removed."""
+    time: Timestamp = field(default_factory=Timestamp)
+    """When the last of them was committed."""
+    planned: int = 0
+    """The first seq that a prune under way wants to keep: the log has what is before it, new readers must not need it.
+    A prune that was killed leaves it; the next one forgets it."""
+    copied: tuple[int, ...] = ()
+    """The OIDs of tables whose copies were removed: a capture does not copy them again unless that is requested."""
+
+
+def read_pruned(store: LogStore) -> Pruned:
+    """Return what was pruned from a log, of a log that was not: nothing; raises ChangeLogError for a damaged note."""
+    try:
+        note = json.loads(store.read(_FILE))
+        lsn, time, planned = Lsn(note.get("lsn", 0)), Timestamp(note.get("time", 0)), int(note.get("planned", 0))
+        return Pruned(int(note["first_seq"]), lsn, time, planned, tuple(map(int, note.get("copied", ()))))
+    except MissingFileError:
+        return Pruned()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        place = store.place(_FILE)
+        raise ChangeLogError(f"{place}: damaged: it says from which seq on the log is kept: {error}") from error
+
+
+def write_pruned(store: LogStore, pruned: Pruned) -> None:
+    """Note what is about to be removed, durably."""
+    store.write(_FILE, json.dumps(asdict(pruned)).encode())
+
+
+def first_kept(store: LogStore) -> int:
+    """Return the seq at which a log begins: 0, or more where older segments were pruned."""
+    return read_pruned(store).first_seq
+
+
+def first_promised(store: LogStore) -> int:
+    """Return the first seq that a new reader may need: no prune that is under way removes it."""
+    pruned = read_pruned(store)
+    return max(pruned.first_seq, pruned.planned)

@@ -1,0 +1,224 @@
+"""What readers of rows need to know of a log before they read it, out of its index alone."""
+
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pgoutput_construct.changelog._facts.described import Sent, described
+from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, events_of
+from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._index.log_index import NUMBERS, LogIndex, apart, count_commits
+from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.stream.relations import Description, RelationHistory
+from pgoutput_construct.stream.transactions import Spans
+from pgoutput_construct.wire.messages import Relation
+
+__all__ = [
+    "LostEnd",
+    "commits_of",
+    "committed",
+    "committed_spans",
+    "earliest_after",
+    "kept",
+    "last_commit",
+    "latest_descriptions",
+    "lost_ends",
+    "relation_history",
+    "run_spans",
+    "spans_of",
+    "walked",
+]
+
+
+LostEnd: TypeAlias = tuple[int, int]
+"""Where a log was begun anew, and the position in the WAL up to which what had ended before still counts."""
+
+_INT64_MAX: Final = 2**63 - 1
+
+
+def committed_spans(index: SegmentIndex) -> Spans:
+    """Return where the committed transactions of a log stand."""
+    return spans_of(committed(index.transactions, lost_ends(index)))
+
+
+def run_spans(index: SegmentIndex) -> Spans:
+    """Return where those of the committed transactions stand in which runs of the index's ``rows`` begin or end.
+
+    These are some of each segment, however many there are; a few others are among them.
+    """
+    return spans_of(committed(index.marked, lost_ends(index)))
+
+
+def committed(transactions: pa.Table, lost: Iterable[LostEnd] = ()) -> pa.Table:
+    """Return those of the transactions that committed, without those of a history of the server that was ``lost``."""
+    counts = pc.equal(transactions["outcome"], COMMITTED)
+    # Mostly all are: a million need not be copied.
+    return kept(transactions if pc.all(counts).as_py() else transactions.filter(counts), lost)
+
+
+def kept(transactions: pa.Table, lost: Iterable[LostEnd]) -> pa.Table:
+    """Return those of the transactions that ended that are not of a history of the server that was ``lost``."""
+    for seq, end in lost:
+        is_void = pc.and_(pc.less(transactions["seq"], seq), pc.greater(transactions["end_lsn"], end))
+        transactions = transactions.filter(pc.invert(is_void))
+    return transactions
+
+
+def lost_ends(index: SegmentIndex) -> list[LostEnd]:
+    """Return where a history of the server was lost: transactions before the seq that ended after the position."""
+    found = ((event.seq, event.details["void_after"]) for event in events_of(index, BEGUN_ANEW))
+    return [(seq, end) for seq, end in found if end is not None]
+
+
+def spans_of(transactions: pa.Table) -> Spans:
+    """Return where committed transactions stand."""
+    spans, parents = _flat(transactions["spans"])
+    first, last = (pc.struct_field(spans, name).to_numpy() for name in ("first", "last"))
+    xid = _numbers(transactions["xid"])
+    # Without streams they are in order, each of another transaction: a million need not be copied again and again.
+    order: Numbers | slice = slice(None) if (first[1:] >= first[:-1]).all() else np.argsort(first, kind="stable")
+    owners = parents[order]
+    columns = {  # one by one: each needs room for what it is made of
+        "first_seq": _array(first[order]),
+        "last_seq": _array(last[order]),
+        "stream_xid": _array(np.where(transactions["streamed"].to_numpy(), xid, -1)[owners]),
+        "commit_lsn": _array(_numbers(transactions["commit_lsn"])[owners]),
+        "commit_time": _array(_numbers(transactions["commit_time"])[owners]),
+        "xid": _array(xid[owners]),
+        "position": _array(_before(last - first + 1, parents)[order]),
+    }
+    return Spans(**columns, aborted=_aborted(transactions["aborted"], owners))
+
+
+def relation_history(index: SegmentIndex) -> RelationHistory:
+    """Return what describes each OID at each position, also where older segments were pruned."""
+    inherited, places = index.located("inherited")
+    is_before = _numbers(inherited["seq"]) < index.first_seq
+    before = _distinct(inherited.filter(pa.array(is_before)), places[is_before])
+    sent = {row["seq"]: row for row in (*before, *index.entries("descriptions").to_pylist())}
+    history = RelationHistory(described(sent.values()))
+    known = {description.seq for description in history.descriptions}
+    changes = index.entries("changes").to_pylist()
+    relations = [row for row in before if row["seq"] in known]  # the others are their Types
+    for change in [*_in_force_before(relations, changes, _numbers(index.table["first_seq"])), *changes]:
+        # What no row of the log needs was pruned with what sent it.
+        description = change["description"] if change["description"] in known else -1
+        history.change(change["seq"], change["stream_xid"], change["oid"], description)
+    return history
+
+
+def latest_descriptions(index: SegmentIndex) -> list[Description]:
+    """Return the latest Relation of each OID, of those that ``relation_history`` has; no other one is parsed."""
+    inherited, sent = index.entries("inherited"), index.entries("descriptions")
+    rows = pa.concat_tables([inherited.filter(pc.less(inherited["seq"], index.first_seq)), sent])
+    is_relation = pc.equal(pc.binary_slice(rows["payload"], 0, 1), pa.scalar(Relation.TAG, pa.binary()))
+    relations = rows.filter(is_relation).sort_by("seq").group_by("oid", use_threads=False)
+    latest = relations.aggregate([("seq", "last"), ("payload", "last"), ("keywords", "last")])
+    names = {f"{name}_last": name for name in ("seq", "payload", "keywords")}
+    return [*described(latest.rename_columns(names).to_pylist())]
+
+
+def _in_force_before(before: list[dict[str, Any]], changes: list[dict[str, Any]], firsts: Numbers) -> Iterator[Sent]:
+    """Yield what describes which OID at the begin of a log: what rows inherited before the first change of the OID."""
+    first_changes: dict[tuple[int | None, int], int] = {}
+    for change in changes:
+        first_changes.setdefault((change["stream_xid"], change["oid"]), change["seq"])
+    for row in before:
+        scope = row["stream_xid"], row["oid"]
+        if first_changes.get(scope, _INT64_MAX) >= firsts[row["place"]]:
+            first_changes[scope] = -1
+            yield {**row, "description": row["seq"]}
+
+
+def _distinct(inherited: pa.Table, places: Numbers) -> list[dict[str, Any]]:
+    """Return what segments inherited, each once, with the place of the first segment that did."""
+    table = inherited.append_column("place", pa.array(places))
+    keys = ["seq", "stream_xid", "oid", "payload", "keywords"]
+    found = table.group_by(keys, use_threads=False).aggregate([("place", "min")])
+    rows: list[dict[str, Any]] = found.rename_columns([*keys, "place"]).sort_by("place").to_pylist()
+    return rows
+
+
+def _array(column: Numbers) -> "array[int]":
+    numbers = array("q")
+    numbers.frombytes(np.ascontiguousarray(column, np.int64).view(np.uint8).data)
+    return numbers
+
+
+def _flat(lists: pa.ChunkedArray) -> tuple[pa.Array, Numbers]:
+    """Return the items of lists, and the row of each."""
+    array = lists.combine_chunks()
+    return pc.list_flatten(array), pc.list_parent_indices(array).to_numpy()
+
+
+def _before(lengths: Numbers, parents: Numbers) -> Numbers:
+    """Return how many messages of each span's transaction the earlier spans hold."""
+    passed = np.cumsum(lengths) - lengths
+    is_first = np.diff(parents, prepend=-1) != 0
+    firsts: Numbers = np.repeat(passed[is_first], np.diff(np.append(np.flatnonzero(is_first), len(parents))))
+    return passed - firsts
+
+
+def _aborted(lists: pa.ChunkedArray, parents: Numbers) -> dict[int, frozenset[int]]:
+    """Return the rolled-back subtransactions by span; ``parents`` are the transactions of the spans."""
+    lengths = pc.list_value_length(lists).to_numpy()
+    places = np.flatnonzero(lengths[parents]).tolist()
+    return {place: frozenset(lists[int(parents[place])].as_py()) for place in places}
+
+
+def _numbers(column: pa.ChunkedArray) -> Numbers:
+    numbers: Numbers = column.to_numpy()
+    return numbers
+
+
+def commits_of(index: LogIndex, lost: Collection[LostEnd] = ()) -> dict[str, Numbers]:
+    """Return the NUMBERS of each segment, without what committed in a history of the server that was ``lost``."""
+    numbers: dict[str, Numbers] = {name: index.table[name].to_numpy() for name in NUMBERS}
+    has_lost = np.zeros(len(index), np.bool_)
+    for seq, end in lost:
+        has_lost |= (numbers["commits"] > 0) & (numbers["first_commit"] < seq) & (numbers["most_end_lsn"] > end)
+    if has_lost.any():
+        numbers = {name: column.copy() for name, column in numbers.items()}
+    for place in np.flatnonzero(has_lost).tolist():
+        one = index.one(place)
+        found = committed(one.transactions, lost)
+        first_seqs = np.array([one.first_seq], np.int64)
+        for name, (number,) in count_commits(found, np.zeros(len(found), np.int64), first_seqs).items():
+            numbers[name][place] = number
+    return numbers
+
+
+def last_commit(index: LogIndex, seq: int) -> dict[str, Any] | None:
+    """Return the last transaction that committed up to a seq, None where none did."""
+    numbers = commits_of(index)
+    for place in np.flatnonzero((numbers["commits"] > 0) & (numbers["first_commit"] <= seq))[-1:].tolist():
+        found = committed(index.one(place).transactions)
+        found = found.filter(pc.less_equal(found["seq"], seq))
+        last: dict[str, Any] = found.slice(len(found) - 1).to_pylist()[0]
+        return last
+    return None
+
+
+def earliest_after(index: LogIndex, seq: int) -> int | None:
+    """Return the least time of what committed after a seq, None where nothing did."""
+    numbers = commits_of(index)
+    is_later = (numbers["commits"] > 0) & (numbers["first_commit"] > seq)
+    found = numbers["least_time"][is_later].tolist()
+    for place in np.flatnonzero((numbers["first_commit"] <= seq) & (numbers["last_commit"] > seq)).tolist():
+        some = committed(index.one(place).transactions)
+        found.append(pc.min(some.filter(pc.greater(some["seq"], seq))["commit_time"]).as_py())
+    return min(found, default=None)
+
+
+def walked(commits: Mapping[str, Numbers]) -> Numbers:
+    """Return how far it is from the first xid of all to the first of each segment, from one to the next.
+
+    Each segment must have some that committed. 2**31 and more away is what 32 bits do not tell before from after.
+    """
+    steps = commits["walk"][:-1] + apart(commits["first_xid"][1:] - commits["last_xid"][:-1])
+    return np.append(0, np.cumsum(steps))

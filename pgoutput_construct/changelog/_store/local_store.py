@@ -1,0 +1,263 @@
+"""A log in a directory: fsync and rename make a file durable, flock says who writes.
+
+A log has the rows of its tables, so by default its owner alone can read it: files have mode 0600, directories that are
+made for it 0700, whatever the umask is. Where others are to read it (``set_file_mode``), the mode of its files stands
+in the log itself, in ``.file-mode``: whatever writes into the log later (compact, prune, snapshot, readers) follows it
+without an option of its own, as everything in a data directory of ``initdb --allow-group-access`` does.
+"""
+
+import fcntl
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import pyarrow as pa
+
+from pgoutput_construct.changelog._store.store import LogLock, LogStore
+from pgoutput_construct.errors import ChangeLogError
+
+__all__ = ["LocalStore"]
+
+_MODE_NAME: Final = ".file-mode"
+_OWN: Final = 0o600
+_ALL: Final = 0o666
+
+
+class LocalStore(LogStore):
+    """The files of one directory."""
+
+    def __init__(self, directory: str | Path, durable: bool = True, private: bool = True) -> None:
+        """Name a directory.
+
+        Args:
+            directory: Its path.
+            durable: Flush what is written to the disk; not for logs that tests make.
+            private: Files have the mode that was set for them (``set_file_mode``), else 0600; without it the umask
+                decides, as for the files that Spark writes into the same directory.
+        """
+        self.directory = Path(directory).absolute()
+        self.durable = durable
+        self.private = private
+        super().__init__(str(self.directory), str(self.directory))
+
+    def prepare(self) -> None:
+        """Make the directory and those above it so that a crash of the machine takes none of their names."""
+        with self.explained("the directory of the change log cannot be made"):
+            missing = [path for path in (self.directory, *self.directory.parents) if not path.exists()]
+            for path in reversed(missing):
+                self._make_directory(path)
+                self._fsync_directory(path.parent)
+            if not missing:
+                self._make_directory(self.directory)  # raises where it is a file
+                self._fsync_directory(self.directory.parent)  # who made it may have crashed before
+
+    def files(self, folder: str = "") -> dict[str, int]:
+        """Return names and sizes of the files that do not begin with a dot."""
+        with self.explained("cannot be listed"):
+            try:
+                with os.scandir(self.directory / folder) as entries:
+                    return {entry.name: size for entry in entries if (size := _size(entry)) is not None}
+            except FileNotFoundError:
+                return {}
+
+    def has(self, name: str) -> bool:
+        """Tell whether a file is there."""
+        return (self.directory / name).exists()
+
+    def modified(self, name: str) -> float:
+        """Return when a file was written, in seconds since 1970."""
+        with self.explained("cannot be read", name):
+            return (self.directory / name).stat().st_mtime
+
+    def open(self, name: str) -> pa.NativeFile:
+        """Open a file for random reading."""
+        with self.explained("cannot be read", name):
+            return pa.OSFile(str(self.directory / name))
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[BinaryIO]:
+        """Write beside, fsync, rename, fsync the directory."""
+        path = self.directory / name
+        temporary = path.with_name(f".{path.name.lstrip('.')}.tmp")
+        with self.explained("cannot be written", name):
+            for folder in reversed(Path(name).parents[:-1]):
+                self._make_directory(self.directory / folder)  # never the directory: it may be on another machine
+            with self._replacing(path, temporary) as file:
+                yield file
+
+    @contextmanager
+    def _replacing(self, path: Path, temporary: Path) -> Iterator[BinaryIO]:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, self.creation_mode)
+        with os.fdopen(descriptor, "wb") as file:
+            try:
+                self.set_mode(descriptor)
+                fcntl.flock(file, fcntl.LOCK_EX)  # tells sweep() that somebody is at it
+                yield file
+                file.flush()
+                if self.durable:
+                    os.fsync(file.fileno())
+                temporary.rename(path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+            self._fsync_directory(path.parent)
+
+    def delete(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with self.explained("cannot be removed", name):
+            (self.directory / name).unlink(missing_ok=True)
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder, if it is there."""
+        with self.explained("cannot be removed", folder), suppress(FileNotFoundError):
+            shutil.rmtree(self.directory / folder)
+
+    def lock(self, name: str, seconds: float | None = None) -> LogLock:
+        """Lock ``.name.lock`` for as long as it is held, or its process lives; ``seconds`` are of no use here."""
+        with self.explained("the directory of the change log cannot be locked"):
+            # A capture's is that of earlier versions, which must keep out this one.
+            return _FileLock(self, self.directory / (".lock" if name == "capture" else f".{name}.lock"), name)
+
+    def set_file_mode(self, mode: int) -> None:
+        """See LogStore. The directories get what reads and lists them for whom ``mode`` lets read."""
+        if mode & _OWN != _OWN or mode & ~_ALL or not self.private:
+            raise ChangeLogError(f"{mode:#o} is no mode for the files of a log: 0600, 0640, 0660, 0644 or the like")
+        with self.explained("the mode of the files cannot be set"):
+            self.write(_MODE_NAME, f"{mode:04o}\n".encode())
+            for folder, _, names in os.walk(self.directory):
+                known = stat.S_IMODE(Path(folder).stat().st_mode)
+                # What the creator of the log's own directory allows stays: it opens none of the files.
+                kept = known if Path(folder) == self.directory else known & stat.S_ISGID
+                if kept | _of_directory(mode) != known:
+                    Path(folder).chmod(kept | _of_directory(mode))
+                for path in (Path(folder, name) for name in names):
+                    with suppress(FileNotFoundError):  # compacted since
+                        if stat.S_ISREG(found := path.lstat().st_mode) and stat.S_IMODE(found) != mode:
+                            path.chmod(mode)
+
+    def _file_mode(self) -> int | None:
+        """Return the mode that was set for the log's files; None where none was."""
+        try:
+            text = (self.directory / _MODE_NAME).read_text("ascii", "replace")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            mode = int(text, 8)
+        except ValueError:
+            mode = 0
+        if mode & _OWN != _OWN or mode & ~_ALL:
+            remedy = "write one such as 0640 into it, or remove it for 0600"
+            raise ChangeLogError(f"{self.place(_MODE_NAME)}: {text.strip()!r:.40} is no mode of files: {remedy}")
+        return mode
+
+    @property
+    def creation_mode(self) -> int:
+        """The mode with which a file is created, before ``set_mode``."""
+        return _OWN if self.private else _ALL
+
+    def set_mode(self, descriptor: int) -> None:
+        """Give a file that was opened to be written the mode of the log's files, if this process owns it."""
+        status = os.fstat(descriptor)
+        if self.private and status.st_uid == os.geteuid():
+            chosen = self._file_mode()
+            mode = _OWN if chosen is None else chosen
+            try:
+                if stat.S_IMODE(status.st_mode) != mode:
+                    os.fchmod(descriptor, mode)
+            except PermissionError:  # on a file system whose mount decides, such as FAT or a bucket
+                if chosen is not None:
+                    raise
+
+    def _make_directory(self, path: Path) -> None:
+        chosen = self._file_mode() if self.private else None
+        mode = _of_directory(_OWN if chosen is None else chosen) if self.private else 0o777
+        try:
+            path.mkdir(mode)
+        except FileExistsError:
+            if not path.is_dir():
+                raise
+            return
+        if chosen is not None:  # whatever the umask is
+            path.chmod(mode | path.stat().st_mode & stat.S_ISGID)
+
+    def sweep(self) -> None:
+        """Remove unfinished files that no process has locked."""
+        with self.explained("an unfinished file cannot be removed"):
+            for temporary in self.directory.glob(".*.tmp"):
+                with suppress(FileNotFoundError):  # a compaction has completed it since
+                    _remove_unlocked(temporary)
+
+    def _fsync_directory(self, directory: Path) -> None:
+        if not self.durable:
+            return
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+class _FileLock(LogLock):
+    """A file that is locked, and known by its device and number, whatever stands under its name later."""
+
+    def __init__(self, store: LocalStore, path: Path, purpose: str) -> None:
+        self._store, self._path, self._purpose = store, path, purpose
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, store.creation_mode)
+        try:
+            store.set_mode(self._descriptor)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.check()
+        except BlockingIOError:
+            self.release()
+            raise ChangeLogError(
+                f"{store}: another {purpose} writes into this directory; stop it, or choose another one"
+            ) from None
+        except BaseException:
+            self.release()
+            raise
+
+    def check(self) -> None:
+        """Raise ChangeLogError when the directory, or the file that was locked, has been exchanged."""
+        locked = os.fstat(self._descriptor)
+        try:
+            there = self._path.stat()
+        except OSError:
+            there = None
+        if there is None or (there.st_dev, there.st_ino) != (locked.st_dev, locked.st_ino):
+            raise ChangeLogError(
+                f"{self._store}: the directory was removed or exchanged while this {self._purpose} worked in it "
+                f"({self._path.name} is not the file that it locked): was a volume unmounted? Put the directory back"
+            )
+
+    def release(self) -> None:
+        """Close the file, which unlocks it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _of_directory(mode: int) -> int:
+    """Return the mode of a directory whose files have ``mode``: who may read them may search it, too."""
+    return mode | (mode & 0o444) >> 2
+
+
+def _size(entry: "os.DirEntry[str]") -> int | None:
+    if entry.name.startswith("."):
+        return None
+    try:
+        return entry.stat().st_size if entry.is_file() else None
+    except FileNotFoundError:  # removed since
+        return None
+
+
+def _remove_unlocked(temporary: Path) -> None:
+    with temporary.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,224 @@
+"""A log in an object store or a distributed file system, through pyarrow's file systems, or fsspec where it has none.
+
+Durable is what the store calls durable once an upload has ended. An object is uploaded at once, when it is complete: a
+process that dies on the way leaves nothing (an upload in parts that was not finished is the bucket's to expire).
+"""
+
+import io
+import json
+import os
+import platform
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from pgoutput_construct.changelog._store.store import LogLock, LogStore, MissingFileError
+from pgoutput_construct.errors import ChangeLogError
+
+__all__ = ["RemoteStore"]
+
+_SHOWN = {"allow_bucket_creation", "endpoint_override", "region", "scheme"}
+"""Parameters of a URI that hold no secrets."""
+_WHOLE_OBJECTS = {"s3", "gcs", "abfs"}
+"""Kinds of stores (``FileSystem.type_name``) where an object is there when its upload has ended, and not before."""
+
+
+class RemoteStore(LogStore):
+    """The files under one URI."""
+
+    keeps_out = False
+    reads_at_once = 16
+
+    def __init__(self, uri: str) -> None:
+        """Connect to where a URI points; raises ChangeLogError, which shows no credentials."""
+        super().__init__(uri, *_split(uri))
+        with self.explained("cannot be opened"):
+            self._system, base = _connect(uri)
+        self._base = base.rstrip("/")
+
+    def __reduce__(self) -> tuple[type["RemoteStore"], tuple[str]]:
+        return RemoteStore, (self.address,)
+
+    def prepare(self) -> None:
+        """Make the directory where the store has directories; a bucket must exist."""
+        if self._system.type_name not in _WHOLE_OBJECTS:
+            with self.explained("the directory of the change log cannot be made"):
+                self._system.create_dir(self._base, recursive=True)
+
+    def files(self, folder: str = "") -> dict[str, int]:
+        """Return names and sizes of the files that do not begin with a dot."""
+        selector = fs.FileSelector(self._path(folder) if folder else self._base, allow_not_found=True)
+        with self.explained("cannot be listed"):
+            infos = self._system.get_file_info(selector)
+        files = (info for info in infos if info.type == fs.FileType.File)
+        return {info.base_name: info.size for info in files if not info.base_name.startswith(".")}
+
+    def has(self, name: str) -> bool:
+        """Tell whether a file is there."""
+        with self.explained("cannot be read", name):
+            found: bool = self._system.get_file_info(self._path(name)).type == fs.FileType.File
+            return found
+
+    def modified(self, name: str) -> float:
+        """Return when a file was written, in seconds since 1970 by the store's clock."""
+        with self.explained("cannot be read", name):
+            info = self._system.get_file_info(self._path(name))
+            if info.type == fs.FileType.NotFound:
+                raise FileNotFoundError("no such file")
+            return float(info.mtime_ns or 0) / 1e9
+
+    def open(self, name: str) -> pa.NativeFile:
+        """Open a file for random reading."""
+        with self.explained("cannot be read", name):
+            return self._system.open_input_file(self._path(name))
+
+    @contextmanager
+    def writing(self, name: str) -> Iterator[BinaryIO]:
+        """Collect the content in memory, and upload it whole."""
+        content = io.BytesIO()
+        yield content
+        with self.explained("cannot be written", name):
+            if self._system.type_name in _WHOLE_OBJECTS:
+                self._upload(self._path(name), content)
+            else:
+                self._replace(name, content)
+
+    def delete(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        with self.explained("cannot be removed", name):
+            try:
+                self._system.delete_file(self._path(name))
+            except FileNotFoundError:
+                return
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder, if it is there."""
+        with self.explained("cannot be removed", folder), suppress(FileNotFoundError):
+            self._system.delete_dir(self._path(folder))
+
+    def lock(self, name: str, seconds: float | None = None) -> LogLock:
+        """Claim the log for a purpose: a note of who has it, in the store."""
+        return _Claim(self, f".{name}.json", name, seconds)
+
+    def sweep(self) -> None:
+        """Do nothing: what is unfinished has one name a file, and is replaced with it."""
+
+    def _path(self, name: str) -> str:
+        return f"{self._base}/{name}"
+
+    def _upload(self, path: str, content: io.BytesIO) -> None:
+        with self._system.open_output_stream(path) as target:
+            target.write(content.getbuffer())
+        size = self._system.get_file_info(path).size
+        if size != content.getbuffer().nbytes:
+            raise OSError(f"the store has {size} bytes of {content.getbuffer().nbytes}")
+
+    def _replace(self, name: str, content: io.BytesIO) -> None:
+        """Upload under another name first: here a file can be seen while it is written."""
+        folder, _, last = name.rpartition("/")
+        if folder:
+            self._system.create_dir(self._path(folder), recursive=True)
+        temporary = self._path(f"{folder}/.{last}.tmp" if folder else f".{last}.tmp")
+        self._upload(temporary, content)
+        self._system.move(temporary, self._path(name))
+
+
+class _Owner(NamedTuple):
+    owner: str
+    since: float
+    """Seconds since 1970, by the clock of its machine."""
+
+
+class _Claim(LogLock):
+    """A note in the store that says who writes; it cannot keep another out, but is noticed before each file."""
+
+    def __init__(self, store: RemoteStore, name: str, purpose: str, seconds: float | None) -> None:
+        self._store, self._name, self._purpose, self._seconds = store, name, purpose, seconds
+        self._owner = f"{platform.node()}, process {os.getpid()}, {uuid.uuid4()}"
+        self._renewed = 0.0
+        other = self._read()
+        if seconds is not None and other is not None and time.time() - other.since < seconds:
+            raise ChangeLogError(
+                f"{store}: another {purpose} works here ({other.owner}); wait until it ends, or for {seconds:.0f} "
+                "seconds if it was killed"
+            )
+        self._write()
+        self.check()
+
+    def check(self) -> None:
+        """Raise ChangeLogError when another has claimed the log since."""
+        note = self._read()
+        if note is None or note.owner != self._owner:
+            other = "its note of it was removed" if note is None else f"{note.owner} has it"
+            raise ChangeLogError(f"{self._store}: this {self._purpose} no longer has the log: {other}")
+        if self._seconds is not None and time.monotonic() - self._renewed > self._seconds / 4:
+            self._write()
+
+    def release(self) -> None:
+        """Remove the note, if it is still this one's."""
+        note = self._read()
+        if note is not None and note.owner == self._owner:
+            self._store.delete(self._name)
+
+    def _read(self) -> "_Owner | None":
+        try:
+            note = json.loads(self._store.read(self._name))
+            return _Owner(str(note["owner"]), float(note["time"]))
+        except MissingFileError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            place = self._store.place(self._name)
+            raise ChangeLogError(f"{place}: not a note of who has the log: {error}; remove it") from None
+
+    def _write(self) -> None:
+        self._store.write(self._name, json.dumps({"owner": self._owner, "time": time.time()}).encode())
+        self._renewed = time.monotonic()
+
+
+def _connect(uri: str) -> tuple[fs.FileSystem, str]:
+    try:
+        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
+    except pa.ArrowInvalid as error:
+        if "Unrecognized filesystem type" not in str(error):
+            raise
+        return _connect_fsspec(uri)
+    return found
+
+
+def _connect_fsspec(uri: str) -> tuple[fs.FileSystem, str]:
+    try:
+        from fsspec.core import url_to_fs
+
+        system, path = url_to_fs(uri)
+    except (ImportError, ValueError) as error:
+        scheme = uri.partition(":")[0]
+        raise ChangeLogError(
+            f"{scheme}://: pyarrow has no such file system, and fsspec neither: {error}; install fsspec, and what it "
+            f"needs for {scheme}"
+        ) from None
+    return fs.PyFileSystem(fs.FSSpecHandler(system)), path
+
+
+def _split(uri: str) -> tuple[str, tuple[str, ...]]:
+    """Return a URI as it may be shown, and what may not; raise ChangeLogError where they cannot be told apart."""
+    try:
+        parts = urlsplit(uri)
+        if parts.fragment or (parts.port is not None and "@" in parts.path):
+            raise ValueError("a password with # or / in it")
+    except ValueError:
+        scheme = uri.partition(":")[0]
+        raise ChangeLogError(
+            f"{scheme}://...: not a URI; percent-encode its credentials, or better set them in the environment"
+        ) from None
+    user, _, host = parts.netloc.rpartition("@")
+    query = parse_qsl(parts.query)
+    shown = urlencode([(key, value) for key, value in query if key in _SHOWN], safe=":/")
+    hidden = [value for key, value in query if key not in _SHOWN]
+    secrets = {user, *map(unquote, (user, *user.split(":", 1))), *user.split(":", 1), *hidden}
+    return urlunsplit((parts.scheme, host, parts.path, shown, "")), tuple(sorted(filter(None, secrets), key=len))[::-1]
