@@ -11,9 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pgoutput_construct.spark import changes_schema, current_state
-from pgoutput_construct.spark.change_frames import COMPONENT, survey
-from pgoutput_construct.spark.changed import Replay
-from pgoutput_construct.spark.partitions import events_of
+from pgoutput_construct.spark.components import FEW, connect
 
 pytestmark = pytest.mark.spark
 
@@ -133,21 +131,6 @@ def test_chain_of_keys(spark: Any) -> None:
     assert found(state) == expected(source.rows.values())
 
 
-def test_chain_over_a_table(spark: Any) -> None:
-    """Where every row takes the key of the next, and sends no long value, each key is replayed by itself."""
-    source, day = Source(random.Random(0)), "2024-01-01 00:00:00+00"
-    for number in range(30):
-        source.put("insert", None, (number, day))
-    source.rng.random = lambda: 0.0  # type: ignore[method-assign]  # nothing is sent again
-    for number in reversed(range(30)):
-        source.put("update", (number, day), (number + 1, day))
-    changes = frame(spark, source.changes)
-    replay = Replay(tuple(COLUMNS.names), KEYS, ("big",))
-    events, _ = events_of(None, changes, replay, survey(changes, KEYS, COLUMNS.names), apart=False)
-    assert max(row["count"] for row in events.groupBy(COMPONENT).count().collect()) == 3  # it comes, goes, and comes
-    assert found(current_state(changes, KEYS, "d")) == expected(source.rows.values())
-
-
 def test_duplicates_and_nulls(spark: Any) -> None:
     """With the full row as identity equal rows are counted."""
     source = Source(random.Random(0), full=True)
@@ -184,3 +167,14 @@ def test_unknown_value(spark: Any, op: str) -> None:
     source.emit(op, {"a": 1, "b": None, "n": 1, "big": "x"}, None, ["big"])
     with pytest.raises(Exception, match=r"the change of the row .* does not send the value of the column 'big'"):
         current_state(frame(spark, source.changes), KEYS, "d").collect()
+
+
+def test_components(spark: Any) -> None:
+    """Connected numbers get one label, others another; long chains too, in the driver and in Spark."""
+    chain = [(number, number + 1) for number in range(60)]
+    links = spark.createDataFrame([*chain, (100, 101), (101, 100), (200, 200)], "_old bigint, _new bigint")
+    for few in (0, FEW):
+        labels = {row._key: row._label for row in connect(links, few).collect()}
+        assert len({labels[number] for number in range(61)}) == 1
+        assert labels[100] == labels[101] != labels[0]
+        assert 200 not in labels
