@@ -176,6 +176,37 @@ CASES = {
         (INSERT, "TRUNCATE t_1"), [BEFORE], setup=(ROOT, ONE, TWO, PUBLISHED), stale="has a partition that was trunc"
     ),
     "a partitioned table truncated": Case((INSERT, "TRUNCATE t", MORE), [BEFORE], setup=(ROOT, ONE, TWO, PUBLISHED)),
+    "a partitioned table truncated, then one of its partitions": Case(
+        (INSERT, "TRUNCATE t", "INSERT INTO t (id) VALUES (1), (150)", "TRUNCATE t_1", MORE),
+        [BEFORE],
+        setup=(ROOT, ONE, TWO, PUBLISHED),
+        stale="has a partition that was trunc",
+    ),
+    "a partitioned table and a partition truncated in one transaction": Case(
+        (
+            INSERT,
+            "BEGIN; SAVEPOINT a; TRUNCATE t; RELEASE a; INSERT INTO t (id) VALUES (1), (150); "
+            "SAVEPOINT b; TRUNCATE t_1; RELEASE b; COMMIT",
+            MORE,
+        ),
+        [BEFORE],
+        setup=(ROOT, ONE, TWO, PUBLISHED),
+        stale="has a partition that was trunc",
+    ),
+    "a partition created and truncated": Case(
+        (INSERT, TWO, "INSERT INTO t (id) VALUES (150)", "TRUNCATE t_1", MORE),
+        [BEFORE],
+        setup=(ROOT, ONE, PUBLISHED),
+        stale="has a partition that was trunc",
+    ),
+    "a partitioned table truncated, with a new partition": Case(
+        (INSERT, TWO, "INSERT INTO t (id) VALUES (150)", "TRUNCATE t", MORE),
+        [BEFORE],
+        setup=(ROOT, ONE, PUBLISHED),
+    ),
+    "a partitioned table truncated, and one partition analyzed": Case(
+        (INSERT, "TRUNCATE t", MORE, "ANALYZE t_0"), [BEFORE], setup=(ROOT, ONE, TWO, PUBLISHED)
+    ),
     "published later": Case((INSERT, PUBLISHED, MORE), [BEFORE], setup=(TABLE,)),
     "no longer published": Case(
         (INSERT, "ALTER PUBLICATION p DROP TABLE t", MORE), [BEFORE], stale="is no longer published", can_copy=False
