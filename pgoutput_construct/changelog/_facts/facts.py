@@ -145,7 +145,8 @@ class TableReading(Reading):
     """The leaves that nobody has written into or looked at since their file is there."""
     rewritten: Mapping[int, int] = field(default_factory=dict)
     """For each leaf that no longer has the file that it was created with, the transaction or subtransaction (32 bits)
-    that wrote its row of pg_class last: the one that gave it its file, or a later one. Not in older logs."""
+    that gave it its file, or a later one: it wrote the oldest of the rows of pg_class of the leaf, its TOAST table and
+    its indexes. Not in older logs."""
     columns: SharedColumns[Column] = field(default_factory=SharedColumns)
     """Its columns by number, with those that were dropped."""
     types: tuple[ColumnType, ...] = ()

@@ -131,8 +131,8 @@ def partition_change(before: TableReading, after: TableReading) -> Stale | None:
 def _has_emptied_leaf(before: TableReading, after: TableReading) -> bool:
     """Return whether leaves of a table were truncated by themselves, of which the stream says nothing.
 
-    A TRUNCATE of the table, which it says, gives all leaves new files, in one transaction. Other statements may have
-    written a leaf's row of pg_class since (ALTER TABLE, GRANT): then it counts as truncated by itself, too, and the
+    A TRUNCATE of the table, which it says, gives all leaves new files, in one transaction. Where another one is
+    named of a leaf, since all its rows of pg_class were written since, it counts as truncated by itself, too, and the
     table is copied for nothing. A leaf is created with a file that its OID names; a foreign table has none.
     """
     nodes = {leaf: node for leaf, node in after.filenodes.items() if node}
