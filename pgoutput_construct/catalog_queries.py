@@ -289,7 +289,10 @@ PUBLISHED_TABLES: Final = CatalogQuery(
 )
 
 # ctid's row of pg_attribute is written with the table, and never again. A partitioned table has no rows of its own,
-# and so no missing values: its leaves have. reltuples is -1 until somebody looked at a file that is new.
+# and so no missing values: its leaves have. reltuples is -1 until somebody looked at a file that is new. A table is
+# created with a file that its OID names; TRUNCATE gives another one to it, its TOAST table and its indexes, and writes
+# their rows of pg_class, which ANALYZE and VACUUM overwrite in place. What GRANT and most of ALTER TABLE write after
+# that is the table's row alone: the oldest one is that of the TRUNCATE.
 # A missing value is the only element of an array, whose delimiter is that of its type, and not a comma for each.
 TABLE_FACTS: Final = CatalogQuery(
     """WITH RECURSIVE tree AS (
@@ -302,7 +305,12 @@ TABLE_FACTS: Final = CatalogQuery(
     leaves AS (SELECT root, json_agg(json_build_array(oid::bigint, relfilenode::bigint) ORDER BY oid) AS filenodes,
         json_agg(oid::bigint ORDER BY oid) FILTER (WHERE tree.attached <> a.xmin) AS attached,
         json_agg(json_build_array(oid::bigint, joined) ORDER BY oid) FILTER (WHERE joined <> '') AS joined,
-        json_agg(oid::bigint ORDER BY oid) FILTER (WHERE reltuples < 0) AS truncated
+        json_agg(oid::bigint ORDER BY oid) FILTER (WHERE reltuples < 0) AS truncated,
+        json_agg(json_build_array(oid::bigint, (SELECT o.xmin::text::bigint FROM (SELECT c.oid
+            UNION ALL SELECT c.reltoastrelid UNION ALL SELECT indexrelid FROM pg_index
+            WHERE indrelid = c.oid AND indislive) own (oid)
+            JOIN pg_class o ON o.oid = own.oid ORDER BY age(o.xmin) DESC LIMIT 1)) ORDER BY oid)
+            FILTER (WHERE relfilenode NOT IN (0, oid) AND oid <> root) AS rewritten
         FROM tree JOIN pg_class c USING (oid)
         JOIN pg_attribute a ON attrelid = c.oid AND attnum = -1 WHERE relkind <> 'p' GROUP BY root)
     SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident,
@@ -312,7 +320,7 @@ TABLE_FACTS: Final = CatalogQuery(
      AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident END),
     (SELECT xmin::text::bigint FROM pg_attribute WHERE attrelid = c.oid AND attnum = -1),
     coalesce(leaves.filenodes, '[]'), coalesce(leaves.attached, '[]'), coalesce(leaves.joined, '[]'),
-    coalesce(leaves.truncated, '[]'),
+    coalesce(leaves.truncated, '[]'), coalesce(leaves.rewritten, '[]'),
     (SELECT json_agg(json_build_object('number', attnum, 'name', attname, 'type', atttypid::bigint,
         'modifier', atttypmod, 'xmin', a.xmin::text::bigint, 'dropped', attisdropped,
         'generated', nullif(attgenerated, ''),
@@ -336,6 +344,7 @@ TABLE_FACTS: Final = CatalogQuery(
         "attached": "json",
         "joined": "json",
         "truncated": "json",
+        "rewritten": "json",
         "columns": "json",
     },
     "the tables cannot be read in the catalog",

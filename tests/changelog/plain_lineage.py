@@ -94,6 +94,7 @@ def _table_readings(index: SegmentIndex) -> dict[int, list[TableReading]]:
             filenodes=dict(told.get("filenodes", ())),
             attached=frozenset(told.get("attached", ())),
             truncated=frozenset(told.get("truncated", ())),
+            rewritten=dict(told.get("rewritten", ())),
             columns=SharedColumns(Column(**column) for column in told.get("columns", ())),
             types=tuple(map(ColumnType.of, told.get("types", ()))),
         )
@@ -369,13 +370,22 @@ def _partition_changes(readings: Iterable[TableReading]) -> Iterator[Stale]:
         if before.gone or after.gone or not after.is_partitioned:
             continue
         old, new = before.filenodes.keys(), after.filenodes.keys()
-        emptied = {leaf for leaf in old & new & after.truncated if before.filenodes[leaf] != after.filenodes[leaf]}
         if old - new:
             yield stale_table(after, (after.namespace, after.name), "lost a partition (DETACH or DROP)")
         elif (new - old) & after.attached:
             yield stale_table(after, (after.namespace, after.name), "was given a table as a partition (ATTACH)")
-        elif emptied and emptied != old & new:  # or else the whole table was, which the stream says
+        elif _is_emptied_in_part(before, after):
             yield stale_table(after, (after.namespace, after.name), "has a partition that was truncated by itself")
+
+
+def _is_emptied_in_part(before: TableReading, after: TableReading) -> bool:
+    """Return whether some leaf was truncated, and not with all others that were there: in one transaction."""
+    stored = [leaf for leaf in after.filenodes if after.filenodes[leaf]]
+    has_new_file = {leaf: after.filenodes[leaf] != before.filenodes.get(leaf, leaf) for leaf in stored}
+    if not any(has_new_file[leaf] and leaf in after.truncated for leaf in stored):
+        return False
+    is_left = any(leaf in before.filenodes and not has_new_file[leaf] for leaf in stored)
+    return is_left or len({after.rewritten.get(leaf) for leaf in stored if has_new_file[leaf]}) > 1
 
 
 def _publication_changes(readings: Iterable[PublicationReading]) -> Iterator[tuple[int, Stale]]:

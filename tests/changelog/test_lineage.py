@@ -129,9 +129,10 @@ class RandomLog:
             column["published"] = not column["published"]
         table.columns[place] = column
         if what in ("rewrite", "retype") and self.chance.random() < 0.5:
-            table.files = {oid: node + 1 for oid, node in table.files.items()}
+            table.files = {oid: node + (self.chance.random() < 0.8) for oid, node in table.files.items()}
         if self.chance.random() < 0.1:
-            table.files = {table.oid + 100 + leaf: 1 for leaf in range(self.chance.randint(1, 2))}
+            leaves = [table.oid + 100 + leaf for leaf in range(self.chance.randint(1, 3))]
+            table.files = {leaf: self.chance.choice([0, 1, 1, leaf]) for leaf in leaves}
 
     def _alter_types(self, table: Model, numbers: list[int]) -> None:
         labels = [[oid, self.chance.choice("abc")] for oid in range(5, self.chance.randint(6, 8))]
@@ -153,7 +154,8 @@ class RandomLog:
         else:
             facts |= {"replica_identity": "d", "created": 3, "filenodes": [[*pair] for pair in table.files.items()]}
             leaves = [oid for oid in table.files if self.chance.random() < 0.3]
-            facts |= {"attached": leaves, "truncated": leaves, "columns": table.columns}
+            writers = [[oid, self.chance.choice([self.xid, 699])] for oid in table.files if oid != table.oid]
+            facts |= {"attached": leaves, "truncated": leaves, "rewritten": writers, "columns": table.columns}
             facts |= {"types": table.types} if table.types else {}
         since = self.chance.choice([-1, self.seq, self.seq, max(0, self.seq - 3)])
         self._event(

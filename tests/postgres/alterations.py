@@ -10,6 +10,7 @@ TABLE = "CREATE TABLE t (id int PRIMARY KEY, name varchar(20))"
 ROOT = "CREATE TABLE t (id int, name varchar(20)) PARTITION BY RANGE (id)"
 ONE, TWO = (f"CREATE TABLE t_{n} PARTITION OF t FOR VALUES FROM ({n}00) TO ({n}99)" for n in "01")
 REATTACHED = "ALTER TABLE t ATTACH PARTITION t_1 FOR VALUES FROM (100) TO (199)"
+WITH_KEY = "CREATE TABLE t (id int PRIMARY KEY, name varchar(20)) PARTITION BY RANGE (id)"
 OTHER_ORDER = (
     "CREATE TABLE t_0 (gone int, name varchar(20), id int)",
     "ALTER TABLE t_0 DROP gone",
@@ -176,6 +177,54 @@ CASES = {
         (INSERT, "TRUNCATE t_1"), [BEFORE], setup=(ROOT, ONE, TWO, PUBLISHED), stale="has a partition that was trunc"
     ),
     "a partitioned table truncated": Case((INSERT, "TRUNCATE t", MORE), [BEFORE], setup=(ROOT, ONE, TWO, PUBLISHED)),
+    "a partitioned table truncated, then one of its partitions": Case(
+        (INSERT, "TRUNCATE t", "INSERT INTO t (id) VALUES (1), (150)", "TRUNCATE t_1", MORE),
+        [BEFORE],
+        setup=(ROOT, ONE, TWO, PUBLISHED),
+        stale="has a partition that was trunc",
+    ),
+    "a partitioned table and a partition truncated in one transaction": Case(
+        (
+            INSERT,
+            "BEGIN; SAVEPOINT a; TRUNCATE t; RELEASE a; INSERT INTO t (id) VALUES (1), (150); "
+            "SAVEPOINT b; TRUNCATE t_1; RELEASE b; COMMIT",
+            MORE,
+        ),
+        [BEFORE],
+        setup=(ROOT, ONE, TWO, PUBLISHED),
+        stale="has a partition that was trunc",
+    ),
+    "a partition truncated after the table, and all of them granted": Case(
+        (
+            INSERT,
+            "TRUNCATE t",
+            "INSERT INTO t (id) VALUES (1), (150)",
+            "TRUNCATE t_1",
+            "GRANT SELECT ON t, t_0, t_1 TO public",
+        ),
+        [BEFORE],
+        setup=(WITH_KEY, ONE, TWO, PUBLISHED),
+        stale="has a partition that was trunc",
+    ),
+    "a partitioned table truncated, and one partition granted": Case(
+        (INSERT, "TRUNCATE t", MORE, "GRANT SELECT ON t_0 TO public"),
+        [BEFORE],
+        setup=(WITH_KEY, ONE, TWO, PUBLISHED),
+    ),
+    "a partition created and truncated": Case(
+        (INSERT, TWO, "INSERT INTO t (id) VALUES (150)", "TRUNCATE t_1", MORE),
+        [BEFORE],
+        setup=(ROOT, ONE, PUBLISHED),
+        stale="has a partition that was trunc",
+    ),
+    "a partitioned table truncated, with a new partition": Case(
+        (INSERT, TWO, "INSERT INTO t (id) VALUES (150)", "TRUNCATE t", MORE),
+        [BEFORE],
+        setup=(ROOT, ONE, PUBLISHED),
+    ),
+    "a partitioned table truncated, and one partition analyzed": Case(
+        (INSERT, "TRUNCATE t", MORE, "ANALYZE t_0"), [BEFORE], setup=(ROOT, ONE, TWO, PUBLISHED)
+    ),
     "published later": Case((INSERT, PUBLISHED, MORE), [BEFORE], setup=(TABLE,)),
     "no longer published": Case(
         (INSERT, "ALTER PUBLICATION p DROP TABLE t", MORE), [BEFORE], stale="is no longer published", can_copy=False

@@ -143,6 +143,10 @@ class TableReading(Reading):
     attached. Not in older logs."""
     truncated: frozenset[int] = frozenset()
     """The leaves that nobody has written into or looked at since their file is there."""
+    rewritten: Mapping[int, int] = field(default_factory=dict)
+    """For each leaf that no longer has the file that it was created with, the transaction or subtransaction (32 bits)
+    that gave it its file, or a later one: it wrote the oldest of the rows of pg_class of the leaf, its TOAST table and
+    its indexes. Not in older logs."""
     columns: SharedColumns[Column] = field(default_factory=SharedColumns)
     """Its columns by number, with those that were dropped."""
     types: tuple[ColumnType, ...] = ()
@@ -291,6 +295,7 @@ class TableFactsReader:
             joined=dict(details.get("joined", ())),
             attached=frozenset(attached) if (attached := details.get("attached")) else _NO_NUMBERS,
             truncated=frozenset(truncated) if (truncated := details.get("truncated")) else _NO_NUMBERS,
+            rewritten=dict(details.get("rewritten", ())),
             columns=columns,
             types=tuple(map(ColumnType.of, details.get("types", ()))),
         )

@@ -117,16 +117,30 @@ def partition_change(before: TableReading, after: TableReading) -> Stale | None:
     if before.gone or after.gone or not after.is_partitioned:
         return None
     old, new = before.filenodes.keys(), after.filenodes.keys()
-    emptied = {leaf for leaf in old & new & after.truncated if before.filenodes[leaf] != after.filenodes[leaf]}
     if old - new:
         return stale_table(after, (after.namespace, after.name), "lost a partition (DETACH or DROP)")
     # A log of before they were written down has leaves that were attached, and not when.
     known = {leaf for leaf in old & new if leaf in before.joined or leaf not in before.attached}
     if (new - old) & after.attached or any(after.joined.get(leaf) != before.joined.get(leaf) for leaf in known):
         return stale_table(after, (after.namespace, after.name), "was given a table as a partition (ATTACH)")
-    if emptied and emptied != old & new:  # or else the whole table was, which the stream says
+    if _has_emptied_leaf(before, after):
         return stale_table(after, (after.namespace, after.name), "has a partition that was truncated by itself")
     return None
+
+
+def _has_emptied_leaf(before: TableReading, after: TableReading) -> bool:
+    """Return whether leaves of a table were truncated by themselves, of which the stream says nothing.
+
+    A TRUNCATE of the table, which it says, gives all leaves new files, in one transaction. Where another one is
+    named of a leaf, since all its rows of pg_class were written since, it counts as truncated by itself, too, and the
+    table is copied for nothing. A leaf is created with a file that its OID names; a foreign table has none.
+    """
+    nodes = {leaf: node for leaf, node in after.filenodes.items() if node}
+    moved = {leaf for leaf, node in nodes.items() if before.filenodes.get(leaf, leaf) != node}
+    if not moved & after.truncated:
+        return False
+    writers = {after.rewritten.get(leaf) for leaf in moved}  # one that is not known in a log of before they were said
+    return not moved >= nodes.keys() & before.filenodes.keys() or len(writers) > 1
 
 
 class PublicationChanges:

@@ -20,7 +20,7 @@ __all__ = ["Known", "News", "Shape", "shape_of"]
 _Found: TypeAlias = tuple[str, Facts, str | None]
 
 _READING: Final = ("seq", "since", "unchanged", "snapshot")
-_PASSING: Final = ("recent", "truncated")
+_PASSING: Final = ("recent", "truncated", "rewritten")
 """What says something of the moment of a reading: it is not told when it alone is another."""
 
 

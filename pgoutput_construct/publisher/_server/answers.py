@@ -337,6 +337,7 @@ def _facts(table: ListedTable) -> Row:
         "attached": "[]",
         "joined": "[]",
         "truncated": "[]",
+        "rewritten": "[]",
         "columns": json.dumps([_column(each.number, each.name, each.type, each.modifier) for each in table.columns]),
     }
 
