@@ -116,7 +116,9 @@ def _in_tasks(events: DataFrame, each: _Each, most: int, schema: T.StructType) -
         for table in in_parts((batch.rename_columns(names) for batch in batches), each, most):
             yield from table.to_batches()
 
-    ordered = events.repartition(F.col(COMPONENT)).sortWithinPartitions(*_ORDER)
+    # Not by the component itself: Spark takes such a shuffle for superfluous where a join by it comes before, and then
+    # may change that join into one that leaves rows where they are (EnsureRequirements.scala, optimizeOutRepartition).
+    ordered = events.repartition(F.xxhash64(COMPONENT)).sortWithinPartitions(*_ORDER)
     # PySpark looks the columns up by their names, which may have dots.
     return ordered.toDF(*(f"c{number}" for number in range(len(names)))).mapInArrow(run, schema)
 

@@ -21,12 +21,12 @@ pytestmark = pytest.mark.server
 
 _KILLED_ONCE_CREATED = """
 import os, signal
-from pgoutput_construct.postgres import slots
-create = slots.create_slot
+from pgoutput_construct.postgres._capture import preparation
+create = preparation.create_slot
 def create_and_die(*arguments, **options):
     create(*arguments, **options)
     os.kill(os.getpid(), signal.SIGKILL)
-slots.create_slot = create_and_die
+preparation.create_slot = create_and_die
 """
 
 
