@@ -77,6 +77,6 @@ def needing(*extras: str) -> Iterator[None]:
 
 
 def _has_java() -> bool:
-    """Tell whether Spark will find a Java, looking where its launcher looks."""
+    """Return whether Spark will find a Java, looking where its launcher looks."""
     home = os.environ.get("JAVA_HOME")
     return os.access(Path(home, "bin", "java"), os.X_OK) if home else shutil.which("java") is not None

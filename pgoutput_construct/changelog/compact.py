@@ -202,7 +202,7 @@ def _goes_with(last: Segment, segment: Segment) -> bool:
 
 
 def _is_small(segment: Segment, limits: CompactionLimits) -> bool:
-    """Tell whether a segment has room for others; one that is more than half full is not copied again and again."""
+    """Return whether a segment has room for others; one that is more than half full is not copied again and again."""
     return segment.rows <= limits.rows // 2 and segment.payload_bytes <= limits.payload_bytes // 2
 
 

@@ -47,7 +47,7 @@ class RegisteredReader:
     """For how long it is waited for after that; None for ever."""
 
     def has_expired(self, now: float) -> bool:
-        """Tell whether it has been silent for longer than it asked for at time ``now`` (seconds since 1970)."""
+        """Return whether it has been silent for longer than it asked for at time ``now`` (seconds since 1970)."""
         return self.seconds is not None and now - self.time > self.seconds
 
 

@@ -186,11 +186,11 @@ class LogWriter:
         self.append_event(name, lsn, **details)
 
     def is_full(self) -> bool:
-        """Tell whether what was appended reaches the limit of rows or bytes."""
+        """Return whether what was appended reaches the limit of rows or bytes."""
         return self.pending >= self.limits.rows or self._bytes >= self.limits.payload_bytes
 
     def is_due(self) -> bool:
-        """Tell whether a limit is reached and ``cut`` should be called."""
+        """Return whether a limit is reached and ``cut`` should be called."""
         waited = time.monotonic() - self._oldest
         return self.pending > 0 and (self.is_full() or waited >= self.limits.seconds)
 
@@ -425,7 +425,7 @@ class _Claim:
             self._lock.check()
 
     def is_overtaken(self, last: Segment | None) -> bool:
-        """Tell whether another one has written, or an upload of it has ended, after the segment ``last``."""
+        """Return whether another one has written, or an upload of it has ended, after the segment ``last``."""
         files = self._store.files()
         known = (last.name, last.size) if last else None
         return any((newest.name, files[newest.name]) != known for newest in chosen(files)[0][-1:])

@@ -209,7 +209,7 @@ class CopiedRows:
         """How many rows it has."""
 
     def has_room(self, data: Bytes, ends: Numbers) -> bool:
-        """Tell whether rows can be added; the first ones always can."""
+        """Return whether rows can be added; the first ones always can."""
         return not self.rows or self._form.room(len(ends), int(ends[-1])) <= len(self._out) - int(self._ends[-1][-1])
 
     def add(self, data: Bytes, ends: Numbers) -> None:

@@ -135,7 +135,7 @@ def describe_error(error: psycopg.Error, doing: str) -> ReplicationError:
 
 
 def is_transient(sqlstate: str | None) -> bool:
-    """Tell whether a server's error may pass by itself.
+    """Return whether a server's error may pass by itself.
 
     Its connections break or are ended (08, 57P0), a standby's replay was in the way (40001), it lacks memory, disk or
     connections (53), the slot is in use (55006).

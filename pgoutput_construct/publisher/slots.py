@@ -181,7 +181,7 @@ class Slots:
         self._save_now()
 
     def is_active(self, name: str, process_id: int = 0) -> bool:
-        """Tell whether another client has a slot."""
+        """Return whether another client has a slot."""
         return self._active.get(name, process_id) != process_id
 
     @contextmanager

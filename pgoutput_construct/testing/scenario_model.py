@@ -80,7 +80,7 @@ class Model:
         self.running: list[Running] = []
 
     def is_free(self, table: ScenarioTable, running: Running | None, whole: bool) -> bool:
-        """Tell whether a transaction may touch rows of a table, or the table as a whole."""
+        """Return whether a transaction may touch rows of a table, or the table as a whole."""
         others = [other for other in self.running if other is not running]
         whole = whole or not table.primary_key
         return not any(table.oid in other.whole or (whole and table.oid in other.keys) for other in others)
@@ -101,7 +101,7 @@ class Model:
         return [row for row in self.seen(table, running) if not table.primary_key or table.key_of(row) not in taken]
 
     def is_new(self, table: ScenarioTable, running: Running, row: Row) -> bool:
-        """Tell whether a transaction may insert a row, or give another one its key."""
+        """Return whether a transaction may insert a row, or give another one its key."""
         if not table.primary_key:
             return True
         key = table.key_of(row)

@@ -122,7 +122,7 @@ class ScenarioTable:
         return draw(values if name in self.primary_key else st.none() | values)
 
     def is_toasted(self, name: str) -> bool:
-        """Tell whether an update may leave out the value of a column that it does not change."""
+        """Return whether an update may leave out the value of a column that it does not change."""
         return name not in self.primary_key and COLUMN_TYPES[self.invented.columns[name]].is_toasted
 
     def sent(self, row: Row, binary: bool) -> Row:

@@ -142,7 +142,7 @@ def _value(value: Any, has_content: bool, content: Strategy) -> Strategy:
 
 
 def _begins_above_zero(item: Any) -> bool:
-    """Tell whether an item of a Terminated is none that would end it: its first text is not empty."""
+    """Return whether an item of a Terminated is none that would end it: its first text is not empty."""
     while is_dataclass(item):
         item = getattr(item, fields(item)[0].name)
     return bool(item != "")

@@ -218,7 +218,7 @@ def _contradicts(found: Mapping[Shape, int], shapes: Sequence[Shape], numbers: N
 
 
 def _is_in_time(numbers: Numbers, before: TableReading, after: TableReading, precedes: Precedes) -> bool:
-    """Tell whether columns that were dropped between two readings were still, or no longer, there."""
+    """Return whether columns that were dropped between two readings were still, or no longer, there."""
     old, known = _live(before), {column.number for column in before.columns}
     for column in (column for column in after.columns if column.dropped and column.number not in known - old.keys()):
         is_there, was_there = column.number in numbers, precedes(column.xmin)

@@ -43,7 +43,7 @@ def stripped(value: Any) -> Any:
 
 
 def refused(message: Any, *given: Any) -> bool:
-    """Tell whether the definitions refuse to build a message; what they accept comes back as it was."""
+    """Return whether the definitions refuse to build a message; what they accept comes back as it was."""
     parameters = options(*given).parameters()
     try:
         data = REFERENCE.build(message, parameters)

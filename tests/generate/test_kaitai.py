@@ -61,7 +61,7 @@ def difference(ours: Any, theirs: Any, path: str = "") -> str | None:
 
 
 def plain(ours: Any, theirs: Any) -> bool:
-    """Tell whether a value without parts is the same."""
+    """Return whether a value without parts is the same."""
     if hasattr(theirs, "value_kind"):  # of a row
         kind = next(kind for kind, known in VALUES.items() if ours is known or type(ours) is known)
         return theirs.value_kind.name == kind and (not isinstance(ours, bytes) or theirs.value.data == ours)

@@ -129,7 +129,7 @@ def types(value: Any) -> Any:
 
 
 def same(found: Any, expected: Any) -> bool:
-    """Tell whether two messages are equal, the types of all values included."""
+    """Return whether two messages are equal, the types of all values included."""
     return bool(found == expected) and types(found) == types(expected)
 
 

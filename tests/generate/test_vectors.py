@@ -200,7 +200,7 @@ def test_every_message_of_a_connection_in_each_state() -> None:
 
 
 def _accepted(cls: Any, data: bytes) -> bool:
-    """Tell whether the codec takes bytes for a message."""
+    """Return whether the codec takes bytes for a message."""
     try:
         return connection_codec.READERS[cls](data + PAD, 0, len(data))[1] == len(data)
     except REJECTIONS:

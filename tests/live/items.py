@@ -28,7 +28,7 @@ class Item:
 
     @property
     def in_stream(self) -> bool:
-        """Tell whether it stands between Stream Start and Stream Stop."""
+        """Return whether it stands between Stream Start and Stream Stop."""
         return self.stream_xid is not None
 
     @property

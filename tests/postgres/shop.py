@@ -248,7 +248,7 @@ def notes(log: ChangeLog) -> "Counter[bytes]":
 
 
 def is_active(shop: Shop) -> bool:
-    """Tell whether somebody reads from the shop's slot now."""
+    """Return whether somebody reads from the shop's slot now."""
     query = "SELECT FROM pg_replication_slots WHERE slot_name = %s AND active"
     with shop.connect() as connection:
         return bool(connection.execute(query, [shop.slot]).fetchall())

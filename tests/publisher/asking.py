@@ -17,20 +17,20 @@ START = "START_REPLICATION SLOT {} LOGICAL 0/0 (proto_version '1', publication_n
 
 
 def served(publisher: testing.TestPublisher, **options: Any) -> bool:
-    """Tell whether a well-behaved client is answered."""
+    """Return whether a well-behaved client is answered."""
     with psycopg.connect(publisher.dsn, autocommit=True, **options) as connection:
         return connection.execute("SELECT 1").fetchone() == (1,)
 
 
 def allowed(publisher: testing.TestPublisher) -> bool:
-    """Tell whether there is a place for another client."""
+    """Return whether there is a place for another client."""
     with contextlib.suppress(psycopg.OperationalError):
         return served(publisher)
     return False
 
 
 def can_start(client: WireClient, slot: str) -> bool:
-    """Tell whether a slot was free, and begin a stream from it."""
+    """Return whether a slot was free, and begin a stream from it."""
     with contextlib.suppress(psycopg.errors.ObjectInUse):
         client.start(START.format(slot))
         return True
@@ -38,7 +38,7 @@ def can_start(client: WireClient, slot: str) -> bool:
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
-    """Tell whether something becomes true, sooner or later."""
+    """Return whether something becomes true, sooner or later."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         if condition():

@@ -106,7 +106,7 @@ class WireClient:
         self.query(command)
 
     def is_open(self) -> bool:
-        """Tell whether the other side has not ended the connection, whatever it has sent before that."""
+        """Return whether the other side has not ended the connection, whatever it has sent before that."""
         self.socket.setblocking(False)
         try:
             return bool(self.socket.recv(1, socket.MSG_PEEK))

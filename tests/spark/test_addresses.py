@@ -39,7 +39,7 @@ def test_a_log_in_an_object_store(spark: Any, server18: EmbeddedServer, s3_addre
 
 
 def _holds(address: str, least: int) -> bool:
-    """Tell whether a log has so many transactions."""
+    """Return whether a log has so many transactions."""
     try:
         return ChangeLog(address).transactions().num_rows >= least
     except ValueError:

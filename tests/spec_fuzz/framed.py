@@ -76,7 +76,7 @@ class _FramedAuthor(Author):
         return part
 
     def begins_above_zero(self, blocks: list[Data]) -> bool:
-        """Tell whether the first byte of a structure cannot be zero, an empty text excepted."""
+        """Return whether the first byte of a structure cannot be zero, an empty text excepted."""
         first = blocks[0].get("fields", [{}])[0]
         letters = any(isinstance(value, str) for value in first.get("values", ()))
         return letters or first.get("field") in ("String", *self.above_zero)

@@ -124,7 +124,7 @@ class Reader:
         return {str(structure.class_name): fields} if self._more(structure) else fields[structure.principal.name]
 
     def _more(self, structure: Structure) -> bool:
-        """Tell whether an extended structure has more than its principal here, so that it is an object."""
+        """Return whether an extended structure has more than its principal here, so that it is an object."""
         extra = [element for element in structure.exposed if conditions.outside(element.term) is not None]
         return any(map(self._there, extra))
 
@@ -201,7 +201,7 @@ class Reader:
         return element.python if isinstance(element, Field) else "tuple"
 
     def _named_already(self, structure: Structure) -> bool:
-        """Tell whether the JSON of a structure names its class, as that of an extended one does."""
+        """Return whether the JSON of a structure names its class, as that of an extended one does."""
         if structure.extended and self._more(structure):
             return True
         element = structure.principal

@@ -32,7 +32,7 @@ class Setting:
         return self.parameters.get("proto_version", 1)
 
     def has(self, element: Field | Repeat | Alternative, found: Mapping[str, Any] | None = None) -> bool:
-        """Tell whether a field is there, or a branch can be taken.
+        """Return whether a field is there, or a branch can be taken.
 
         ``found`` are the earlier fields by name; without them a bit that decides counts as set, or as not set.
         """
@@ -57,7 +57,7 @@ class Setting:
         return NOT_ASKED if message.option in self.off and not message.unasked else None
 
     def sends(self, spec: Spec, message: Message) -> bool:
-        """Tell whether a message can come here, in this state too; on a connection, from this sender."""
+        """Return whether a message can come here, in this state too; on a connection, from this sender."""
         if spec.framed:
             (place,) = (place for place in spec.places if place.name == self.said["state"])
             return spec.following(message, self.said["sender"], place) is not None
@@ -84,7 +84,7 @@ def _of_connection(spec: Spec) -> Iterator[Setting]:
 
 
 def _begins(message: Message, data: bytes) -> bool:
-    """Tell whether bytes have the tag of a message, and behind the length the constant that tells it from others."""
+    """Return whether bytes have the tag of a message, and behind the length the constant that tells it from others."""
     if not data.startswith(message.tag):
         return False
     place = len(message.tag) + (message.length.size or 0 if message.length else 0)

@@ -64,7 +64,7 @@ def _places(message: Message) -> Iterator[tuple[str, str]]:
 
 
 def _begin_alike(one: Message, other: Message) -> bool:
-    """Tell whether a reader could take one for the other; a length may begin with any byte that is another's tag."""
+    """Return whether a reader could take one for the other; a length may begin with any byte that is another's tag."""
     if one.tag != other.tag:
         return not one.tag or not other.tag
     return one.code_bytes.startswith(other.code_bytes) or other.code_bytes.startswith(one.code_bytes)
@@ -91,7 +91,7 @@ def _absent(spec: Spec, error: Raise) -> None:
 
 
 def _can_be_none(then: Structure | str, spec: Spec) -> bool:
-    """Tell whether a structure is known by one field, which may be absent."""
+    """Return whether a structure is known by one field, which may be absent."""
     single = (spec.part(then) if isinstance(then, str) else then).single
     if not isinstance(single, Field):
         return False

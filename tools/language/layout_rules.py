@@ -112,7 +112,7 @@ def _check_extras(alternative: Alternative, error: Raise) -> None:
 
 
 def _is_bytes(then: Structure | str, spec: Spec) -> bool:
-    """Tell whether what follows a tag is known by bytes, and always by them."""
+    """Return whether what follows a tag is known by bytes, and always by them."""
     single = (spec.part(then) if isinstance(then, str) else then).single
     if not isinstance(single, Field) or single.conditional:
         return False
@@ -143,7 +143,7 @@ def _repeats(spec: Spec, error: Raise) -> None:
 
 
 def _takes_bytes(structure: Structure, spec: Spec) -> bool:
-    """Tell whether a structure always takes a byte at least: a count of things without bytes has no bound."""
+    """Return whether a structure always takes a byte at least: a count of things without bytes has no bound."""
     return any(_element_takes_bytes(element, spec) for element in structure.elements)
 
 
@@ -266,7 +266,7 @@ def _changes(spec: Spec, error: Raise) -> None:
 
 
 def _is_row(element: Element, spec: Spec) -> bool:
-    """Tell whether an element is a row alone, or a choice of rows that keeps its tag."""
+    """Return whether an element is a row alone, or a choice of rows that keeps its tag."""
     rows = {part.name for part in spec.rows}
     if isinstance(element, Choice):
         return not element.valued and rows.issuperset(a.then for a in element.alternatives if a.then is not None)
@@ -274,7 +274,7 @@ def _is_row(element: Element, spec: Spec) -> bool:
 
 
 def _holds_rows(message: Message, sides: list[Element], spec: Spec) -> bool:
-    """Tell whether there are rows in other elements than these, however deep."""
+    """Return whether there are rows in other elements than these, however deep."""
     others = [element for element in message.elements if element not in sides]
     rest = Structure(tuple(Fields("body", (other,)) if isinstance(other, Field) else other for other in others))
     used = {name for structure in spec.reached(rest) for name in structure.references()}

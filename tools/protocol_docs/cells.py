@@ -56,7 +56,7 @@ class Cell:
         return (None, self.size) if self.size is not None else (self.constant,)
 
     def is_written(self, said: "Cell") -> bool:
-        """Tell whether a document's field has this one's type: a letter may be an Int8 or a Byte1."""
+        """Return whether a document's field has this one's type: a letter may be an Int8 or a Byte1."""
         return said.base == self.base or (bool(self.letters) and (said.base, said.constant) == ("Byte1", None))
 
 

@@ -152,7 +152,7 @@ class Drafter:
 
 
 def _at_length(cell: Cell, before: Sequence[Data]) -> bool:
-    """Tell whether a field stands where a message of a connection has its length: first, or behind its tag."""
+    """Return whether a field stands where a message of a connection has its length: first, or behind its tag."""
     tag = before[0]["field"].startswith("Byte1('") if before else True
     return tag and len(before) < 2 and cell.at.startswith(f"1_{len(before) + 1}_")
 

@@ -32,7 +32,7 @@ class Use:
     """The oldest and the newest top-level xid that wrote them; None where they were copied."""
 
     def precedes(self, xid: int) -> bool | None:
-        """Tell whether they were written before what another transaction did to their table.
+        """Return whether they were written before what another transaction did to their table.
 
         None where it is not certain. An xid is as old as the first change of its transaction, and who alters a table
         waits for those that wrote to it: so what began earlier nearly always wrote earlier.

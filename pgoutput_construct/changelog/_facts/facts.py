@@ -253,7 +253,7 @@ class PublicationReading(Reading):
 
 
 def covers(later: Snapshot, earlier: Snapshot) -> bool:
-    """Tell whether a snapshot contains all transactions that another one does."""
+    """Return whether a snapshot contains all transactions that another one does."""
     unseen = {xid for xid in later.xip if xid < earlier.xmax}
     return later.xmax >= earlier.xmax and unseen <= set(earlier.xip)
 

@@ -47,7 +47,7 @@ _SIZES: Final = {_TRUE: 1, _FALSE: 1, _I8: 1, _DOUBLE: 8}
 
 
 def ends_large(table: pa.Table) -> bool:
-    """Tell whether the last payload of a table of SCHEMA is large; a capture cuts a segment behind each of them."""
+    """Return whether the last payload of a table of SCHEMA is large; a capture cuts a segment behind each of them."""
     return len(_last_payload(table)) >= _LARGE_BYTES
 
 

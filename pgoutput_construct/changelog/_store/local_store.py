@@ -65,7 +65,7 @@ class LocalStore(LogStore):
                 return {}
 
     def has(self, name: str) -> bool:
-        """Tell whether a file is there."""
+        """Return whether a file is there."""
         return (self.directory / name).exists()
 
     def modified(self, name: str) -> float:

@@ -60,7 +60,7 @@ class RemoteStore(LogStore):
         return {info.base_name: info.size for info in files if not info.base_name.startswith(".")}
 
     def has(self, name: str) -> bool:
-        """Tell whether a file is there."""
+        """Return whether a file is there."""
         with self.explained("cannot be read", name):
             found: bool = self._system.get_file_info(self._path(name)).type == fs.FileType.File
             return found

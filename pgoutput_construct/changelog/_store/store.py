@@ -95,7 +95,7 @@ class LogStore(ABC):
 
     @abstractmethod
     def has(self, name: str) -> bool:
-        """Tell whether a file is there."""
+        """Return whether a file is there."""
 
     @abstractmethod
     def modified(self, name: str) -> float:

@@ -57,7 +57,7 @@ def fulfil(store: LogStore, request: CopyRequest) -> None:
 
 
 def was_fulfilled(store: LogStore, request: CopyRequest) -> bool:
-    """Tell whether a request is there no more."""
+    """Return whether a request is there no more."""
     return not store.has(_file(request))
 
 

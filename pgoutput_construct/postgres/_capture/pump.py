@@ -295,7 +295,7 @@ class Pump:
         return self._reply_requested or (waiting and now >= self._next_cut and self._is_synchronous())
 
     def _is_ahead(self) -> bool:
-        """Tell whether more is complete than was confirmed, or handed over to be made durable and confirmed."""
+        """Return whether more is complete than was confirmed, or handed over to be made durable and confirmed."""
         handed_over = max(self.stream.confirmed_lsn, self._cut_lsn)
         return self.tracker.compared and self.tracker.complete_lsn > handed_over
 

@@ -280,7 +280,7 @@ class Callbacks(Generic[Progress]):
         self._thread = threading.Thread(target=self._run, name="callbacks of a capture", daemon=True)
 
     def stopped(self) -> bool:
-        """Tell whether ``stop`` has said so."""
+        """Return whether ``stop`` has said so."""
         self._raise()
         return self._asked
 

@@ -53,7 +53,7 @@ class Admission:
     """Whether nothing is open behind each of them."""
 
     def is_quiet(self, place: int) -> bool:
-        """Tell whether no transaction and no stream is open before the payload at ``place``."""
+        """Return whether no transaction and no stream is open before the payload at ``place``."""
         return bool(self._quiet[np.searchsorted(self._controls, place) - 1])
 
     def last_quiet(self) -> int | None:

@@ -84,7 +84,7 @@ class CatalogWatch:
             raise self._problem
 
     def settled(self, first: bool = True) -> bool:
-        """Tell whether all that was received was looked at, and what it means is known; if not, that is hurried.
+        """Return whether all that was received was looked at, and what it means is known; if not, that is hurried.
 
         Asked again, not for the ``first`` time, it is about what had been received then: writers may never pause. A
         table that is being altered is not waited for, nor a server that has not answered for some time.

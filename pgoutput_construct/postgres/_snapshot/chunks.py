@@ -34,7 +34,7 @@ class ChangedTableError(Exception):
 
 
 def was_changed(error: BaseException) -> bool:
-    """Tell whether an error says that a table is no longer what the snapshot has."""
+    """Return whether an error says that a table is no longer what the snapshot has."""
     return isinstance(error, ChangedTableError) or (isinstance(error, psycopg.Error) and error.sqlstate in _CHANGED)
 
 

@@ -1,4 +1,4 @@
-"""Copies of tables beside a stream: asked for, made in threads of their own, and appended by the pump."""
+"""Copies of tables next to a stream: asked for, made in threads of their own, and appended by the pump."""
 
 import logging
 import re
@@ -297,7 +297,7 @@ class Copier:
                 _LOG.info("table %s is in the log: %d rows", job.table, job.rows)
 
     def _may_pass(self, error: BaseException) -> bool:
-        """Tell whether to try again after an error, and say so once."""
+        """Return whether to try again after an error, and say so once."""
         found = describe_error(error, "tables cannot be copied") if isinstance(error, psycopg.Error) else error
         if not isinstance(found, ReplicationError) or not found.transient:
             return False
@@ -471,7 +471,7 @@ class _Wanted:
         return [oid for oid in oids if oid not in self.open and oid not in self._read_log()]
 
     def needs_look(self, at_once: bool = False) -> bool:
-        """Tell whether a server must be asked to know what is wanted; ``at_once``: there may be something new."""
+        """Return whether a server must be asked to know what is wanted; ``at_once``: there may be something new."""
         if at_once or time.monotonic() >= self._due_requests:
             self._requests = requests(self._store)
             self._due_requests = time.monotonic() + self._pause

@@ -147,7 +147,7 @@ class _Seen:
 
 
 def _is_held(store: LogStore) -> bool:
-    """Tell whether a capture has the log now, though it may have lost its connection."""
+    """Return whether a capture has the log now, though it may have lost its connection."""
     if not store.keeps_out:
         return False  # the slot alone says so
     try:

@@ -71,7 +71,7 @@ class Order(ABC):
         """Return the place of the first item that ends behind a position, the number of items where none does."""
 
     def has_prepared(self, place: int) -> bool:
-        """Tell whether a transaction is prepared before a place, and ends behind it."""
+        """Return whether a transaction is prepared before a place, and ends behind it."""
         return False
 
     @property

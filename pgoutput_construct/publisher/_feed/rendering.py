@@ -354,7 +354,7 @@ def _numbers(ended: EndedTransaction) -> tuple[Lsn, Lsn, Timestamp]:
 
 
 def _is_news(last: Description, description: Description) -> bool:
-    """Tell whether a client needs a description after another one.
+    """Return whether a client needs a description after another one.
 
     What the log has again it is sent again; but not what is only in the log because a stream describes it anew.
     """

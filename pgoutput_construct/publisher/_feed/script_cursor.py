@@ -91,7 +91,7 @@ class ScriptCursor(Cursor):
         return True
 
     def _is_there(self, seq: int) -> bool:
-        """Tell whether a message is there, and behind one that opens a transaction what may say its origin."""
+        """Return whether a message is there, and behind one that opens a transaction what may say its origin."""
         if seq >= self._feed.last_seq and self._options.origin == "none":
             return seq == self._feed.last_seq and not isinstance(self._read(seq), _OPENING)
         return seq <= self._feed.last_seq
@@ -106,7 +106,7 @@ class ScriptCursor(Cursor):
             self._taken += 1
 
     def _is_unasked(self, fed: Fed) -> bool:
-        """Tell whether a message opens a transaction that the client gets otherwise, or not at all."""
+        """Return whether a message opens a transaction that the client gets otherwise, or not at all."""
         if not isinstance(fed.message, _OPENING):
             return False
         if self._options.origin == "none" and isinstance(self._read(fed.seq + 1), m.Origin):

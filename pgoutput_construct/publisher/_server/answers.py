@@ -54,7 +54,7 @@ __all__ = ["REPLIES", "answer", "show", "statements"]
 
 
 _SHOWN: Final = {"data_directory_mode": "0700", "wal_level": "logical", "wal_segment_size": "16MB"}
-"""What replication clients ask for beside the settings that each client is told (``streamutil.c``)."""
+"""What replication clients ask for in addition to the settings that each client is told (``streamutil.c``)."""
 _MOST_SETTINGS: Final = 200
 _STATEMENT: Final = re.compile(rf"""(?:{ESCAPING}|{QUOTED}|[^;'"])+""", re.DOTALL)
 

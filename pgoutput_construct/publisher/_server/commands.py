@@ -126,7 +126,7 @@ _BEFORE_15: Final = {
 
 
 def is_replication_command(text: str) -> bool:
-    """Tell whether a query is one of the replication commands, rather than SQL (``replication_scanner_is_...()``)."""
+    """Return whether a query is one of the replication commands, rather than SQL (``replication_scanner_is_...()``)."""
     word = re.match(r"\s*([A-Za-z_]+)", text)
     return word is not None and word[1].upper() in _FIRST
 
