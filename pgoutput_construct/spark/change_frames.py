@@ -30,11 +30,16 @@ __all__ = [
     "EMPTIED",
     "EPOCH",
     "GONE",
+    "LINK",
     "NEW",
+    "ORIGIN",
     "PLACE",
+    "ROOT",
+    "SENT",
     "SHAPE",
     "SIDE",
     "STORED",
+    "TAKEN",
     "TURN",
     "WORK",
     "Seen",
@@ -66,9 +71,14 @@ SHAPE: Final = "__shape"
 TURN, SIDE, EPOCH, COMPONENT = "__turn", "__side", "__epoch", "__component"
 """Columns of changes that are replayed: when, one of STORED and so on; which of a change's rows; how many truncates
 come before; and what all changes of rows that may be the same have in common."""
+LINK, ORIGIN, ROOT = "__link", "__origin", "__root"
+"""Columns of changes that keys change by: which of those that leave values out one is; by which of these the row came
+that stands under the key; and under which key the row that has them stood before all changes."""
+TAKEN, SENT = "__taken", "__sent"
+"""What such a change takes along from the row that it finds, and which of its columns get their values from there."""
 STORED, CARRIED, CHANGED = 0, 1, 2
 """Rows before all changes, rows that an earlier part of these changes made, and changes."""
-WORK: Final = (SHAPE, TURN, SIDE, EPOCH, COMPONENT, "__left", "__given")
+WORK: Final = (SHAPE, TURN, SIDE, EPOCH, COMPONENT, LINK, ORIGIN, ROOT, TAKEN, SENT, "__left", "__given")
 """Columns that stand next to the table's own while a state is rebuilt."""
 CAME, GONE, EMPTIED = (OPERATIONS[cls] for cls in (Insert, Delete, Truncate))
 

@@ -91,58 +91,15 @@ class Replay:
         truncates = len(self.truncates) if is_end else int(events.epochs.max(initial=0))
         return Replayed(self, changes, old, new, events, find_intervals(events, self.alike, truncates))
 
-    def net(self, changes: pa.Table) -> pa.Table:
-        """Return what changes come to, one row a key, where the rows before are not known: they are assumed.
-
-        Columns are those of the table (only those of the key where the row is gone), ``_untyped``, and
-
-        - ``_is``: whether the row is there; ``_commit_lsn``, ``_seq``: where its last change stands;
-        - ``_open``: the columns that no change has sent, of the assumed row with the key in ``_before``;
-        - ``_lost``: whether some of them are of no row: none can have been there;
-        - ``_missing``: how many changes found no other row than the assumed one.
-        """
-        changes = changes.combine_chunks()
-        events, old, new = self._events(changes)
-        goes, comes, count = np.flatnonzero(events.goes), np.flatnonzero(events.comes), len(changes)
-        codes = np.unique(np.concatenate([events.old[0][goes], events.new[0][comes]]))
-        intervals = find_intervals(_with_assumed(events, codes), self.alike, 0)
-        assumed = len(codes)
-        old_at, new_at = (np.searchsorted(codes, each) for each in (events.old[0][goes], events.new[0][comes]))
-        # Where each key stands among the old rows, and after these the new ones; and what changed it last.
-        known, last = np.zeros(assumed, np.int64), np.full(assumed, -1)
-        known[old_at], known[new_at] = goes, count + comes
-        np.maximum.at(last, old_at, goes)
-        np.maximum.at(last, new_at, comes)
-        row, is_open = np.full(assumed, -1), intervals.ended[assumed:][comes] == OPEN
-        row[new_at[is_open]] = comes[is_open]
-        lacks = intervals.found[assumed:][goes] < assumed
-        is_row, was, lost, left = row >= 0, np.arange(assumed), np.zeros(assumed, np.bool_), dict[str, Flags]()
-        found, texts = dict[str, pa.Array](), dict[str, pa.Array]()
-        for name in self.columns:
-            if name in self.identity:
-                places = pa.array(known)
-                sides = [pa.concat_arrays([old[part][name], new[part][name]]) for part in (0, 1)]
-            else:
-                sources = np.where(is_row, row, -1)
-                if name in self.open_ones:
-                    from_event = intervals.sources[self.open_ones.index(name)][assumed + row]
-                    left[name] = is_row & (from_event < assumed)
-                    was = np.where(left[name] & (from_event >= 0), from_event, was)
-                    lost |= left[name] & (from_event < 0)
-                    sources = np.where(left[name] | ~is_row, -1, from_event - assumed)
-                places, sides = pa.array(sources, mask=sources < 0), [new.values[name], new.texts[name]]
-            found[name], texts[name] = (side.take(places) for side in sides)
-        before = dict[str, pa.Array]()
+    def equal(self, rows: pa.Table) -> Numbers:
+        """Return a number for each row, the same for those that nothing but their order tells apart."""
+        texts = Texts(rows["_untyped"])
+        parts = [_numbers(rows, SHAPE)]
+        if EPOCH in rows.column_names:
+            parts.append(np.asarray(rows[EPOCH].fill_null(0).to_numpy(), np.int64))
         for name in self.identity:
-            both = (pa.concat_arrays([old[part][name], new[part][name]]) for part in (0, 1))
-            before[name], texts[f"_before.{name}"] = (each.take(pa.array(known[was])) for each in both)
-        found["_untyped"] = untyped_array(texts, assumed)
-        found["_before"] = pa.StructArray.from_arrays(list(before.values()), list(before))
-        found["_open"] = _lists_of(left, assumed).fill_null(pa.scalar([], pa.list_(pa.string())))
-        found |= {"_is": pa.array(is_row), "_lost": pa.array(lost)}
-        found["_missing"] = pa.array(np.bincount(old_at[lacks], minlength=assumed).astype(np.int32))
-        found |= {name: _array(changes[name]).take(pa.array(last)) for name in PLACE}
-        return pa.table(found)
+            parts += [codes_of(_array(rows[name])), codes_of(texts.of(name))]
+        return combined(len(rows), parts)
 
     def _events(self, changes: pa.Table) -> tuple[Events, _Side, _Side]:
         """Return changes as events, and their old and new rows."""
@@ -289,15 +246,6 @@ class Replayed:
         places = np.where(ended >= 0, ended, len(self.changes) + number)
         both = pa.concat_arrays([_array(self.changes[name]), of_truncates.cast(self.changes[name].type)])
         return both.take(pa.array(places, mask=ended == OPEN))
-
-
-def _with_assumed(events: Events, codes: Numbers) -> Events:
-    """Return events after rows that come under keys of them: nobody knows whether these were there."""
-    count = len(codes)
-    nothing, all_come = np.zeros(count, np.int64), np.ones(count, np.bool_)
-    unsent = np.zeros((len(events.unsent), count), np.bool_)
-    assumed = Events(~all_come, all_come, codes[None], codes[None], nothing, nothing, unsent)
-    return Events(*(np.concatenate(both, axis=-1) for both in zip(assumed, events, strict=True)))
 
 
 def _array(values: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -88,10 +88,6 @@ class Demand:
         """Return what fails since the last change of the row ``key``, at a place, or one before it, finds none."""
         return self._refuse(place, _EARLIER[0], key, f"{_EARLIER[1]}{self.remedy}")
 
-    def value_error(self, commit_lsn: int, seq: int, key: str, name: str) -> ChangeLogError:
-        """Return the error that ``refuse_value`` fails with."""
-        return self._error(commit_lsn, seq, _VALUE[0], key, _VALUE[1], name, _VALUE[2])
-
     def row_error(self, commit_lsn: int, seq: int, key: str) -> ChangeLogError:
         """Return the error of a change at a place, of the row ``key``, that finds none."""
         return self._error(commit_lsn, seq, _ROW[0], key, f"{_ROW[1]}{self.remedy}")

@@ -11,8 +11,8 @@ from pgoutput_construct.spark.change_frames import CAME, CHANGE, NEW, Survey, co
 from pgoutput_construct.spark.changed import Replay
 from pgoutput_construct.spark.execution import Demand, as_leaf
 from pgoutput_construct.spark.layout import Layout
+from pgoutput_construct.spark.moved_values import with_moved_values
 from pgoutput_construct.spark.netting import net_of, touching
-from pgoutput_construct.spark.outcomes import followed
 
 __all__ = ["advanced", "net_rows", "netted"]
 
@@ -20,13 +20,11 @@ _META: Final = ("_untyped", "_commit_lsn", "_seq")
 
 
 def netted(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
-    """Return what changes come to, key by key, as ``net_of`` does; only rows in chains are followed one by one."""
-    touched = touching(changes, layout, found)
-    if not (found.chained and layout.unsent):
-        return net_of(touched, layout)
-    replay = Replay(layout.names, layout.keys, tuple(name for name in layout.names if name in found.unsent))
-    net, single = followed(changes, touched, layout, replay, found)
-    return net_of(single, layout).unionByName(net)
+    """Return what changes come to, key by key, as ``net_of`` does."""
+    if found.chained and layout.unsent:
+        replay = Replay(layout.names, layout.keys, tuple(name for name in layout.names if name in found.unsent))
+        changes = with_moved_values(None, changes, replay, found, layout.key_of)
+    return net_of(touching(changes, layout, found), layout)
 
 
 def net_rows(net: DataFrame, layout: Layout) -> DataFrame:

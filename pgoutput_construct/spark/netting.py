@@ -8,28 +8,28 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pgoutput_construct.spark.change_frames import (
     BEFORE,
     CAME,
-    COMPONENT,
     GONE,
     NEW,
     PLACE,
+    ROOT,
     Survey,
     is_unsent,
     moves,
     place,
 )
 from pgoutput_construct.spark.layout import Layout
-from pgoutput_construct.spark.partitions import component_of
+from pgoutput_construct.spark.moved_values import leaves_open
 
 __all__ = ["net_of", "touching"]
 
 
 def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
-    """Return changes by the key that they touch: key, ``_now``, ``_gone`` and pairs.
+    """Return changes by the key that they touch: key, ``_now``, ``_since`` and pairs.
 
     Each of these begins with the place of the change, so that the greatest of them is the last: ``_now`` has ``_row``,
-    null where it is gone, ``_gone`` is null unless it is, and a pair unless the change sent it. A change of the key is
+    null where it is gone, ``_since`` is null unless it is, and a pair unless the change sent it. A change of the key is
     there twice: the row with the old one is gone. ``_step`` is 1 where a row comes under its key, -1 where it goes.
-    Where changes are chained it has ``__component``, as events have it.
+    Changes of ``with_moved_values`` have a ``_since``, too, where they leave values out: with their ``__root``.
     """
     moved, left = F.lit(False), F.lit(False)
     changes = _narrowed(changes, layout)
@@ -42,10 +42,18 @@ def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
         *_key(layout, gone),
         F.struct(*PLACE, F.when(~gone, layout.row_of()).alias("_row")).alias("_now"),
         *(F.when(~gone & ~is_unsent(name), _sent(layout, name)).alias(layout.place(name)) for name in layout.unsent),
-        F.when(gone, place()).alias("_gone"),
+        _since(changes, layout, gone, moved).alias("_since"),
         F.when(gone, -1).when((F.col("_op") == CAME) | moved, 1).otherwise(0).alias("_step"),
-        *([component_of(_sides(layout, gone)[0], layout.key_kinds).alias(COMPONENT)] if found.chained else []),
     )
+
+
+def _since(changes: DataFrame, layout: Layout, gone: Column, moved: Column) -> Column:
+    """Return from where on a key has none of the values that it had before."""
+    if ROOT not in changes.columns:
+        return F.when(gone, place())
+    nothing = F.lit(None).cast(changes.schema[ROOT].dataType).alias(ROOT)
+    came = F.when(moved & leaves_open(layout.unsent), F.struct(*PLACE, ROOT))
+    return F.when(gone, F.struct(*PLACE, nothing)).otherwise(came)
 
 
 def _narrowed(changes: DataFrame, layout: Layout) -> DataFrame:
@@ -79,11 +87,12 @@ def net_of(touched: DataFrame, layout: Layout) -> DataFrame:
     before the changes, unless ``_lost``: then no row can have been there. ``_missing`` is how many changes found no row
     under their key: the first may have found one that was there before.
     """
-    pairs = [layout.place(name) for name in layout.unsent]
+    pairs, has_root = [layout.place(name) for name in layout.unsent], ROOT in touched.select("_since.*").columns
+    root, is_since = F.col(f"_since.{ROOT}"), F.col("_since").isNotNull() if pairs else F.lit(False)
     last = touched.groupBy(*layout.key).agg(
         F.max("_now").alias("_last"),
         *(F.max(pair).alias(pair) for pair in pairs),
-        *([F.max("_gone").alias("_died")] if pairs else []),
+        *([F.max("_since").alias("_since")] if pairs else []),
         F.sum("_step").alias("_steps"),
     )
     return last.select(
@@ -92,8 +101,8 @@ def net_of(touched: DataFrame, layout: Layout) -> DataFrame:
         F.struct(*(f"_last.{part}" for part in PLACE)).alias("_place"),
         *(F.when(F.col(pair).isNotNull(), F.struct(f"{pair}.v", f"{pair}.t")).alias(pair) for pair in pairs),
         _open(layout).alias("_open"),
-        layout.key_struct().alias("_was"),
-        (F.col("_died").isNotNull() if pairs else F.lit(False)).alias("_lost"),
+        (F.coalesce(root, layout.key_struct()) if has_root else layout.key_struct()).alias("_was"),
+        (is_since & root.isNull() if has_root else is_since).alias("_lost"),
         _missing().alias("_missing"),
     )
 
@@ -108,10 +117,10 @@ def _sent(layout: Layout, name: str) -> Column:
 
 
 def _open(layout: Layout) -> Column:
-    found = []
+    found, since = [], F.struct(*(f"_since.{part}" for part in PLACE))
     for name in layout.unsent:
         pair = layout.place(name)
         sent = F.struct(*(f"{pair}.{part}" for part in PLACE))
-        is_open = F.col(pair).isNull() | F.coalesce(sent < F.col("_died"), F.lit(False))
+        is_open = F.col(pair).isNull() | F.coalesce(sent < since, F.lit(False))
         found.append(F.when(is_open & F.col("_last._row").isNotNull(), F.lit(name)))
     return F.filter(F.array(*found), lambda name: name.isNotNull()).cast("array<string>")

@@ -1,4 +1,4 @@
-"""What is read from the intervals of a replay in Spark: rows that are left, changes without a row, net changes."""
+"""What is read from the intervals of a replay in Spark: rows that are left, changes without a row."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,15 +9,13 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.changelog._segment.block import Numbers
-from pgoutput_construct.spark.change_frames import BEFORE, COMPONENT, EPOCH, NEW, PLACE, Survey, column
+from pgoutput_construct.spark.change_frames import EPOCH, PLACE, Survey, column
 from pgoutput_construct.spark.changed import Replay, Replayed
 from pgoutput_construct.spark.execution import Demand
-from pgoutput_construct.spark.layout import Layout
-from pgoutput_construct.spark.partitions import events_of, labels_of, netted, replayed
+from pgoutput_construct.spark.partitions import events_of, replayed
 
-__all__ = ["followed", "remaining", "unfound"]
+__all__ = ["remaining", "unfound"]
 
-_UNTYPED = T.StructField("_untyped", T.MapType(T.StringType(), T.StringType()))
 _TEXTS = T.ArrayType(T.StringType())
 
 
@@ -41,7 +39,7 @@ def remaining(
     chosen = [*names, "_untyped", *PLACE]
 
     def emit(done: Replayed, is_end: bool) -> pa.Table:
-        _check(done, demand, is_end)
+        _check(done, demand)
         found = done.rows(done.open if is_end else done.open[:0], names)
         places = {name: done.taken(name, done.open if is_end else done.open[:0]) for name in PLACE}
         return pa.table({name: (found | places)[name] for name in chosen})
@@ -54,16 +52,11 @@ def remaining(
     return rows.unionAll(left.select(*map(column, names), untyped, *PLACE))
 
 
-def _check(done: Replayed, demand: Demand, is_end: bool) -> None:
+def _check(done: Replayed, demand: Demand) -> None:
     """Raise ChangeLogError for what is demanded and is not so."""
     if demand.rows and len(done.missing):
         event = done.missing[:1]
         raise demand.row_error(*_place(done, event), _shown(done.old_rows(event), done.rule.identity))
-    for name in done.rule.open_ones if demand.values and is_end else ():
-        nobody = done.open[done.sources(name, done.open) < 0][:1]
-        if len(nobody):
-            key = _shown(done.rows(nobody, done.rule.identity), done.rule.identity)
-            raise demand.value_error(*_place(done, nobody), key, name)
 
 
 def _place(done: Replayed, event: Numbers) -> tuple[int, int]:
@@ -102,54 +95,3 @@ def unfound(before: DataFrame | None, changes: DataFrame, replay: Replay, found:
     open_ones = F.array(*map(F.lit, replay.open_ones)).cast(_TEXTS)
     unchanged = F.coalesce(F.array_intersect("_unchanged", open_ones), F.array().cast(_TEXTS))
     return rows.select(*PLACE, "_op", row, unchanged.alias("_unchanged"))
-
-
-def followed(
-    changes: DataFrame, touched: DataFrame, layout: Layout, replay: Replay, found: Survey
-) -> tuple[DataFrame, DataFrame]:
-    """Return net changes (``net_of``) of keys that are chained, and of ``touched`` those of other keys.
-
-    A chain is a change of the key that leaves out a value: it is that of the row under the key before.
-    """
-    labels = labels_of(changes, replay)
-    events, _ = events_of(None, changes, replay, found, apart=False, labels=labels)
-    chained = events.join(labels.select(F.col("__label").alias(COMPONENT)).distinct(), COMPONENT, "left_semi")
-    others = touched.join(labels, F.col(COMPONENT) == F.col("__named"), "left_anti")
-    return _net(netted(chained, replay, _net_schema(events, replay)), layout), others
-
-
-def _net_schema(events: DataFrame, replay: Replay) -> T.StructType:
-    kinds = {field.name: field.dataType for field in events.schema}
-    before = T.StructType([T.StructField(name, kinds[name]) for name in replay.identity])
-    numbers = [T.StructField(name, T.LongType()) for name in PLACE]
-    return T.StructType(
-        [
-            *(T.StructField(name, kinds[name]) for name in replay.columns),
-            _UNTYPED,
-            T.StructField("_before", before),
-            T.StructField("_open", _TEXTS),
-            T.StructField("_is", T.BooleanType()),
-            T.StructField("_lost", T.BooleanType()),
-            T.StructField("_missing", T.IntegerType()),
-            *numbers,
-        ]
-    )
-
-
-def _net(rows: DataFrame, layout: Layout) -> DataFrame:
-    """Return net changes as ``net_of`` does."""
-    is_there = F.col("_is")
-    pairs = {
-        name: F.when(is_there & ~F.array_contains("_open", name), F.struct(*layout.pair_of(name)))
-        for name in layout.unsent
-    }
-    return rows.select(
-        *layout.key_of(NEW.value, NEW.text),
-        F.when(is_there, layout.row_of()).alias("_row"),
-        F.struct(*PLACE).alias("_place"),
-        *(pair.alias(layout.place(name)) for name, pair in pairs.items()),
-        "_open",
-        F.struct(*layout.key_of(BEFORE.value, BEFORE.text)).alias("_was"),
-        "_lost",
-        "_missing",
-    )

@@ -1,15 +1,16 @@
 """Changes replayed in Spark: those of rows that may be the same come into one task, in their order."""
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
+from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.spark.change_frames import (
     BEFORE,
     CAME,
@@ -28,17 +29,18 @@ from pgoutput_construct.spark.change_frames import (
     moves,
 )
 from pgoutput_construct.spark.changed import BOTH, COMES, GOES, Replay, Replayed
-from pgoutput_construct.spark.components import connect
 from pgoutput_construct.spark.equality import exact_key
 from pgoutput_construct.spark.execution import as_leaf
+from pgoutput_construct.spark.waiting_rows import WaitingRows
 
-__all__ = ["Emit", "component_of", "events_of", "in_parts", "labels_of", "netted", "replayed"]
+__all__ = ["Emit", "component_of", "events_of", "in_parts", "replayed"]
 
 Emit = Callable[[Replayed, bool], pa.Table]
 """Makes what is asked for of a replay: of what has ended, and, where nothing follows (True), of what is open."""
 
-_Each = Callable[[pa.Table, bool], tuple[pa.Table, pa.Table]]
-"""Gives the result of events, and the rows that are carried on where more of their component comes (False)."""
+_Each = Callable[[pa.Table, bool], tuple[pa.Table, pa.Table, Numbers]]
+"""Gives the result of events and, where more of their component comes (False), the rows that are carried on, with the
+events by which they came."""
 
 _ORDER: Final = (COMPONENT, TURN, "_commit_lsn", "_seq", SIDE)
 _OF_CHANGES: Final = ("_op", "_commit_lsn", "_seq", "_commit_time", "_unchanged")
@@ -60,20 +62,14 @@ def events_of(
     replay: Replay,
     found: Survey,
     apart: bool,
-    labels: DataFrame | None = None,
 ) -> tuple[DataFrame, DataFrame | None]:
     """Return rows before and changes by the component that they belong to, and the rows before that nothing touches.
 
     ``found`` is what the changes have in them. Rows before are told apart from others only where that is asked for,
     ``apart``, and no truncate ends them all. They may have columns of changes, such as ``_op``, and ``__turn``.
-    ``labels`` are those of ``labels_of``, where somebody has them already.
     """
     events = _routed(changes, replay, found)
     stored = None if before is None else _stored(before, events, replay)
-    if found.chained and replay.open_ones:
-        labels = labels_of(changes, replay) if labels is None else labels
-        events = _labelled(events, labels)
-        stored = None if stored is None else _labelled(stored, labels)
     if stored is None:
         return events, None
     if not apart or replay.truncates or replay.keys == ():
@@ -85,35 +81,18 @@ def events_of(
 
 
 def replayed(events: DataFrame, replay: Replay, emit: Emit, schema: T.StructType) -> DataFrame:
-    """Return what ``emit`` makes of events, with a schema; a task holds the rows of one component, and a batch."""
+    """Return what ``emit`` makes of events, with a schema.
 
-    def each(part: pa.Table, is_end: bool) -> tuple[pa.Table, pa.Table]:
+    A task holds a batch, and of each component the rows that are there: of equal ones no more than a batch takes away.
+    """
+    names, most = events.columns, max(_FEWEST, min(_MOST, _ENDS // len(replay.alike.of_list)))
+
+    def each(part: pa.Table, is_end: bool) -> tuple[pa.Table, pa.Table, Numbers]:
         done = replay.run(part, is_end)
-        return emit(done, is_end), part.slice(0, 0) if is_end else done.carried()
-
-    return _in_tasks(events, each, max(_FEWEST, min(_MOST, _ENDS // len(replay.alike.of_list))), schema)
-
-
-def netted(events: DataFrame, replay: Replay, schema: T.StructType) -> DataFrame:
-    """Return what events come to (``Replay.net``); a task holds one component, and a batch."""
-    names = schema.names
-
-    def each(part: pa.Table, is_end: bool) -> tuple[pa.Table, pa.Table]:
-        return replay.net(part).select(names), part.slice(0, 0)
-
-    return _in_tasks(events, each, sys.maxsize, schema)
-
-
-def labels_of(changes: DataFrame, replay: Replay) -> DataFrame:
-    """Return ``__named``, a component, and ``__label``, what it is called with all that chains connect with it."""
-    return connect(_links(changes, replay)).withColumnsRenamed({"_key": "__named", "_label": "__label"})
-
-
-def _in_tasks(events: DataFrame, each: _Each, most: int, schema: T.StructType) -> DataFrame:
-    names = events.columns
+        return emit(done, is_end), part.slice(0, 0) if is_end else done.carried(), done.open
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in in_parts((batch.rename_columns(names) for batch in batches), each, most):
+        for table in in_parts((batch.rename_columns(names) for batch in batches), each, replay.equal, most):
             yield from table.to_batches()
 
     # Not by the component itself: Spark takes such a shuffle for superfluous where a join by it comes before, and then
@@ -123,26 +102,49 @@ def _in_tasks(events: DataFrame, each: _Each, most: int, schema: T.StructType) -
     return ordered.toDF(*(f"c{number}" for number in range(len(names)))).mapInArrow(run, schema)
 
 
-def in_parts(batches: Iterable[pa.RecordBatch], each: _Each, most: int) -> Iterator[pa.Table]:
-    """Yield what ``each`` makes of whole components, as soon as they are there; of longer ones in pieces."""
-    held = list[pa.Table]()
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        held.append(pa.Table.from_batches([batch]))
-        first, last = held[0][COMPONENT][0].as_py(), batch[COMPONENT][-1].as_py()
-        size = sum(map(len, held))
-        if first != last and size >= min(_LEAST, most):
-            table = pa.concat_tables(held)
-            begin = int(np.searchsorted(table[COMPONENT].to_numpy(), last))
-            yield each(table.slice(0, begin), True)[0]
-            held = [table.slice(begin)]
-        elif first == last and size > most + 2 * len(held[0]):
-            found, carried = each(pa.concat_tables(held), False)
-            yield found
-            held = [carried] if len(carried) else []
-    if held:
-        yield each(pa.concat_tables(held), True)[0]
+def in_parts(
+    batches: Iterable[pa.RecordBatch], each: _Each, equal: Callable[[pa.Table], Numbers], most: int
+) -> Iterator[pa.Table]:
+    """Yield what ``each`` makes of whole components, as soon as they are there; of longer ones in pieces.
+
+    Of their rows that are there and ``equal`` few are held, and as many as a piece may take away: see WaitingRows.
+    """
+    held, waiting = list[pa.Table](), WaitingRows(equal, min(_LEAST, most))
+    try:
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            held.append(pa.Table.from_batches([batch]))
+            first, last = held[0][COMPONENT][0].as_py(), batch[COMPONENT][-1].as_py()
+            size = sum(map(len, held))
+            if first != last and size >= min(_LEAST, most):
+                table = pa.concat_tables(_filled(held, waiting))
+                begin = int(np.searchsorted(table[COMPONENT].to_numpy(), last))
+                yield from _ended(table.slice(0, begin), each, waiting)
+                held = [table.slice(begin)]
+            elif first == last and size > most + 2 * len(held[0]):
+                held = _filled(held, waiting)
+                found, carried, events = each(pa.concat_tables(held), False)
+                yield found
+                carried = waiting.filled(waiting.put(carried, events >= len(held[0])), 1)
+                held = [carried] if len(carried) else []
+        if held:
+            yield from _ended(pa.concat_tables(_filled(held, waiting)), each, waiting)
+    finally:
+        waiting.close()
+
+
+def _filled(held: Sequence[pa.Table], waiting: WaitingRows) -> list[pa.Table]:
+    """Return rows that are there, and batches, with as many rows that waited as these may take away."""
+    going = (pc.and_(pc.not_equal(part["_op"], CAME), pc.not_equal(part[SIDE], COMES)) for part in held[1:])
+    return [waiting.filled(held[0], sum(pc.sum(each).as_py() or 0 for each in going)), *held[1:]]
+
+
+def _ended(events: pa.Table, each: _Each, waiting: WaitingRows) -> Iterator[pa.Table]:
+    """Yield what is made of components which no more comes of; what waits is for the first one of them."""
+    yield each(events, True)[0]
+    for rows in waiting.rest():
+        yield each(rows, True)[0]
 
 
 def _routed(changes: DataFrame, replay: Replay, found: Survey) -> DataFrame:
@@ -154,10 +156,7 @@ def _routed(changes: DataFrame, replay: Replay, found: Survey) -> DataFrame:
     if replay.keys is None:
         sides = F.when(~op.isin(CAME, GONE), twice).otherwise(sides)
     elif found.moved:
-        is_apart = moves(changes, replay.keys)
-        if found.chained:
-            is_apart &= ~_leaves_open(replay)
-        sides = F.when(is_apart, twice).otherwise(sides)
+        sides = F.when(moves(changes, replay.keys), twice).otherwise(sides)
     if replay.keys == ():
         old = new = F.xxhash64("_commit_lsn", "_seq")
     events = changes.withColumn(SIDE, F.explode(sides))
@@ -245,23 +244,3 @@ def component_of(value: Callable[[str], Column], kinds: Mapping[str, T.DataType]
     Spark's hash of 0.0 is that of -0.0: where a key goes from one to the other, no link would be seen.
     """
     return F.xxhash64(F.lit(0), *exact_key(value, kinds))
-
-
-def _leaves_open(replay: Replay) -> Column:
-    names = F.array(*map(F.lit, replay.open_ones)).cast("array<string>")
-    return F.coalesce(F.arrays_overlap("_unchanged", names), F.lit(False))
-
-
-def _links(changes: DataFrame, replay: Replay) -> DataFrame:
-    """Return the components that updates connect: a row takes values along when its key changes."""
-    assert replay.keys is not None
-    chained = changes.where(moves(changes, replay.keys) & _leaves_open(replay))
-    kinds = {name: changes.schema[name].dataType for name in _hashed(replay)}
-    return chained.select(
-        component_of(BEFORE.value, kinds).alias("_old"), component_of(_new(replay), kinds).alias("_new")
-    )
-
-
-def _labelled(rows: DataFrame, labels: DataFrame) -> DataFrame:
-    found = rows.join(labels, F.col(COMPONENT) == F.col("__named"), "left")
-    return found.withColumn(COMPONENT, F.coalesce("__label", COMPONENT)).drop("__named", "__label")

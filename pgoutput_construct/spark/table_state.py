@@ -194,10 +194,9 @@ def stepped(step: Step, demand: Demand) -> DataFrame:
 
     What is demanded and is not so makes an action fail.
     """
-    replay = step.replay()
-    if step.is_full or (step.is_small and step.survey.chained and replay.open_ones):
+    if step.is_full:
         apart = not step.is_small
-        return remaining(step.stored, step.counted, replay, step.survey, step.columns, demand, apart)
+        return remaining(step.stored, step.counted, step.replay(), step.survey, step.columns, demand, apart)
     if step.key_columns:
         return advanced(step.stored, step.counted, step.by_keys(), step.survey, demand, step.is_small)
     rows = step.counted.select(*_row(step.columns))

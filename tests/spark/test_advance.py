@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from pgoutput_construct.spark import advance, current_state, missing_rows, net_changes
 from pgoutput_construct.spark.change_frames import changes_schema
+from pgoutput_construct.spark.warehouse.history import history
 from pgoutput_construct.spark.warehouse.small_tables import Rule, advanced_rows, rows_schema
 from pgoutput_construct.spark.warehouse.staged import see
 from tests.spark.histories import (
@@ -70,15 +71,15 @@ def _check_small(
     With a key, Spark's own aggregation made these. It refuses what lacks a row.
     """
     schema = rows_schema(COLUMNS)
-    for history in found:
-        batch = batch_of([history], number)
+    for each in found:
+        batch = batch_of([each], number)
         changes = pa.Table.from_pylist(batch, changes_schema(COLUMNS))
         unsent = tuple({name for row in batch for name in row["_unchanged"]})
         rule = Rule(COLUMNS, keys, unsent, None, lacks_rows=False)
-        mine = pc.field("h") == history.number
+        mine = pc.field("h") == each.number
         there = None if before is None else before.cast(schema).filter(mine)
         rows = advanced_rows(there, changes, rule)
-        if vanished_of([history], number):
+        if vanished_of([each], number):
             assert rows is None
         else:
             assert rows is not None and _said(rows) == _said(after.cast(schema).filter(mine))
@@ -108,6 +109,26 @@ def test_net_changes(spark: Any) -> None:
         assert held(after.values()) == held(row for each in found for row in each.then[1])
         missing = {_key(_named(row)) for row in net if row["_missing"] > (_key(_named(row)) in before)}
         assert missing == {_key(_named(each.changes[index], "_before.")) for each, index in _vanished(found)}
+
+    run()
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_rows_that_have_not_ended(spark: Any, full: bool) -> None:
+    """Those of a history are the state, with values that were sent to rows under other keys, also in a batch before."""
+
+    @FEW
+    @given(histories(full, batches=2))
+    def run(found: list[History]) -> None:
+        table, known, rows = table_of(full), None, dict[Any, Any]()
+        for number in range(2):
+            changes = change_frame(spark, batch_of(found, number)).drop("_relation_oid")
+            new = history(known, changes, table, begins=False).localCheckpoint()
+            rows |= {(row.h, row._commit_lsn, row._seq): row.asDict() for row in new.collect()}
+            there = [{**row, **(row["_untyped"] or {})} for row in rows.values() if row["_ended_by"] is None]
+            assert held(there) == held(row for each in found for row in each.then[number])
+            assert not any(row["_unchanged"] for row in there)
+            known = new
 
     run()
 

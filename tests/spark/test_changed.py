@@ -56,53 +56,19 @@ def test_any_batches_give_the_same_state(full: bool) -> None:
     run()
 
 
-def test_net_changes() -> None:
-    """Applied to the rows before, they give the rows after; what found no row but an assumed one is counted."""
-    replay = Replay(tuple(COLUMNS.names), KEYS, LONG)
-
-    @settings(max_examples=20)
-    @given(histories(False, batches=2))
-    def run(found: list[History]) -> None:
-        before = {_key(row): row for each in found for row in each.then[0]}
-        net = replay.net(_table(batch_of(found, 1), CHANGED)).to_pylist()
-        after, lacking = dict(before), set()
-        for row in sorted(net, key=lambda row: row["_is"]):
-            texts = dict(row["_untyped"] or ())
-            values = {name: texts.get(name, row[name]) for name in COLUMNS.names}
-            after.pop(_key(values), None)
-            if row["_is"]:
-                was = {name: texts.get(f"_before.{name}", row["_before"][name]) for name in KEYS}
-                assert not row["_lost"]
-                after[_key(values)] = values | {name: before[_key(was)][name] for name in row["_open"]}
-            if row["_missing"] > (_key(values) in before):
-                lacking.add((row["h"], _key(values)))
-        assert held(after.values()) == held(row for each in found for row in each.then[1])
-        assert {number for number, _ in lacking} == {each.number for each in found if _has_vanished(each)}
-
-    run()
-
-
-def _has_vanished(history: History) -> bool:
-    return any(history.cuts[0] <= index < history.cuts[1] for index in history.vanished)
-
-
-def _key(row: dict[str, Any]) -> str:
-    return repr([row[name] for name in KEYS])
-
-
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("most", [0, 100])
 def test_components_in_parts(full: bool, most: int) -> None:
     """Rows come as soon as their component is there; a long one is replayed in pieces, with what is open carried on."""
     replay = Replay(tuple(COLUMNS.names), None if full else KEYS, LONG, truncates=((3, 1), (5, 0)))
 
-    def each(part: pa.Table, is_end: bool) -> tuple[pa.Table, pa.Table]:
+    def each(part: pa.Table, is_end: bool) -> tuple[pa.Table, pa.Table, Any]:
         done = replay.run(part, is_end)
         chosen = np.flatnonzero(done.events.comes & ((done.intervals.ended != OPEN) | is_end))
         names = ("_commit_lsn", "_seq")
         found = done.rows(chosen, COLUMNS.names) | {name: done.taken(name, chosen) for name in names}
         ends = done.ends("_op", chosen, pa.array(["truncate"] * 2))
-        return pa.table({**found, "ended": ends}), part.slice(0, 0) if is_end else done.carried()
+        return pa.table({**found, "ended": ends}), part.slice(0, 0) if is_end else done.carried(), done.open
 
     @settings(max_examples=2)
     @given(histories(full))
@@ -113,7 +79,41 @@ def test_components_in_parts(full: bool, most: int) -> None:
         whole = _table([row for _, row in rows], CHANGED).append_column(COMPONENT, numbers)
         whole = whole.append_column(EPOCH, pa.nulls(len(rows), pa.int64()))
         expected = each(whole, True)[0].to_pylist()
-        parts = in_parts(whole.to_batches(max_chunksize=40), each, most)
+        parts = in_parts(whole.to_batches(max_chunksize=40), each, replay.equal, most)
         assert sorted(map(repr, (row for part in parts for row in part.to_pylist()))) == sorted(map(repr, expected))
 
     run()
+
+
+@pytest.mark.parametrize("shapes", [1, 2])
+@pytest.mark.parametrize("emptied", [False, True])
+def test_equal_rows_in_parts(shapes: int, emptied: bool) -> None:
+    """Of equal rows that stay few are held, however many there are; those go that came first, in the order of all."""
+    columns, most, sent = pa.schema([("a", pa.int32()), ("b", pa.int32())]), 50, (12000, 700, 300, 1700)
+    replay = Replay(("a", "b"), None, (), (frozenset("ab"), frozenset("a"))[:shapes], ((1, 12200),) * emptied)
+    names, held = ("_commit_lsn", "_seq"), list[int]()
+
+    def each(part: pa.Table, is_end: bool) -> tuple[pa.Table, pa.Table, Any]:
+        held.append(len(part))
+        done = replay.run(part, is_end)
+        chosen = np.flatnonzero(done.events.comes & ((done.intervals.ended != OPEN) | is_end))
+        found = done.rows(chosen, ("a", "b")) | {name: done.taken(name, chosen) for name in names}
+        ends = {name: done.ends(name, chosen, pa.array([-1])) for name in names}
+        rows = pa.table({**found, **{f"ended{name}": values for name, values in ends.items()}})
+        return rows, part.slice(0, 0) if is_end else done.carried(), done.open
+
+    ops = [op for op, count in zip(("insert", "delete", "insert", "delete"), sent, strict=True) for _ in range(count)]
+    rows: list[dict[str, Any]] = [
+        {"a": number % 3, "b": None, "_op": op, "_unchanged": [], "_commit_lsn": 1, "_seq": number, TURN: CHANGED}
+        | {SIDE: 0, SHAPE: number % 7 % shapes, COMPONENT: 1}
+        for number, op in enumerate([*ops, *(["insert", "insert", "delete"] * 1500)])
+    ]
+    work = [(TURN, pa.int32()), (SIDE, pa.int32()), (SHAPE, pa.int32()), (COMPONENT, pa.int64()), (EPOCH, pa.int64())]
+    given = changes_schema(columns).remove(changes_schema(columns).get_field_index("_before"))
+    whole = pa.Table.from_pylist(rows, pa.schema([*given, *work]))
+    whole = whole if emptied else whole.drop_columns([EPOCH])
+    expected = each(whole, True)[0].to_pylist()
+    held.clear()
+    parts = in_parts(whole.to_batches(max_chunksize=40), each, replay.equal, most)
+    assert sorted(map(repr, (row for part in parts for row in part.to_pylist()))) == sorted(map(repr, expected))
+    assert max(held) < 5000

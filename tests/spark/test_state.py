@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 from pgoutput_construct.spark import changes_schema, current_state
-from pgoutput_construct.spark.components import FEW, connect
+from pgoutput_construct.spark.change_frames import COMPONENT, survey
+from pgoutput_construct.spark.changed import Replay
+from pgoutput_construct.spark.partitions import events_of
 
 pytestmark = pytest.mark.spark
 
@@ -131,6 +133,42 @@ def test_chain_of_keys(spark: Any) -> None:
     assert found(state) == expected(source.rows.values())
 
 
+def test_chain_over_a_table(spark: Any) -> None:
+    """Where every row takes the key of the next, and sends no long value, each key is replayed by itself."""
+    source, day = Source(random.Random(0)), "2024-01-01 00:00:00+00"
+    for number in range(30):
+        source.put("insert", None, (number, day))
+    source.rng.random = lambda: 0.0  # type: ignore[method-assign]  # nothing is sent again
+    for number in reversed(range(30)):
+        source.put("update", (number, day), (number + 1, day))
+    changes = frame(spark, source.changes)
+    replay = Replay(tuple(COLUMNS.names), KEYS, ("big",))
+    events, _ = events_of(None, changes, replay, survey(changes, KEYS, COLUMNS.names), apart=False)
+    assert max(row["count"] for row in events.groupBy(COMPONENT).count().collect()) == 3  # it comes, goes, and comes
+    assert found(current_state(changes, KEYS, "d")) == expected(source.rows.values())
+
+
+def test_moved_texts(spark: Any) -> None:
+    """A value that its type cannot hold is taken along as text; columns may be called as those that we work with."""
+    columns = pa.schema([("id", pa.int32()), ("v0", pa.string()), ("_open", pa.list_(pa.int32())), ("_up", pa.int32())])
+    changes = list[dict[str, Any]]()
+
+    def emit(op: str, new: int, before: int | None, *unchanged: str) -> None:
+        row = {"id": new, "_up": len(changes), "_op": op, "_commit_lsn": len(changes), "_seq": 0, "_xid": 1}
+        if op == "insert":
+            row |= {"v0": f"long {new}", "_untyped": {"_open": f"{{{{{new}}}}}"}}
+        changes.append({**row, "_before": None if before is None else {"id": before}, "_unchanged": list(unchanged)})
+
+    for number in (1, 2, 3):
+        emit("insert", number, None)
+    for old, new in ((1, 10), (2, 1), (10, 2), (3, 11), (11, 12)):
+        emit("update", new, old, "v0", "_open")
+    emit("update", 12, None, "v0", "_open")
+    events = spark.createDataFrame(pa.Table.from_pylist(changes, changes_schema(columns)))
+    rows = {row.id: (row.v0, row._untyped) for row in current_state(events, ("id",), "d").collect()}
+    assert rows == {new: (f"long {was}", {"_open": f"{{{{{was}}}}}"}) for new, was in ((1, 2), (2, 1), (12, 3))}
+
+
 def test_duplicates_and_nulls(spark: Any) -> None:
     """With the full row as identity equal rows are counted."""
     source = Source(random.Random(0), full=True)
@@ -167,14 +205,3 @@ def test_unknown_value(spark: Any, op: str) -> None:
     source.emit(op, {"a": 1, "b": None, "n": 1, "big": "x"}, None, ["big"])
     with pytest.raises(Exception, match=r"the change of the row .* does not send the value of the column 'big'"):
         current_state(frame(spark, source.changes), KEYS, "d").collect()
-
-
-def test_components(spark: Any) -> None:
-    """Connected numbers get one label, others another; long chains too, in the driver and in Spark."""
-    chain = [(number, number + 1) for number in range(60)]
-    links = spark.createDataFrame([*chain, (100, 101), (101, 100), (200, 200)], "_old bigint, _new bigint")
-    for few in (0, FEW):
-        labels = {row._key: row._label for row in connect(links, few).collect()}
-        assert len({labels[number] for number in range(61)}) == 1
-        assert labels[100] == labels[101] != labels[0]
-        assert 200 not in labels

@@ -22,6 +22,7 @@ from tools.benchmark.scaling import MESSAGE_COUNTS, scale
 from tools.benchmark.spark.freshness import main as freshness_main
 from tools.benchmark.spark.main import main as spark_main
 from tools.benchmark.spark.tables import main as tables_main
+from tools.benchmark.spark.tasks import main as tasks_main
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,6 +40,7 @@ examples:
   python -m tools.benchmark freshness --into delta           from COMMIT to a row of a table, while it is written
   python -m tools.benchmark peers                            build the peers, which tests compare with, too
   python -m tools.benchmark tables --tables 500              a batch of many small tables, and one of one
+  python -m tools.benchmark tasks --rows 10000000            memory of a task, for a table of as many rows and changes
 
 Peers are built where go, cargo or node is on the PATH (the first time: from their registries, some minutes), in
 PGOUTPUT_ENVIRONMENTS or the user's cache.
@@ -55,6 +57,7 @@ _COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "snapshot": snapshot.main,
     "spark": spark_main,
     "tables": tables_main,
+    "tasks": tasks_main,
 }
 """Benchmarks of their own, by their names on the command line."""
 

@@ -29,6 +29,7 @@ from pgoutput_construct.spark.execution import as_leaf, plain_errors
 from pgoutput_construct.spark.intervals import OPEN
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.metadata import escaped
+from pgoutput_construct.spark.moved_values import with_moved_values
 from pgoutput_construct.spark.partitions import Emit, events_of, replayed
 from pgoutput_construct.spark.replicated_tables import Identity, Table
 from pgoutput_construct.spark.schema_evolution import retyped, shapes_of, stored_rows, with_defaults, with_shapes
@@ -153,6 +154,8 @@ def _intervals(
         tuple((row["_commit_lsn"], row["_seq"]) for row in truncates),
     )
     rows = changes.where(F.col("_op") != EMPTIED)
+    if found.chained and replay.open_ones:
+        rows = with_moved_values(before, rows, replay, found)
     events, _ = events_of(before, rows, replay, found, apart)
     given = {field.name: field for field in events.schema}
     kept = [*names, "_untyped", *PLACE, *_FROM, SHAPE, TURN]

@@ -18,7 +18,7 @@ from pgoutput_construct.spark import open_log, register, spark_session
 from tools.benchmark.spark.repeated import repeated_log
 from tools.benchmark.spark.workload import CHANGES, TABLE
 
-__all__ = ["FEW", "compare_memory"]
+__all__ = ["FEW", "compare_memory", "watched"]
 
 FEW: Final = 100_000
 """Changes of the small log."""
@@ -82,7 +82,7 @@ _WAYS: Final[Mapping[str, Callable[[SparkSession, str], DataFrame]]] = {
 
 
 def _measure(way: str, log: str) -> Peaks:
-    with spark_session("local[2]", {"spark.driver.memory": "2g"}) as spark, _watched() as planners:
+    with spark_session("local[2]", {"spark.driver.memory": "2g"}) as spark, watched(_PLANNERS) as planners:
         register(spark)
         _WAYS[way](spark, log).write.format("noop").mode("overwrite").save()
         runtime = spark._jvm.java.lang.Runtime.getRuntime()
@@ -92,15 +92,15 @@ def _measure(way: str, log: str) -> Peaks:
 
 
 @contextmanager
-def _watched() -> Iterator[dict[int, float]]:
-    """Yield the peaks of the processes that plan, by their ids, as far as they were seen."""
+def watched(module: str) -> Iterator[dict[int, float]]:
+    """Yield the peaks in MiB of the processes below this one that run a module, by their ids, as far as were seen."""
     peaks, done = dict[int, float](), threading.Event()
 
     def look() -> None:
         while not done.wait(_PAUSE):
             for process in psutil.Process().children(recursive=True):
                 try:
-                    if any(_PLANNERS in part for part in process.cmdline()):
+                    if any(module in part for part in process.cmdline()):
                         peaks[process.pid] = _peak(process.pid)
                 except (psutil.Error, OSError, StopIteration):
                     continue  # it has ended
