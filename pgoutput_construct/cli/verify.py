@@ -15,7 +15,7 @@ from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:
-    from pgoutput_construct.spark.verifying import Difference, TableVerdict
+    from pgoutput_construct.spark._verify import Difference, TableVerdict
 
 __all__ = ["verify_command"]
 
@@ -62,8 +62,8 @@ def verify_command(
     from pgoutput_construct.changelog._store.address import open_store
     from pgoutput_construct.postgres.checksums import SourceServer
     from pgoutput_construct.spark import spark_session
-    from pgoutput_construct.spark.log_tables import LogTables
-    from pgoutput_construct.spark.verifying import Pace, Record, chosen_tables, format_of, verify
+    from pgoutput_construct.spark._log_view.log_tables import LogTables
+    from pgoutput_construct.spark._verify import Pace, Record, chosen_tables, format_of, verify
 
     # All that can be wrong is found before a session is started.
     changelog = ChangeLog(log)

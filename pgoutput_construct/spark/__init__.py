@@ -14,15 +14,15 @@ with needing("spark"):
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning, Lack, UnpublishedColumns
-    from pgoutput_construct.spark.change_frames import changes_schema
-    from pgoutput_construct.spark.execution import plain_errors
-    from pgoutput_construct.spark.formats import spark_session
-    from pgoutput_construct.spark.log_view import OpenLog, open_log
-    from pgoutput_construct.spark.parquet_datasets import Written, read_table, write_tables
-    from pgoutput_construct.spark.replicated_tables import Table, directory_name, table_of_directory
-    from pgoutput_construct.spark.source.datasource import register
-    from pgoutput_construct.spark.source.decoding import decode
-    from pgoutput_construct.spark.table_state import (
+    from pgoutput_construct.spark._execution import plain_errors
+    from pgoutput_construct.spark._log_view.change_columns import changes_schema
+    from pgoutput_construct.spark._log_view.replicated_tables import Table, directory_name, table_of_directory
+    from pgoutput_construct.spark._open_log import OpenLog, open_log
+    from pgoutput_construct.spark._parquet_datasets import Written, read_table, write_tables
+    from pgoutput_construct.spark._replicate import Batch, read_current, replicate
+    from pgoutput_construct.spark._source.datasource import register
+    from pgoutput_construct.spark._source.message_decoder import decode
+    from pgoutput_construct.spark._state.table_state import (
         Comparison,
         advance,
         compare,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
         missing_rows,
         net_changes,
     )
-    from pgoutput_construct.spark.verifying import TableVerdict, verify
-    from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
+    from pgoutput_construct.spark._verify import TableVerdict, verify
+    from pgoutput_construct.spark.formats import spark_session
     from pgoutput_construct.stream.identifiers import qualified_name
 
 __all__ = [
@@ -67,17 +67,17 @@ __all__ = [
 
 _MODULES: Final = {
     "changelog._facts.completeness": ("IncompleteTableWarning", "Lack", "UnpublishedColumns"),
-    "spark.change_frames": ("changes_schema",),
-    "spark.execution": ("plain_errors",),
+    "spark._log_view.change_columns": ("changes_schema",),
+    "spark._execution": ("plain_errors",),
     "spark.formats": ("spark_session",),
-    "spark.log_view": ("OpenLog", "open_log"),
-    "spark.parquet_datasets": ("Written", "read_table", "write_tables"),
-    "spark.replicated_tables": ("Table", "directory_name", "table_of_directory"),
-    "spark.source.datasource": ("register",),
-    "spark.source.decoding": ("decode",),
-    "spark.table_state": ("Comparison", "advance", "compare", "current_state", "missing_rows", "net_changes"),
-    "spark.verifying": ("TableVerdict", "verify"),
-    "spark.warehouse": ("Batch", "read_current", "replicate"),
+    "spark._open_log": ("OpenLog", "open_log"),
+    "spark._parquet_datasets": ("Written", "read_table", "write_tables"),
+    "spark._log_view.replicated_tables": ("Table", "directory_name", "table_of_directory"),
+    "spark._source.datasource": ("register",),
+    "spark._source.message_decoder": ("decode",),
+    "spark._state.table_state": ("Comparison", "advance", "compare", "current_state", "missing_rows", "net_changes"),
+    "spark._verify": ("TableVerdict", "verify"),
+    "spark._replicate": ("Batch", "read_current", "replicate"),
     "stream.identifiers": ("qualified_name",),
 }
 """By module, what of it is imported."""

@@ -20,7 +20,6 @@ def main() -> None:
 
 def _prepare() -> None:
     from pgoutput_construct.columnar import index_batch
-    from pgoutput_construct.spark import parquet_datasets  # noqa: F401 - imports all that reading needs
 
     index_batch([b""])  # numba's own modules are imported when the first kernel is called
 

@@ -19,8 +19,6 @@ __all__ = [
     "FORMATS",
     "SETTINGS",
     "STORES",
-    "ObjectStore",
-    "TableFormat",
     "bucket_settings",
     "check_format",
     "format_settings",
@@ -29,8 +27,11 @@ __all__ = [
 ]
 
 _SPARK: Final = ".".join(pyspark.__version__.split(".")[:2])
+
 _EXTENSIONS: Final = "spark.sql.extensions"
+
 _PACKAGES: Final = "spark.jars.packages"
+
 _EXCLUDED: Final = "spark.jars.excludes"
 
 
@@ -193,7 +194,9 @@ SETTINGS: Final[Mapping[str, str]] = {
 """What every session starts with."""
 
 _MASTER = re.compile(r"(local(\[([1-9][0-9]*|\*)(, *[0-9]+)?\])?|yarn)$|(spark|k8s)://.|local-cluster\[")
+
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+
 _LOCAL: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",  # a machine's own name need not resolve
     "spark.driver.host": "127.0.0.1",
@@ -205,7 +208,9 @@ _LOCAL: Final[Mapping[str, str]] = {
 
 _ONE_PROCESS: Final[Mapping[str, str]] = {"spark.python.daemon.module": "pgoutput_construct.spark.daemon"}
 """For a session in one process: elsewhere workers may lack the package, and then PySpark's own say so."""
+
 _MASTER_KEY: Final = "spark.master"
+
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """The variable by which spark-submit, whose process has a master already, is known."""
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from pgoutput_construct.spark import advance, current_state, missing_rows, net_changes
-from pgoutput_construct.spark.change_frames import changes_schema
-from pgoutput_construct.spark.warehouse.history import history
-from pgoutput_construct.spark.warehouse.small_tables import Rule, advanced_rows, rows_schema
-from pgoutput_construct.spark.warehouse.staged import see
+from pgoutput_construct.spark._log_view.change_columns import changes_schema
+from pgoutput_construct.spark._replicate.small_tables import Rule, advanced_rows, rows_schema
+from pgoutput_construct.spark._replicate.table_history import history
+from pgoutput_construct.spark._state.change_survey import see
 from tests.spark.histories import (
     COLUMNS,
     KEYS,

@@ -9,10 +9,9 @@ import pyarrow.parquet as pq
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
 from pgoutput_construct.changelog._store.local_store import LocalStore
-from pgoutput_construct.spark.change_frames import BEFORE_ALL, changes_schema
-from pgoutput_construct.spark.counting import counted_rows
-from pgoutput_construct.spark.replicated_tables import Base
-from pgoutput_construct.spark.warehouse.small_tables import (
+from pgoutput_construct.spark._log_view.change_columns import BEFORE_ALL, changes_schema
+from pgoutput_construct.spark._log_view.replicated_tables import Base
+from pgoutput_construct.spark._replicate.small_tables import (
     Rule,
     SmallTable,
     SmallTask,
@@ -20,6 +19,7 @@ from pgoutput_construct.spark.warehouse.small_tables import (
     advanced_rows,
     rows_schema,
 )
+from pgoutput_construct.spark._state.copy_visibility import counted_rows
 from pgoutput_construct.wire import Lsn
 
 COLUMNS = pa.schema([("id", pa.int32()), ("big", pa.string())])

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgoutput_construct.spark.intervals import OPEN, Alike, Events, Intervals, find_intervals
+from pgoutput_construct.spark._state.intervals import OPEN, Alike, Events, Intervals, find_intervals
 
 SHAPES = (frozenset("ab"), frozenset("abc"), frozenset("bc"))
 UNSENT = 2

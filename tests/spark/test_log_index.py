@@ -20,13 +20,12 @@ from pgoutput_construct.changelog._index.planning import commits_of, committed, 
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.change_frames import changes_schema
-from pgoutput_construct.spark.log_tables import LogTables
-from pgoutput_construct.spark.source.offsets import Limits, needed_from, next_seq, offset_at
-from pgoutput_construct.spark.source.pieces import Range
-from pgoutput_construct.spark.source.planning import table_pieces
-from pgoutput_construct.spark.source.positions import _last_by
-from pgoutput_construct.spark.verifying.expected import is_ahead, near_the_end
+from pgoutput_construct.spark._log_view.change_columns import changes_schema
+from pgoutput_construct.spark._log_view.log_tables import LogTables
+from pgoutput_construct.spark._source.micro_batches import Limits, needed_from, next_seq, offset_at
+from pgoutput_construct.spark._source.read_range import Range, _last_by
+from pgoutput_construct.spark._source.task_plan import table_pieces
+from pgoutput_construct.spark._verify.expected_rows import is_ahead, near_the_end
 from pgoutput_construct.wire import Lsn, Timestamp
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording

@@ -15,8 +15,8 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import fetch_table
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import open_log, read_table, register, write_tables
-from pgoutput_construct.spark.verifying import Pace, verify
-from pgoutput_construct.spark.warehouse import replicate
+from pgoutput_construct.spark._replicate import replicate
+from pgoutput_construct.spark._verify import Pace, verify
 from tests.postgres.shop import PUBLICATION, Shop
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

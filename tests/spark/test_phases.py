@@ -18,9 +18,9 @@ from pgoutput_construct.spark import (
     read_table,
     write_tables,
 )
-from pgoutput_construct.spark.replicated_tables import Place
-from pgoutput_construct.spark.table_state import Within
-from pgoutput_construct.spark.warehouse.history import history
+from pgoutput_construct.spark._log_view.replicated_tables import Place
+from pgoutput_construct.spark._replicate.table_history import history
+from pgoutput_construct.spark._state.identity_phases import Within
 from tests.spark.logs import log_options, write_log
 
 pytestmark = pytest.mark.spark

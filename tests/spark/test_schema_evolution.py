@@ -10,7 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.columnar import UNTYPED
-from pgoutput_construct.spark.schema_evolution import retyped
+from pgoutput_construct.spark._state.schema_evolution import retyped
 
 pytestmark = pytest.mark.spark
 

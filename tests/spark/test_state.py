@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from pgoutput_construct.spark import changes_schema, current_state
-from pgoutput_construct.spark.change_frames import COMPONENT, survey
-from pgoutput_construct.spark.changed import Replay
-from pgoutput_construct.spark.partitions import events_of
+from pgoutput_construct.spark._log_view.change_columns import COMPONENT
+from pgoutput_construct.spark._state.change_survey import survey
+from pgoutput_construct.spark._state.replay_tasks import events_of
+from pgoutput_construct.spark._state.row_replay import Replay
 
 pytestmark = pytest.mark.spark
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.spark import parquet_datasets
-from pgoutput_construct.spark.parquet_datasets import replacing
+from pgoutput_construct.spark import _parquet_datasets
+from pgoutput_construct.spark._parquet_datasets import replacing
 
 
 def _put(place: Path, text: str) -> None:
@@ -47,7 +47,7 @@ def test_what_fails_changes_nothing(tmp_path: Path) -> None:
 
 def test_where_nothing_can_be_exchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On systems without that, one goes and the other comes."""
-    monkeypatch.setattr(parquet_datasets, "_exchanged", lambda *_: False)
+    monkeypatch.setattr(_parquet_datasets, "_exchanged", lambda *_: False)
     path = tmp_path / "data"
     for text in ("old", "new"):
         with replacing(path) as beside:

@@ -9,9 +9,7 @@ from pgoutput_construct.changelog._facts.described import SharedColumns
 from pgoutput_construct.changelog._facts.facts import Column, TableReading
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.columnar import rows_schema
-from pgoutput_construct.spark.replicated_tables import Missing
-from pgoutput_construct.spark.schema_evolution import with_missing
-from pgoutput_construct.spark.table_columns import find_columns, read_one, used_ones
+from pgoutput_construct.spark._log_view.table_columns import Missing, find_columns, read_one, used_ones, with_missing
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.rows import OPS
 

@@ -25,10 +25,10 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, current_lsn, snapshot
 from pgoutput_construct.spark import open_log, plain_errors, replicate
-from pgoutput_construct.spark.metadata import PREFIX
-from pgoutput_construct.spark.warehouse import Batch
-from pgoutput_construct.spark.warehouse.naming import Naming
-from pgoutput_construct.spark.warehouse.notes import Dataset
+from pgoutput_construct.spark._log_view.added_columns import PREFIX
+from pgoutput_construct.spark._replicate import Batch
+from pgoutput_construct.spark._replicate.sink import Naming
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from tools.faults.generated_histories import CAPTURE, PUBLICATION, REPLICATE, History, Step
 from tools.faults.history_kills import Killer
 from tools.faults.netted_tables import has_one_key, net_mismatch

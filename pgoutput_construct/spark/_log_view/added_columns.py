@@ -1,0 +1,273 @@
+"""What columns are called: a table's own, and those that are added to them, whose prefix a reader may choose.
+
+A table may have any column: ``_op``, ``_seq``, ``_before.id``. While changes are replayed, the added ones have the
+names of CHANGE, and a table's column that begins as they do is *escaped* by MARK. For readers the table's columns have
+their names, and the added ones begin with a prefix instead of an underscore.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
+
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.spark._log_view.change_columns import CHANGE, column
+from pgoutput_construct.spark._log_view.replicated_tables import Table
+
+__all__ = [
+    "MARK",
+    "PREFIX",
+    "USUAL",
+    "Prefix",
+    "check_prefix",
+    "escaped",
+    "escaped_table",
+    "renamed_columns",
+    "renamed_within",
+]
+
+PREFIX: Final = "_"
+"""How the names of added columns begin, unless another prefix is chosen."""
+
+MARK: Final = "~"
+"""How the name of a table's column begins that is escaped."""
+
+_BEFORE: Final = "_before"
+
+_LONG: Final = 1 << 20
+
+_PREFIX: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}")
+
+
+def check_prefix(prefix: str) -> str:
+    """Return a prefix; raise PgoutputError for what is none."""
+    if not _PREFIX.fullmatch(prefix):
+        raise PgoutputError(
+            f"{prefix!r} is no prefix of names of columns: give letters, digits and underscores that do not begin "
+            "with a digit, such as pg_"
+        )
+    return prefix
+
+
+def escaped(name: str) -> str:
+    """Return what a table's column is called while changes are replayed."""
+    return MARK + name if name.startswith((PREFIX, MARK)) else name
+
+
+def escaped_table(table: Table) -> Table:
+    """Return a table whose columns have their escaped names."""
+    if not any(name.startswith((PREFIX, MARK)) for name in table.columns.names):
+        return table
+    base = table.base
+    return replace(
+        table,
+        columns=pa.schema([field.with_name(escaped(field.name)) for field in table.columns]),
+        current=_all(table.current),
+        key_columns=_all(table.key_columns),
+        identities=tuple(each._replace(key_columns=_all(each.key_columns)) for each in table.identities),
+        shapes=tuple((first, frozenset(map(escaped, names))) for first, names in table.shapes),
+        base=base and base._replace(columns=frozenset(map(escaped, base.columns))),
+        names={index: _all(names) for index, names in table.names.items()},
+        missing={index: _keys(values) for index, values in table.missing.items()},
+        defaults=_keys(table.defaults),
+        numbers=_keys(table.numbers),
+    )
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """How the names of added columns begin for a reader."""
+
+    prefix: str = PREFIX
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether nothing has another name for the reader than while changes are replayed."""
+        return self.prefix == PREFIX
+
+    def ours(self, name: str) -> str:
+        """Return what an added column is called."""
+        return self.prefix + name.removeprefix(PREFIX)
+
+    def outer(self, name: str) -> str:
+        """Return what a column, of the table or added, is called."""
+        return self.ours(name) if name.startswith(PREFIX) else name.removeprefix(MARK)
+
+    def table(self, table: Table) -> Table:
+        """Return a table under the names that it has while its changes are read and replayed."""
+        return table if self.is_usual else escaped_table(table)
+
+    def columns(self, columns: pa.Schema) -> pa.Schema:
+        """Return columns of a table under the names that they have while its changes are read and replayed."""
+        return pa.schema([each.with_name(self.inner_name(each.name)) for each in columns])
+
+    def inner_name(self, name: str) -> str:
+        """Return what a table's column is called then."""
+        return name if self.is_usual else escaped(name)
+
+    def check(self, table: str, names: Sequence[str], case_sensitive: bool) -> None:
+        """Raise ChangeLogError when a column's name cannot stand next to the others in a DataFrame of changes.
+
+        Args:
+            table: The table, for the message.
+            names: Its columns, under their own names.
+            case_sensitive: Whether Spark tells names apart by their case.
+        """
+        ours, start = {self.ours(name) for name in CHANGE}, f"{self.ours(_BEFORE)}."
+        folded = set() if case_sensitive else {name.lower() for name in ours}
+        for name in names:
+            if name in ours or name.lower() in folded or name.startswith(start):
+                raise ChangeLogError(
+                    f"{table}: the column {name!r} is named as one that is added to the table's own: choose another "
+                    f"prefix than {self.prefix!r} for these, such as --metadata-prefix pg_ (metadata_prefix= in "
+                    "Python, the option metadataPrefix of the data source)"
+                )
+        if not case_sensitive and len({name.lower() for name in names}) < len(names):
+            raise ChangeLogError(
+                f"{table}: columns whose names differ only in case; set spark.sql.caseSensitive to true"
+            )
+
+    @classmethod
+    def free_of(cls, names: Sequence[str]) -> "Prefix":
+        """Return a prefix with which no added column is called as one of these, or as one that is escaped."""
+        if not any(name.startswith((PREFIX, MARK)) for name in names):
+            return cls()
+        length = max(len(name) - len(name.lstrip(PREFIX)) for name in names) + 1
+        return cls(PREFIX * max(length, 2))
+
+    def schema(self, inner: pa.Schema) -> pa.Schema:
+        """Return the schema of changes as a reader has it."""
+        return inner if self.is_usual else pa.schema([self._field(field) for field in inner])
+
+    def inner(self, schema: pa.Schema) -> pa.Schema:
+        """Return the schema that changes have while they are read, given how a reader has them."""
+        if self.is_usual:
+            return schema
+        ours = {self.ours(name): name for name in CHANGE}
+        return pa.schema([_inner(field, ours.get(field.name, escaped(field.name))) for field in schema])
+
+    def _field(self, field: pa.Field) -> pa.Field:
+        if field.name == _BEFORE:
+            field = field.with_type(pa.struct([each.with_name(self.outer(each.name)) for each in field.type]))
+        return field.with_name(self.outer(field.name))
+
+    def batch(self, inner: pa.RecordBatch) -> pa.RecordBatch:
+        """Return changes as a reader has them."""
+        if self.is_usual:
+            return inner
+        schema = self.schema(inner.schema)
+        arrays = zip(inner.schema.names, inner.columns, schema.types, strict=True)
+        return pa.RecordBatch.from_arrays([self._array(*each) for each in arrays], schema=schema)
+
+    def _array(self, name: str, array: pa.Array, kind: pa.DataType) -> pa.Array:
+        if name == _BEFORE:  # a cast would look for fields by their names
+            return pa.StructArray.from_arrays(array.flatten(), fields=list(kind), mask=array.is_null())
+        return _TOLD[name](array, self.said) if name in _TOLD else array
+
+    def said(self, name: str) -> str:
+        """Return what a column is called in ``_untyped`` and ``_unchanged``; there one of the old row has a prefix."""
+        start = f"{_BEFORE}."
+        if name.startswith(start):
+            return f"{self.ours(_BEFORE)}.{name.removeprefix(start).removeprefix(MARK)}"
+        return name.removeprefix(MARK)
+
+    def replayed(self, rows: DataFrame) -> DataFrame:
+        """Return changes, or rows, that a reader has under the names that they have while they are replayed."""
+        if self.is_usual:
+            return rows
+        ours = {self.ours(name): name for name in CHANGE}
+        found = renamed_columns(rows, {name: ours.get(name, escaped(name)) for name in rows.columns})
+        if _BEFORE in found.columns:
+            fields = [T.StructField(escaped(each.name), each.dataType) for each in _fields(found, _BEFORE)]
+            found = found.withColumn(_BEFORE, F.col(_BEFORE).cast(T.StructType(fields)))
+        return renamed_within(found, self._unsaid, *(name for name in _TOLD if name in found.columns))
+
+    def _unsaid(self, name: Column) -> Column:
+        """Return what ``said`` was made of."""
+        outer, marked = f"{self.ours(_BEFORE)}.", rf"^([{MARK}{PREFIX}])"
+        of_before = F.concat(
+            F.lit(f"{_BEFORE}."), F.regexp_replace(name.substr(len(outer) + 1, _LONG), marked, f"{MARK}$1")
+        )
+        return F.when(name.startswith(outer), of_before).otherwise(F.regexp_replace(name, marked, f"{MARK}$1"))
+
+    def stored(self, rows: DataFrame, *telling: str) -> DataFrame:
+        """Return rows that were replayed as a reader has them; ``telling`` are the added columns that name others."""
+        if self.is_usual:
+            return rows
+        rows = renamed_within(rows, lambda name: F.regexp_replace(name, f"^{MARK}", ""), *telling)
+        return renamed_columns(rows, {name: self.outer(name) for name in rows.columns})
+
+
+USUAL: Final = Prefix()
+"""That of readers who choose none."""
+
+
+def renamed_columns(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
+    """Return rows with all of their columns under other names."""
+    if all(name == other for name, other in names.items()):
+        return rows
+    return rows.select(*(column(name).alias(other) for name, other in names.items()))
+
+
+def renamed_within(rows: DataFrame, changed: Callable[[Column], Column], *columns: str) -> DataFrame:
+    """Change the names of columns that are the keys of a map, or the elements of an array."""
+    for name in columns:
+        if isinstance(rows.schema[name].dataType, T.MapType):
+            rows = rows.withColumn(name, F.transform_keys(name, lambda each, _: changed(each)))
+        else:
+            rows = rows.withColumn(name, F.transform(name, changed))
+    return rows
+
+
+def _inner(field: pa.Field, name: str) -> pa.Field:
+    if name == _BEFORE:
+        field = field.with_type(pa.struct([each.with_name(escaped(each.name)) for each in field.type]))
+    return field.with_name(name)
+
+
+def _fields(rows: DataFrame, name: str) -> list[T.StructField]:
+    kind = rows.schema[name].dataType
+    assert isinstance(kind, T.StructType)
+    return kind.fields
+
+
+def _keyed(array: pa.MapArray, changed: Callable[[str], str]) -> pa.Array:
+    return pa.MapArray.from_arrays(_offsets(array), _changed(array.keys, changed), array.items)
+
+
+def _listed(array: pa.ListArray, changed: Callable[[str], str]) -> pa.Array:
+    return pa.ListArray.from_arrays(_offsets(array), _changed(array.values, changed))
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    """Return where the entries begin; a null among the offsets is a null among the entries."""
+    mask = np.append(array.is_null().to_numpy(zero_copy_only=False), False)
+    return pa.array(array.offsets.to_numpy(), pa.int32(), mask=mask)
+
+
+def _changed(names: pa.Array, changed: Callable[[str], str]) -> pa.Array:
+    coded = pc.dictionary_encode(names)
+    others = pa.array([changed(name) for name in coded.dictionary.to_pylist()], pa.string())
+    return others.take(coded.indices)
+
+
+_TOLD: Final[Mapping[str, Callable[[Any, Callable[[str], str]], pa.Array]]] = {
+    "_untyped": _keyed,
+    "_unchanged": _listed,
+}
+"""The added columns in which others are named."""
+
+
+def _all(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(map(escaped, names))
+
+
+def _keys(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {escaped(name): value for name, value in values.items()}

@@ -1,0 +1,162 @@
+"""What a change of a table is in Spark: its columns, where it stands, its rows, and what is known of many."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+from pgoutput_construct.columnar import rows_schema
+from pgoutput_construct.spark._log_view.replicated_tables import Place
+from pgoutput_construct.stream.rows import OPERATIONS
+from pgoutput_construct.wire.messages import Delete, Insert, Truncate
+
+__all__ = [
+    "BEFORE",
+    "BEFORE_ALL",
+    "CAME",
+    "CARRIED",
+    "CHANGE",
+    "CHANGED",
+    "COMPONENT",
+    "EMPTIED",
+    "EPOCH",
+    "GONE",
+    "LINK",
+    "NEW",
+    "ORIGIN",
+    "PLACE",
+    "ROOT",
+    "SENT",
+    "SHAPE",
+    "SIDE",
+    "STORED",
+    "TAKEN",
+    "TURN",
+    "WORK",
+    "at_place",
+    "changes_schema",
+    "column",
+    "is_unsent",
+    "joined_texts",
+    "place",
+    "quoted",
+    "texts",
+    "untyped_of",
+]
+
+CHANGE: Final = (
+    *("_op", "_commit_lsn", "_seq", "_commit_time", "_xid", "_before", "_unchanged", "_untyped", "_relation_oid"),
+)
+"""The columns that a change has besides the table's own."""
+
+SHAPE: Final = "__shape"
+"""The column that says which columns a change was described with."""
+
+TURN, SIDE, EPOCH, COMPONENT = "__turn", "__side", "__epoch", "__component"
+"""Columns of changes that are replayed: when, one of STORED and so on; which of a change's rows; how many truncates
+come before; and what all changes of rows that may be the same have in common."""
+
+LINK, ORIGIN, ROOT = "__link", "__origin", "__root"
+"""Columns of changes that keys change by: which of those that leave values out one is; by which of these the row came
+that stands under the key; and under which key the row that has them stood before all changes."""
+
+TAKEN, SENT = "__taken", "__sent"
+"""What such a change takes along from the row that it finds, and which of its columns get their values from there."""
+
+STORED, CARRIED, CHANGED = 0, 1, 2
+"""Rows before all changes, rows that an earlier part of these changes made, and changes."""
+
+WORK: Final = (SHAPE, TURN, SIDE, EPOCH, COMPONENT, LINK, ORIGIN, ROOT, TAKEN, SENT, "__left", "__given")
+"""Columns that stand next to the table's own while a state is rebuilt."""
+
+CAME, GONE, EMPTIED = (OPERATIONS[cls] for cls in (Insert, Delete, Truncate))
+
+PLACE: Final = ("_commit_lsn", "_seq")
+"""The columns that say where a change stands."""
+
+BEFORE_ALL: Final = -1
+"""The ``_commit_lsn`` of rows of a copy: they stand before all changes that count."""
+
+
+def quoted(name: str) -> str:
+    """Return a name as Spark's SQL has it: dots and backticks mean themselves."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def column(*path: str) -> Column:
+    """Return a column (or a field of a struct) by its name as it is."""
+    return F.col(".".join(map(quoted, path)))
+
+
+def changes_schema(columns: pa.Schema) -> pa.Schema:
+    """Return the schema of a table's changes: its columns, then those of ``CHANGE``.
+
+    ``_op`` is one of OPS, such as insert; ``_commit_lsn``, ``_seq`` and ``_xid`` are bigint; ``_commit_time``
+    is null outside the years 1 to 9999; ``_untyped`` is what the columns' types cannot hold (pgtypes/arrow_types.py);
+    ``_relation_oid`` (bigint) is the table of the change, among those that had its name.
+    """
+    rows = {field.name: field for field in rows_schema(columns)}
+    places = {name: pa.field(name, pa.int64()) for name in ("_commit_lsn", "_seq", "_xid", "_relation_oid")}
+    places["_commit_time"] = pa.field("_commit_time", pa.timestamp("us", tz="UTC"))
+    return pa.schema([*columns, *((rows | places)[name] for name in CHANGE if name in rows | places)])
+
+
+def place() -> Column:
+    """Return where a change stands, for comparisons."""
+    return F.struct(*PLACE)
+
+
+def at_place(found: Place) -> Column:
+    """Return a place that ``place()`` can be compared with."""
+    commit_lsn, seq = (F.lit(number).cast("bigint") for number in found)
+    return F.struct(commit_lsn.alias("_commit_lsn"), seq.alias("_seq"))
+
+
+@dataclass(frozen=True)
+class Side:
+    """The new row of a change, or the one in ``_before``."""
+
+    prefix: tuple[str, ...] = ()
+
+    def value(self, name: str) -> Column:
+        """Return a column of the row, as its type holds it."""
+        return column(*self.prefix, name)
+
+    def text(self, name: str) -> Column:
+        """Return the text of what the column's type cannot hold, null where it can."""
+        return F.col("_untyped")[F.lit(".".join((*self.prefix, name)))]
+
+
+NEW: Final = Side()
+
+BEFORE: Final = Side(("_before",))
+
+
+def is_unsent(name: str) -> Column:
+    """Return whether an update left a column out."""
+    return F.coalesce(F.array_contains("_unchanged", name), F.lit(False))
+
+
+def texts(parts: Sequence[Column]) -> Column:
+    """Return texts as an array, null where all of them are."""
+    found = F.array(*parts).cast("array<string>")
+    return F.when(F.exists(found, lambda text: text.isNotNull()), found)
+
+
+def untyped_of(found: Mapping[str, Column]) -> Column:
+    """Return the map of the texts that are not null, by column; null for none."""
+    if not found:
+        return F.lit(None).cast("map<string,string>")
+    entries = [part for name, text in found.items() for part in (F.lit(name), text)]
+    untyped = F.map_filter(F.create_map(*entries).cast("map<string,string>"), lambda _, text: text.isNotNull())
+    return F.when(F.coalesce(*found.values()).isNotNull(), untyped)
+
+
+def joined_texts(*maps: Column) -> Column:
+    """Return maps such as ``_untyped``, of which any may be null, as one; null for none."""
+    nothing = F.create_map().cast("map<string,string>")
+    both = F.map_concat(*(F.coalesce(each, nothing) for each in maps))
+    return F.when(F.size(both) > 0, both)

@@ -1,0 +1,305 @@
+"""The tables of a change log, kept in a warehouse: batch by batch, once or for as long as there are changes."""
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Collection
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning, Lack, lacks_of
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.store import Address
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefix
+from pgoutput_construct.spark._log_view.log_tables import LogTables
+from pgoutput_construct.spark._open_log import open_log
+from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress, Reporter
+from pgoutput_construct.spark._replicate.sink import Naming
+from pgoutput_construct.spark._replicate.table_batches import Batch, Tables
+from pgoutput_construct.spark._replicate.troubles import failure
+from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
+from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from pgoutput_construct.spark._replicate.warehouse_reader import open_sink
+from pgoutput_construct.spark._source.datasource import PgoutputSource, register
+from pgoutput_construct.spark._source.micro_batches import Limits, latest_seq, next_seq
+from pgoutput_construct.spark._state.demands import OnMissing, check_on_missing
+from pgoutput_construct.spark.formats import check_format
+from pgoutput_construct.stream.identifiers import normal_name
+
+__all__ = ["check_request", "replicate"]
+
+_WORKERS: Final = 4
+
+
+def replicate(
+    spark: SparkSession,
+    log: Address,
+    warehouse: Address,
+    into: str = "parquet",
+    tables: Collection[str] | None = None,
+    once: bool = True,
+    history: bool = False,
+    *,
+    keep_dropped: bool = False,
+    interval: float = 1.0,
+    workers: int = _WORKERS,
+    on_missing: OnMissing = "error",
+    metadata_prefix: str | None = None,
+    resync: Collection[str] = (),
+    grace: float = 600.0,
+    batch_transactions: int | None = None,
+    batch_bytes: int | None = BATCH_BYTES,
+    adopt: bool = False,
+    on_batch: Callable[[Batch], None] = lambda batch: None,
+    on_progress: Callable[[BatchProgress], None] = lambda progress: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Batch | None:
+    """Bring the tables of a warehouse up to where a change log is, and keep them there unless ``once``.
+
+    Each table is a dataset ``schema.table`` (``directory_name``) of the columns that it has, ``_untyped``,
+    ``_commit_lsn`` and ``_seq``. Every batch brings all tables to one position of the log; readers see a table as it
+    was before or after a batch, never between. A table that cannot be brought there stays as it was (see
+    ``Batch.troubled``): the others are, and batches to come try again, after pauses that grow; with ``once`` the last
+    one tries each. The position stands with the data, so that a batch that was interrupted is completed by the next
+    call, and nothing is done twice. A table that was renamed moves; one that is no more is removed. Warns
+    (IncompleteTableWarning) of tables that the log does not hold as they are.
+
+    Args:
+        spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it.
+        log: The change log's address; executors must reach it.
+        warehouse: A directory that executors reach, too, or an address; made if it is not there.
+        into: The format of the tables: ``parquet``, ``delta``, ``iceberg``.
+        tables: Their names (``schema.table``, as SQL writes them), None for all.
+        once: Return when they are where the log ends now, instead of waiting for what comes, and for a log that is not
+            there yet.
+        history: Keep also, in ``schema.table.history``, every row that a table had, with ``_valid_from`` and
+            ``_valid_to`` (see HISTORY, and ``read_history``).
+        keep_dropped: Keep the datasets of tables that were dropped.
+        interval: How many seconds from one look for new changes to the next; they come by a streaming query.
+        workers: How many tables are written at a time.
+        on_missing: What becomes of an update or delete of a row that must be there and is not (see ``OpenLog.state``):
+            an ``error`` of its table, which stays as it is, or a ``report`` of it (see ``read_missing``).
+        metadata_prefix: How the names of the columns begin that are added to a table's own, such as ``pg_`` for
+            ``pg_commit_lsn``; None for the one that the warehouse has, ``_`` for a new one. It is the warehouse's for
+            good.
+        resync: Tables whose datasets are begun from scratch, by the first batch: from the latest copy that the log has
+            and the changes since. Readers have the old one until then. A history is continued with a copy that it does
+            not have yet; where the log has none, it is begun from scratch, too.
+        grace: For how many seconds Parquet files that were replaced are kept for their readers.
+        batch_transactions: The most transactions of a batch; None for no limit.
+        batch_bytes: About how many bytes of payloads a batch has, and how many bytes of changes are stored
+            besides the tables at a time; a transaction, or the copy of a table, may be more. None for no limit.
+        adopt: Make the tables from this log where they are of another one. Tables that it has every row of are
+            replaced, others stay as they are; a warning says first which these are.
+        on_batch: Called after each batch.
+        on_progress: Called as the tables of a batch are brought up to date.
+        stop: Asked between batches whether to return.
+
+    Returns:
+        The last batch; None when it was to stop before the log had begun.
+
+    Raises:
+        ChangeLogError: The log is damaged, or not that of the tables; ``tables`` or ``resync`` has a name that it
+            lacks; with ``once``, a table cannot be brought up to date (``Batch.troubled``), such as one that the log
+            does not have all of, or of which a row is changed that is not there. Tables that it does not name are up to
+            date.
+        PgoutputError: The warehouse is of another format or prefix, another process writes into it, or the session
+            lacks jars.
+    """
+    check_on_missing(on_missing)
+    check_format(spark, into)
+    place = check_request(log, warehouse, into, tables, not once, metadata_prefix, resync, adopt)
+    if not await_log(log, stop):
+        return None
+    check_request(log, warehouse, into, tables, prefix=metadata_prefix, resync=resync, adopt=adopt)
+    chosen = None if tables is None else {normal_name(table) for table in tables}
+    place.store.prepare()
+    with place.store.lock("replicate") as lock:
+        sink, known_before, from_scratch = (
+            open_sink(into, place, grace),
+            place.progress(),
+            set(map(normal_name, resync)),
+        )
+        sink.naming = Naming(known_before.prefix if known_before else metadata_prefix or PREFIX)
+        chosen = None if chosen is None else chosen | from_scratch
+        reporter = Reporter(on_progress, batch_bytes)
+        kept = Tables(spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, from_scratch)
+        known, limits = ChangeLog(log), Limits(batch_transactions, batch_bytes)
+        kept.take(known, adopt)
+        warned: set[Lack] = set()
+        batches: list[Batch] = []
+
+        def bring(target: int) -> None:
+            """Bring the tables up to a seq of the log, in batches within the limits."""
+            nonlocal known
+            while True:
+                lock.check()
+                known, reporter.target = ChangeLog(log, known), target
+                after, least = batches[0].seq if batches else kept.applied, kept.least_seq
+                end = _batch_end(known, after, least, target, limits)
+                lacking = {lack.relation_oid for lack in lacks_of(known.index)} if end < target else None
+                opened = open_log(spark, log, end, known=known)
+                batches[:] = [kept.apply(opened, lacking, tries_all=once and end >= target)]
+                _warn(batches[0].lacks, warned)
+                on_batch(batches[0])
+                if end >= target or stop():
+                    return
+
+        def retry() -> None:
+            if kept.is_due:
+                bring(batches[0].seq)
+
+        bring(known.index.last_seq)
+        if not once:
+            follow(spark, log, batches[0].seq, bring, interval, stop, retry)
+        elif batches[0].troubled:
+            raise failure(batches[0].troubled)
+    return batches[0]
+
+
+def _batch_end(log: ChangeLog, after: int, least: int, target: int, limits: Limits) -> int:
+    """Return the seq up to which the batch after one goes: within the limits, at least to one, at most to another.
+
+    It is where a transaction ended, or where the log says something of a table: all rows of a copy count where the log
+    says that it is complete, so that no copy is split.
+    """
+    end = next_seq(log, max(after, log.index.first_seq - 1), limits)
+    is_last = end <= after or end >= latest_seq(log.index)
+    return target if is_last else min(max(end, least), target)
+
+
+def _warn(lacks: Collection[Lack], warned: set[Lack]) -> None:
+    for lack in set(lacks) - warned:
+        warnings.warn(str(lack), IncompleteTableWarning, stacklevel=4)
+    warned.update(lacks)
+
+
+_TICK: Final = 0.2
+"""Seconds between two looks for a log, and at whether it is time to stop."""
+
+
+def check_request(
+    log: Address,
+    warehouse: Address,
+    into: str,
+    tables: Collection[str] | None,
+    waits: bool = False,
+    prefix: str | None = None,
+    resync: Collection[str] = (),
+    adopt: bool = False,
+) -> Warehouse:
+    """Return the warehouse at an address; needs no session.
+
+    Raises:
+        ChangeLogError: There is no such log, unless it is waited for, or it lacks one of ``tables``, which the
+            warehouse does not have either, or of ``resync``; or the tables of the warehouse are of another log, which
+            it is not to ``adopt``.
+        PgoutputError: The tables of the warehouse are of another format, or have another ``prefix``.
+    """
+    if prefix is not None:
+        check_prefix(prefix)
+    place = Warehouse(warehouse)
+    known = place.progress()
+    if known is not None and known.format != into:
+        raise PgoutputError(f"{place.store}: the tables there are {known.format}, not {into}: choose another warehouse")
+    if known is not None and prefix not in (None, known.prefix):
+        raise PgoutputError(
+            f"{place.store}: the names of the columns that replicate added there begin with {known.prefix!r}, not "
+            f"{prefix!r}: leave out --metadata-prefix (metadata_prefix=), or choose another warehouse"
+        )
+    if _has_begun(log) or not waits:
+        found = ChangeLog(log)
+        _check_tables(found, place, tables or (), resync)
+        if not adopt:
+            check_same_log(found, known, place)
+    return place
+
+
+def await_log(log: Address, stop: Callable[[], bool]) -> bool:
+    """Wait until a log has something, as while its capture begins; return False when it is time to stop."""
+    while not _has_begun(log):
+        if stop():
+            return False
+        time.sleep(_TICK)
+    return True
+
+
+def _has_begun(log: Address) -> bool:
+    return any(name.endswith(".parquet") for name in open_store(log).files())
+
+
+def _check_tables(log: ChangeLog, place: Warehouse, tables: Collection[str], resync: Collection[str]) -> None:
+    # A table that was renamed since is followed by its OID.
+    known = {each.version.table for each in place.readable_datasets()[0].values()} if tables else set()
+    unknown = {normal_name(table) for table in tables} - known | {normal_name(table) for table in resync}
+    if unknown:
+        found = LogTables.from_log(log)
+        for name in sorted(unknown - found.tables.keys() - found.refused.keys()):
+            raise ChangeLogError(f"the log has no table {name}: it has {', '.join(found.tables) or 'none'}")
+
+
+_NAME: Final = "pgoutput replicate"
+
+
+def follow(
+    spark: SparkSession,
+    log: Address,
+    after: int,
+    apply: Callable[[int], None],
+    interval: float,
+    stop: Callable[[], bool],
+    between: Callable[[], None] = lambda: None,
+) -> None:
+    """Call ``apply`` with the seq where each micro-batch of a log ends, beginning after one, until ``stop``.
+
+    ``between`` is called again and again while no ``apply`` is under way.
+
+    The query has a checkpoint for this run alone: the position stands with the tables. A call that is under way when
+    it is time to stop is completed. Raises what ``apply`` raises.
+    """
+    failures: list[BaseException] = []
+    working = threading.Lock()
+
+    def work(rows: DataFrame, _: int) -> None:
+        with working:
+            try:
+                for row in rows.collect():
+                    apply(row["seq"])
+            except BaseException as error:
+                failures.append(error)
+                raise
+
+    with TemporaryDirectory(prefix="pgoutput-") as checkpoint:
+        query = _started(spark, log, after, work, interval, f"file://{checkpoint}")
+        try:
+            while query.isActive and not stop():
+                query.awaitTermination(_TICK)
+                if working.acquire(blocking=False):
+                    try:
+                        between()
+                    finally:
+                        working.release()
+            with working:
+                query.stop()
+        except StreamingQueryException:
+            if not failures:
+                raise
+        finally:
+            query.stop()
+    if failures:
+        raise failures[0]
+
+
+def _started(
+    spark: SparkSession, log: Address, after: int, work: Callable[[DataFrame, int], None], interval: float, place: str
+) -> Any:
+    register(spark)
+    options = {"path": open_store(log).address, "view": "batches", "fromSeq": str(after + 1)}
+    batches = spark.readStream.format(PgoutputSource.name()).options(**options).load()
+    writer = batches.writeStream.foreachBatch(work).queryName(_NAME).option("checkpointLocation", place)
+    return writer.trigger(processingTime=f"{interval} seconds").start()

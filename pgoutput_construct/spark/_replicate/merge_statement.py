@@ -1,0 +1,191 @@
+"""Net changes merged into a table by SQL that Delta Lake and Iceberg both have."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
+
+from pgoutput_construct.spark._execution import prefixed
+from pgoutput_construct.spark._log_view.added_columns import escaped
+from pgoutput_construct.spark._log_view.change_columns import PLACE, column, joined_texts, quoted, texts
+from pgoutput_construct.spark._replicate.sink import KNOWN_BY, Naming, Net
+from pgoutput_construct.spark._replicate.warehouse_notes import Shape
+from pgoutput_construct.spark._state.demands import Demand
+from pgoutput_construct.spark._state.equality import exact_key, is_always_typed, same_sql
+
+__all__ = ["merging", "recording"]
+
+_SOURCE: Final = "pgoutput_net_changes"
+
+_OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
+
+
+@contextmanager
+def merging(
+    spark: SparkSession, table: str, read: Callable[[], DataFrame], changes: Net, shape: Shape
+) -> Iterator[str]:
+    """Yield the statement that merges net changes into a table, of which ``read`` returns the present rows.
+
+    Columns that came or went are altered first: Spark refuses what was read before. ``table`` is named as SQL has it.
+    The statement fails when a change leaves a value open, or must have a row, and the table has no such row, as far as
+    that is demanded.
+    """
+    rows, naming, demand = changes.rows.persist(), changes.naming, changes.demand
+    try:
+        wanted = T.StructType([field for field in rows.schema if field.name not in _OF_CHANGES])
+        stored = T.StructType([T.StructField(naming.outer(field.name), field.dataType) for field in wanted])
+        for statement in _alterations(table, read().schema, stored):
+            spark.sql(statement)
+        keys, current = (tuple(map(escaped, names)) for names in (shape.key_columns, shape.current))
+        there = naming.from_dataset(read(), is_history=False)
+        found = _resolved(rows, there, keys, current, demand) if changes.may_move_values else rows
+        naming.unescaped(found).createOrReplaceTempView(_SOURCE)
+        yield _statement(table, keys, wanted, demand, naming)
+    finally:
+        rows.unpersist()
+
+
+@contextmanager
+def recording(spark: SparkSession, table: str, there: DataFrame, rows: DataFrame, naming: Naming) -> Iterator[str]:
+    """Yield the statement that puts rows of a history into its table; columns that went stay in it."""
+    for statement in _alterations(table, there.schema, rows.schema, drop=False):
+        spark.sql(statement)
+    rows.createOrReplaceTempView(_SOURCE)
+    columns = ", ".join(map(quoted, rows.columns))
+    values = ", ".join(f"s.{quoted(name)}" for name in rows.columns)
+    same = " AND ".join(f"t.{quoted(naming.ours(name))} = s.{quoted(naming.ours(name))}" for name in KNOWN_BY)
+    until, by = (quoted(naming.ours(name)) for name in ("_valid_to", "_ended_by"))
+    yield (
+        f"MERGE INTO {table} t USING {_SOURCE} s ON {same} "
+        f"WHEN MATCHED THEN UPDATE SET t.{until} = s.{until}, t.{by} = s.{by} "
+        f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
+    )
+
+
+def _alterations(table: str, there: T.StructType, wanted: T.StructType, drop: bool = True) -> Iterator[str]:
+    """Yield the statements that make the columns of a table those of rows; types stay as they are."""
+    added = [field for field in wanted if field.name not in there.names]
+    if added:
+        columns = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in added)
+        yield f"ALTER TABLE {table} ADD COLUMNS ({columns})"
+    for name in there.names:
+        if drop and name not in wanted.names:
+            yield f"ALTER TABLE {table} DROP COLUMN {quoted(name)}"
+
+
+def _resolved(
+    changes: DataFrame, table: DataFrame, keys: Collection[str], columns: Collection[str], demand: Demand
+) -> DataFrame:
+    """Return net changes that leave open only what the row with their own key has, given the rows of the table now.
+
+    That of others, whose key changed, is looked up. ``changes`` are as ``net_changes`` returns them.
+    """
+    kinds = {name: changes.schema[name].dataType for name in keys}
+    said = texts([F.col("_untyped")[F.lit(name)] for name in keys])
+    here, was = _exact_key(kinds, said), _exact_key(kinds, F.col("_key._texts"), "_key")
+    moved = (F.size("_unchanged") > 0) & ~here.eqNullSafe(was)
+    rows = table.select(here.alias("_at"), F.struct(*map(column, columns), "_untyped").alias("_row"))
+    joined = changes.withColumns({"_moved": moved, "_was": was}).join(
+        rows, F.col("_moved") & F.col("_was").eqNullSafe(F.col("_at")), "left"
+    )
+    found = [_looked_up(name, changes.schema[name].dataType, demand).alias(name) for name in columns]
+    untyped = F.when(F.col("_moved"), _texts_of(F.col("_row._untyped"))).otherwise(F.col("_untyped")).alias("_untyped")
+    left = F.when(F.col("_moved"), F.array().cast("array<string>")).otherwise(F.col("_unchanged"))
+    return joined.select(*found, untyped, *PLACE, "_op", left.alias("_unchanged"), "_missing")
+
+
+def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: Demand, naming: Naming) -> str:
+    """Return the statement: what it names in the source ``s`` is replayed, in the table ``t`` and as text stored."""
+    columns = [name for name in rows.names if name != "_untyped"]
+    on = " AND ".join(part for name in keys for part in _same(name, rows[name].dataType, naming))
+    kept = {name: _kept(name, naming) for name in columns if name not in PLACE and name not in keys}
+    values = {name: kept.get(name, f"s.{quoted(name)}") for name in columns}
+    values["_untyped"] = _untyped(naming)
+    inserted = {name: _required(name, demand, naming) if name in kept else value for name, value in values.items()}
+    inserted["_untyped"] = "s._untyped"
+    comes = "s._op <> 'delete'"
+    if demand.rows:
+        # A change of a row that is not there is as if inserted, which fails.
+        comes, inserted["_seq"] = f"({comes} OR s._missing > 0)", _of_a_row(keys, demand, naming)
+    places = {name: quoted(naming.outer(name)) for name in values}
+    return (
+        f"MERGE INTO {table} t USING {_SOURCE} s ON {on} "
+        "WHEN MATCHED AND s._op = 'delete' THEN DELETE "
+        f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{places[name]} = {value}' for name, value in values.items())} "
+        f"WHEN NOT MATCHED AND {comes} THEN INSERT ({', '.join(places[name] for name in inserted)}) "
+        f"VALUES ({', '.join(inserted.values())})"
+    )
+
+
+def _exact_key(kinds: Mapping[str, T.DataType], said: Column, *path: str) -> Column:
+    parts = enumerate(exact_key(lambda name: column(*path, name), kinds))
+    return F.struct(*(part.alias(f"k{number}") for number, part in parts), said.alias("_texts"))
+
+
+def _same(name: str, kind: T.DataType, naming: Naming) -> Iterator[str]:
+    """Yield the conditions under which rows of the table and of the changes have the same in a column of the key."""
+    yield from same_sql(f"t.{quoted(naming.outer(name))}", f"s.{quoted(name)}", kind)
+    if not is_always_typed(kind):
+        text = _literal(naming.outer(name))
+        yield f"t.{quoted(naming.ours('_untyped'))}[{text}] <=> s._untyped[{text}]"
+
+
+def _kept(name: str, naming: Naming) -> str:
+    there = naming.outer(name)
+    is_open = f"array_contains(s._unchanged, {_literal(there)})"
+    return f"CASE WHEN {is_open} THEN t.{quoted(there)} ELSE s.{quoted(name)} END"
+
+
+def _required(name: str, demand: Demand, naming: Naming) -> str:
+    if not demand.values:
+        return f"s.{quoted(name)}"
+    there = naming.outer(name)
+    failing = f"raise_error({_literal(_missing(there, demand))})"
+    return f"CASE WHEN array_contains(s._unchanged, {_literal(there)}) THEN {failing} ELSE s.{quoted(name)} END"
+
+
+def _of_a_row(keys: Collection[str], demand: Demand, naming: Naming) -> str:
+    key = ", ".join(f"{_literal(naming.outer(name))}, s.{quoted(name)}" for name in keys)
+    parts = [
+        _literal(prefixed(f"{demand.table}: up to commit ")),
+        "s._commit_lsn",
+        "', seq '",
+        "s._seq",
+        "' in it: the row '",
+        f"to_json(named_struct({key}))",
+        _literal(f" is changed and is not there{demand.remedy}"),
+    ]
+    return f"CASE WHEN s._missing > 0 THEN raise_error(concat_ws('', {', '.join(parts)})) ELSE s._seq END"
+
+
+def _untyped(naming: Naming) -> str:
+    """Return what values of both rows cannot be held by their types."""
+    there = f"t.{quoted(naming.ours('_untyped'))}"
+    sent = "map_filter(coalesce(s._untyped, map()), (name, text) -> NOT array_contains(s._unchanged, name))"
+    kept = f"map_filter(coalesce({there}, map()), (name, text) -> array_contains(s._unchanged, name))"
+    both = f"map_concat({sent}, {kept})"
+    return f"CASE WHEN size(s._unchanged) = 0 THEN s._untyped WHEN size({both}) > 0 THEN {both} END"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _missing(name: str, demand: Demand) -> str:
+    text = f"a change does not send the value of the column {name!r}, and the table does not have the row before it"
+    return prefixed(f"{demand.table}: {text}")
+
+
+def _looked_up(name: str, kind: T.DataType, demand: Demand) -> Column:
+    is_open = F.col("_moved") & F.array_contains("_unchanged", name)
+    failing = (F.raise_error(F.lit(_missing(name, demand))) if demand.values else F.lit(None)).cast(kind)
+    return F.when(is_open & F.col("_at").isNull(), failing).when(is_open, column("_row", name)).otherwise(column(name))
+
+
+def _texts_of(there: Column) -> Column:
+    """Return ``_untyped`` of a row that has some columns from another one."""
+    sent = F.map_filter("_untyped", lambda name, _: ~F.array_contains("_unchanged", name))
+    return joined_texts(sent, F.map_filter(there, lambda name, _: F.array_contains("_unchanged", name)))

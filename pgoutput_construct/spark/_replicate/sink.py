@@ -1,0 +1,195 @@
+"""What a format of tables must be able to do, so that replicate can keep tables in it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+from pgoutput_construct.spark._log_view.added_columns import (
+    MARK,
+    PREFIX,
+    Prefix,
+    escaped,
+    escaped_table,
+    renamed_columns,
+    renamed_within,
+)
+from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
+from pgoutput_construct.spark._state.demands import Demand
+
+__all__ = ["HISTORY", "KNOWN_BY", "MergingSink", "Naming", "Net", "Sink", "escaped_log", "renamed", "unescaped"]
+
+
+@dataclass(frozen=True)
+class Naming(Prefix):
+    """The names of our columns in a warehouse, or in one of its datasets."""
+
+    def of(self, version: Version, is_history: bool) -> "Naming":
+        """Return the names in the dataset of a table: ours begin with more underscores where it has one of them itself.
+
+        A history has the columns that went, too. The version alone decides, which stands with the data.
+        """
+        names = {name.lower() for name in (version.shape.columns if is_history else version.shape.current)}
+        found = self
+        while not names.isdisjoint({found.ours(name).lower() for name in _ours(is_history)}):
+            found = replace(found, prefix=found.prefix + PREFIX)
+        return found
+
+    def dataset(self, rows: DataFrame) -> DataFrame:
+        """Return rows under the names that the datasets have."""
+        return renamed_columns(self.unescaped(rows), {name: self.outer(name) for name in rows.columns})
+
+    def unescaped(self, rows: DataFrame) -> DataFrame:
+        """Return rows whose ``_untyped`` and ``_unchanged`` name columns as the datasets do."""
+        if not any(name.startswith(MARK) for name in rows.columns):
+            return rows
+        return unescaped(rows, *(name for name in _NAMING if name in rows.columns))
+
+    def from_dataset(self, rows: DataFrame, is_history: bool) -> DataFrame:
+        """Return rows of a dataset under the names that they have while changes are replayed."""
+        ours = {self.ours(name): name for name in _ours(is_history)}
+        found = renamed_columns(rows, {name: ours.get(name, escaped(name)) for name in rows.columns})
+        if not any(name.startswith(MARK) for name in found.columns):
+            return found
+        marked = f"^([{MARK}{PREFIX}])"
+        naming = (name for name in _NAMING if name in _ours(is_history))
+        return renamed_within(found, lambda name: F.regexp_replace(name, marked, f"{MARK}$1"), *naming)
+
+    def arrow(self, schema: pa.Schema) -> pa.Schema:
+        """Return a schema under the names that the datasets have."""
+        return pa.schema([field.with_name(self.outer(field.name)) for field in schema])
+
+
+class Net(NamedTuple):
+    """What changes of a table come to."""
+
+    rows: DataFrame
+    """As ``net_changes`` returns them."""
+    may_move_values: bool
+    """Whether a value that was not sent may be that of a row with another key."""
+    naming: Naming
+    """What columns are called in the table: ``rows`` have the names under which changes are replayed."""
+    demand: Demand
+    """What makes the merge fail: where rows are demanded, ``_missing`` of one says that the table must have the row,
+    and more are none."""
+
+
+class Sink(ABC):
+    """Datasets of one format in a warehouse. Calls for different datasets may come from several threads.
+
+    DataFrames belong to the session that is given with them, which no other thread uses meanwhile.
+    """
+
+    format: ClassVar[str]
+    """What it is called."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self.warehouse = warehouse
+        self.naming = Naming()
+        """What columns are called in the datasets of tables that have none of ours themselves."""
+
+    def naming_of(self, dataset: Dataset) -> Naming:
+        """Return what columns are called in a dataset: as ``read`` returns rows, and ``replace`` takes them."""
+        return self.naming.of(dataset.version, dataset.is_history)
+
+    @abstractmethod
+    def prepare(self, spark: SparkSession) -> None:
+        """Set what a session needs to find the tables; raise PgoutputError when it cannot be used for the format."""
+
+    def replayed(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
+        """Return the rows as they are now, under the names that columns have while changes are replayed."""
+        return self.naming_of(dataset).from_dataset(self.read(spark, dataset), dataset.is_history)
+
+    @abstractmethod
+    def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
+        """Return what the data say that they are; None where they do not."""
+
+    @abstractmethod
+    def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
+        """Return the rows as they are now."""
+
+    @abstractmethod
+    def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
+        """Write all rows of a dataset: readers have those before or these. Return it with its details.
+
+        ``rows`` may be made of those that are there. ``before`` is the dataset that is replaced, None for none.
+        """
+
+    @abstractmethod
+    def remove(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Remove a dataset of which the note is gone; one that is not there is no error."""
+
+    def recover(self, dataset: Dataset, batch: int) -> None:  # noqa: B027 - most formats leave nothing over
+        """Remove what a batch that was interrupted left next to a dataset, whether the dataset is there or not."""
+
+    def is_small(self, dataset: Dataset) -> bool:
+        """Return whether a dataset is known to have few rows."""
+        return False
+
+
+class MergingSink(Sink):
+    """A format whose tables take changes; others are replaced by their rows and the changes."""
+
+    alters: ClassVar[bool] = True
+    """Whether changes may come with other columns."""
+
+    @abstractmethod
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: Net) -> Dataset:
+        """Merge net changes into a dataset, at once. Return it with its details."""
+
+    @abstractmethod
+    def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Put rows of a history (``history``) into a dataset, at once: those that are there have ended."""
+
+
+HISTORY: Final = ("_untyped", "_op", "_commit_lsn", "_seq", "_unchanged", "_valid_from", "_valid_to", "_ended_by")
+"""The columns of a history besides the table's own.
+
+``_op`` made the row, at ``_commit_lsn`` and ``_seq``; ``_valid_from`` is the time of that commit, null for rows that
+were copied. ``_valid_to`` is the time of the commit that ended it, ``_ended_by`` what did: update, delete, truncate, or
+snapshot (the table was copied again, and changed outside of the log); both are null while it is so. ``_unchanged``
+are columns whose value nobody said: TOASTed values that an update did not send, of a row that the log does not have;
+null for none.
+"""
+
+KNOWN_BY: Final = ("_commit_lsn", "_seq", "_op")
+"""The columns by which a row of a history is known: a transaction may commit at the LSN of a snapshot, and a copied row
+stand where one of its changes does, since ``_seq`` counts in the log for the one, in the transaction for the other."""
+
+_STATE: Final = ("_untyped", "_commit_lsn", "_seq")
+
+_NAMING: Final = ("_untyped", "_unchanged")
+"""Those of our columns in which others are named."""
+
+
+def unescaped(rows: DataFrame, *columns: str) -> DataFrame:
+    """Return rows with the names of a table's columns, as they are, in columns that name some."""
+    return renamed_within(rows, lambda name: F.regexp_replace(name, f"^{MARK}", ""), *columns)
+
+
+def renamed(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
+    """Return rows whose columns have other names, also in the columns that name some."""
+    if not names:
+        return rows
+    others = F.create_map(*(F.lit(part) for pair in names.items() for part in pair))
+    found = renamed_columns(rows, {name: names.get(name, name) for name in rows.columns})
+    naming = (name for name in _NAMING if name in rows.columns)
+    return renamed_within(found, lambda name: F.coalesce(others[name], name), *naming)
+
+
+def escaped_log(log: OpenLog) -> OpenLog:
+    """Return a log whose tables have escaped names of columns."""
+    found = copy(log)  # with what is known of it already
+    tables = {name: escaped_table(table) for name, table in log.opened.tables.items()}
+    found.opened = replace(log.opened, tables=tables)
+    return found
+
+
+def _ours(is_history: bool) -> tuple[str, ...]:
+    return HISTORY if is_history else _STATE

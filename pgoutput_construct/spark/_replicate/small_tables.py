@@ -1,0 +1,369 @@
+"""Small tables of a batch, brought up to date in Arrow by one job of Spark: a job for each costs more than their rows.
+
+A ``Rule`` says what becomes of the rows of a table, as long as nothing but these changes; a task reads its tables, with
+their changes, one after the other, and writes each as a file. What is not for this way is left to others.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog._store.store import LogStore
+from pgoutput_construct.columnar import UNTYPED
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._execution import deal, plain_errors
+from pgoutput_construct.spark._log_view.added_columns import MARK
+from pgoutput_construct.spark._log_view.change_columns import (
+    BEFORE_ALL,
+    CAME,
+    CHANGED,
+    EMPTIED,
+    SHAPE,
+    SIDE,
+    STORED,
+    TURN,
+    changes_schema,
+)
+from pgoutput_construct.spark._log_view.replicated_tables import Base, Table
+from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._parquet_file import RowsFile, codec_of
+from pgoutput_construct.spark._replicate.batch_plan import How, Step
+from pgoutput_construct.spark._replicate.parquet_sink import SMALL, ParquetSink
+from pgoutput_construct.spark._replicate.staging import Staged, Wanted, put
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
+from pgoutput_construct.spark._state.change_survey import Seen
+from pgoutput_construct.spark._state.copy_visibility import counted_rows, placed_rows, unplaced_rows
+from pgoutput_construct.spark._state.demands import OnMissing
+from pgoutput_construct.spark._state.row_replay import BOTH, Replay, Replayed
+from pgoutput_construct.stream.rows import SNAPSHOT
+from pgoutput_construct.wire.protocol import RelationReplicaIdentity
+
+__all__ = ["Rule", "SmallTable", "SmallTask", "advance_small", "advance_together", "advanced_rows", "rows_schema"]
+
+_CHANGES: Final = 50_000
+"""The most changes of a table that may be a task's; more are work enough for a job."""
+
+_TASKS: Final = 32
+
+_TOGETHER: Final = 16
+"""Tables of a task, where there are more than that many tasks."""
+
+_ROWS: Final = 1 << 18
+"""Rows that it has at most, and"""
+
+_MEMORY: Final = 1 << 28
+"""bytes in memory."""
+
+_FILE: Final = "part-00000.parquet"
+
+_LEGACY: Final = b"org.apache.spark.legacy"
+"""How Spark begins the names under which a footer says that days of long ago are counted by another calendar."""
+
+DONE: Final = pa.schema({"table": pa.int32(), "done": pa.bool_()})
+"""What a task tells of each of its tables."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What must be known of a small table, for as long as nothing but its rows changes."""
+
+    columns: pa.Schema
+    """The columns that it has now, typed."""
+    keys: tuple[str, ...] | None
+    """Those that tell rows apart, None for the full row."""
+    unsent: tuple[str, ...]
+    """Those that some update left out."""
+    base: Base | None
+    """The copy that it begins with."""
+    lacks_rows: bool
+    """Whether the log may have changes of rows that are older than it."""
+
+
+def rows_schema(columns: pa.Schema) -> pa.Schema:
+    """Return the schema of rows: the columns, ``_untyped``, ``_commit_lsn`` and ``_seq``."""
+    return pa.schema([*columns, ("_untyped", UNTYPED), ("_commit_lsn", pa.int64()), ("_seq", pa.int64())])
+
+
+def history_schema(columns: pa.Schema) -> pa.Schema:
+    """Return the schema of a history: the columns, and those of HISTORY."""
+    time, text, place = pa.timestamp("us", "UTC"), pa.string(), pa.int64()
+    began = [("_untyped", UNTYPED), ("_op", text), ("_commit_lsn", place), ("_seq", place)]
+    ended = [("_unchanged", pa.list_(text)), ("_valid_from", time), ("_valid_to", time), ("_ended_by", text)]
+    return pa.schema([*columns, *began, *ended])
+
+
+def advanced_rows(before: pa.Table | None, changes: pa.Table, rule: Rule) -> pa.Table | None:
+    """Return the rows of a table after changes (``rows_schema``), given those before, None for no row.
+
+    None where it is not for this way to say what becomes of a change: its row is not there, or it leaves a value open.
+    """
+    schema = rows_schema(rule.columns)
+    counted = counted_rows(changes, rule.base, with_copy=before is None)
+    stored = schema.empty_table() if before is None else unplaced_rows(before.select(schema.names), rule.base)
+    done, _ = _replayed(stored.cast(schema), counted, rule)
+    found = _rows(done, done.open, rule)
+    return None if found is None else placed_rows(pa.table(found).select(schema.names).cast(schema), rule.base)
+
+
+def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: Rule) -> pa.Table | None:
+    """Return the history of a table after changes (``history_schema``), given that before, None for none.
+
+    The rows of a copy are wanted where there is none before. None as of ``advanced_rows``.
+    """
+    schema = history_schema(rule.columns)
+    counted = counted_rows(changes, rule.base, with_copy=before is None)
+    there = schema.empty_table() if before is None else before.select(schema.names)
+    is_open = pc.is_null(there["_ended_by"])
+    stored = unplaced_rows(there.filter(is_open).drop_columns(["_valid_to", "_ended_by"]), rule.base)
+    done, truncates = _replayed(stored.rename_columns({"_valid_from": "_commit_time"}), counted, rule)
+    chosen = np.flatnonzero(done.events.comes)
+    found = _rows(done, chosen, rule)
+    if found is None:
+        return None
+    is_copied = pc.equal(found["_commit_lsn"], BEFORE_ALL)
+    found["_op"] = pc.if_else(is_copied, SNAPSHOT, done.taken("_op", chosen))
+    found["_valid_from"] = done.taken("_commit_time", chosen)
+    times, emptied = truncates["_commit_time"].combine_chunks(), truncates["_op"].combine_chunks()
+    found |= {"_valid_to": done.ends("_commit_time", chosen, times), "_ended_by": done.ends("_op", chosen, emptied)}
+    rows = placed_rows(pa.table(found).select(schema.names).cast(schema), rule.base)
+    return pa.concat_tables([there.filter(pc.invert(is_open)), rows])
+
+
+def _replayed(stored: pa.Table, counted: pa.Table, rule: Rule) -> tuple[Replayed, pa.Table]:
+    """Return changes that count, replayed after the rows before them, and the truncates among them, in order."""
+    is_truncate = pc.equal(counted["_op"], EMPTIED)
+    truncates = counted.filter(is_truncate).sort_by([("_commit_lsn", "ascending"), ("_seq", "ascending")])
+    places = zip(truncates["_commit_lsn"].to_pylist(), truncates["_seq"].to_pylist(), strict=True)
+    events = _ordered(stored, counted.filter(pc.invert(is_truncate)))
+    return Replay(tuple(rule.columns.names), rule.keys, rule.unsent, truncates=tuple(places)).run(events), truncates
+
+
+def _rows(done: Replayed, chosen: Numbers, rule: Rule) -> dict[str, pa.Array] | None:
+    """Return the rows that came by events, and where; None where a change is not for this way."""
+    found = done.rows(chosen, rule.columns.names)
+    lacks_key = any(_lacks(done.changes, name) for name in rule.keys or ())
+    if lacks_key or found["_unchanged"].null_count < len(chosen) or (len(done.missing) and not rule.lacks_rows):
+        return None
+    return found | {name: done.taken(name, chosen) for name in ("_commit_lsn", "_seq")}
+
+
+def _ordered(stored: pa.Table, changes: pa.Table) -> pa.Table:
+    """Return rows before and changes as they are replayed.
+
+    What a batch that is done again brings stands where the row that it brought does: that one is whole, and comes last.
+    """
+    made: dict[str, str | list[str]] = {"_op": CAME, "_unchanged": []}
+    known = {*stored.column_names}
+    for field in changes.schema:
+        if field.name not in known:
+            stored = stored.append_column(field, pa.array([made.get(field.name)] * len(stored), field.type))
+    said = pc.coalesce(stored["_unchanged"], pa.scalar([], pa.list_(pa.string())))
+    stored = stored.set_column(stored.schema.get_field_index("_unchanged"), "_unchanged", said)
+    both = pa.concat_tables([stored.select(changes.column_names).cast(changes.schema), changes])
+    is_stored = np.arange(len(both)) < len(stored)
+    work = {TURN: np.where(is_stored, STORED, CHANGED), SIDE: np.full(len(both), BOTH), SHAPE: np.zeros(len(both), int)}
+    for name, values in work.items():
+        both = both.append_column(name, pa.array(values))
+    order = np.lexsort((is_stored, both["_seq"].to_numpy(), both["_commit_lsn"].to_numpy()))
+    return both.take(pa.array(order))
+
+
+def _lacks(events: pa.Table, name: str) -> bool:
+    """Return whether an old row that was sent has no value of a column of its key: PostgreSQL sends none such."""
+    before = events["_before"].combine_chunks()
+    value = pc.struct_field(before, [before.type.get_field_index(name)])
+    text = pc.map_lookup(events["_untyped"], f"_before.{name}", "first")
+    said = pc.or_(value.is_valid(), text.combine_chunks().is_valid())
+    return bool(pc.any(pc.and_(before.is_valid(), pc.invert(said))).as_py())
+
+
+@dataclass(frozen=True)
+class SmallTable:
+    """A table of a task."""
+
+    number: int
+    """Which one of the batch's it is."""
+    path: str
+    """The directory of its new version."""
+    before: str | None
+    """That of the one before, None for no row."""
+    changes: tuple[str, ...]
+    """The files of its changes."""
+    changed: pa.Schema
+    """The columns of these."""
+    rule: Rule
+    named: tuple[str, ...]
+    """What the columns of its rows are called in the files."""
+    is_history: bool = False
+    """Whether it is the history of a table."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of its rows."""
+        return (history_schema if self.is_history else rows_schema)(self.rule.columns)
+
+
+@dataclass(frozen=True)
+class SmallTask:
+    """Tables, and where their files are."""
+
+    store: LogStore
+    codec: str
+    """How pages are compressed, by Arrow's name."""
+    tables: tuple[SmallTable, ...]
+
+
+def advance_small(task: SmallTask) -> Iterator[dict[str, Any]]:
+    """Do a task; yields DONE: a table that is not done has no file, and is for others to bring up to date."""
+    for table in task.tables:
+        try:
+            done = _advance(task, table)
+        except (PgoutputError, pa.ArrowException, OSError):
+            done = False  # who then does it says what is wrong
+        yield {"table": table.number, "done": done}
+
+
+def _advance(task: SmallTask, table: SmallTable) -> bool:
+    store, schema = task.store, table.schema
+    changes = _read(store, dict.fromkeys(table.changes), table.changed)
+    there = {} if table.before is None else store.files(table.before)
+    files = {f"{table.before}/{name}": size for name, size in there.items() if _is_data(name)}
+    before = _read(store, files, schema.empty_table().rename_columns([*table.named]).schema)
+    if changes is None or before is None or (table.before is not None and not files):
+        return False  # also where a version is lost: a table without rows has a file, too
+    stored = None if table.before is None else before.rename_columns(schema.names)
+    rows = (recorded_rows if table.is_history else advanced_rows)(stored, changes, table.rule)
+    if rows is None:
+        return False
+    for name in store.files(table.path).keys() - {_FILE}:
+        store.delete(f"{table.path}/{name}")
+    put(store, f"{table.path}/{_FILE}", _content(rows.rename_columns([*table.named]), task.codec))
+    return True
+
+
+def _is_data(name: str) -> bool:
+    return not name.startswith("_")
+
+
+def _read(store: LogStore, files: Mapping[str, int | None], schema: pa.Schema) -> pa.Table | None:
+    """Return rows; None where they are more than a task should hold, or are written as no Spark of today does."""
+    parts, rows = [schema.empty_table()], 0
+    if sum(size or 0 for size in files.values()) > SMALL:
+        return None
+    for name in files:
+        with store.explained("cannot be read", name), store.open(name) as file:
+            if file.size() > SMALL:
+                return None
+            parquet = pq.ParquetFile(pa.BufferReader(file.read_buffer()), coerce_int96_timestamp_unit="us")
+        rows += parquet.metadata.num_rows
+        if rows > _ROWS or any(key.startswith(_LEGACY) for key in parquet.metadata.metadata or ()):
+            return None
+        parts.append(parquet.read(schema.names).select(schema.names).cast(schema))
+    found = pa.concat_tables(parts)
+    return found if found.nbytes <= _MEMORY else None
+
+
+def _content(rows: pa.Table, codec: str) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with RowsFile(sink, rows.schema, codec) as file:
+        for batch in rows.to_batches():
+            file.write(batch)
+    return sink.getvalue()
+
+
+def advance_together(
+    log: OpenLog, spark: SparkSession, sink: ParquetSink, steps: Sequence[Step], staged: Staged, on_missing: OnMissing
+) -> dict[int, Dataset]:
+    """Write new versions of the tables that are small and simple; return these by the places of their steps."""
+    # What is to be reported is found in the other way.
+    lacking = {lack.relation_oid for lack in log.lacks} if on_missing == "error" else set()
+    tables = list(_tables(log, sink, steps, staged, lacking))
+    # Those with many changes are dealt out first, each to another task.
+    tables.sort(key=lambda table: -staged.seen(_wanted(steps[table.number])).changes)
+    number = max(min(len(tables), _TASKS), -(-len(tables) // _TOGETHER))
+    codec, store = codec_of(spark), sink.warehouse.store
+    tasks = [SmallTask(store, codec, tuple(tables[place::number])) for place in range(number)]
+    with plain_errors():
+        done = {row["table"] for row in deal(spark, tasks, advance_small, DONE) if row["done"]}
+    return {table.number: _dataset(sink, steps[table.number], table) for table in tables if table.number in done}
+
+
+def _dataset(sink: ParquetSink, step: Step, table: SmallTable) -> Dataset:
+    kinds = from_arrow_schema(sink.naming_of(step.dataset).arrow(table.schema), prefer_timestamp_ntz=True)
+    return sink.replaced(step.dataset, kinds, step.replaced)
+
+
+def _tables(
+    log: OpenLog, sink: ParquetSink, steps: Sequence[Step], staged: Staged, lacking: Collection[int]
+) -> Iterator[SmallTable]:
+    for number, step in enumerate(steps):
+        table, wanted = log.table(step.table), _wanted(step)
+        if _is_simple(log, step, table, staged):
+            seen, before = staged.seen(wanted), step.before if step.how is How.CHANGED else None
+            there = before.details["path"] if before is not None else None
+            rule = _rule(table, seen, table.relation_oid in lacking)
+            changed, path = changes_schema(table.columns), sink.path(step.dataset)
+            small = SmallTable(number, path, there, staged.files(wanted), changed, rule, (), step.dataset.is_history)
+            named = tuple(map(sink.naming_of(step.dataset).outer, small.schema.names))
+            if before is None or {*named} == {field["name"] for field in before.details["schema"]["fields"]}:
+                yield replace(small, named=named)
+
+
+def _rule(table: Table, seen: Seen, lacks_rows: bool) -> Rule:
+    unsent = tuple(name for name in table.current if name in seen.unsent)
+    keys = None if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
+    return Rule(table.current_columns, keys, unsent, table.base, lacks_rows)
+
+
+def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged) -> bool:
+    """Return whether nothing but rows that one identity tells apart came, changed or went, and these are few."""
+    wanted = _wanted(step)
+    return (
+        not (step.dataset.is_history and step.how is How.WRITTEN and step.before is not None)
+        and staged.seen(wanted).changes <= _CHANGES
+        and not staged.errors(wanted)
+        and _has_one_identity(step, table)
+        and _is_same(step)
+        and not any(name.startswith(MARK) for name in table.columns.names)
+        and (step.how is How.CHANGED or log.is_kept(table))
+    )
+
+
+def _has_one_identity(step: Step, table: Table) -> bool:
+    """Return whether all changes since the rows before, or all that the log has, tell rows apart by one identity.
+
+    By the full row they do while the table has no other columns.
+    """
+    since = step.before.version.last if step.before is not None and step.how is How.CHANGED else None
+    mine = [each for each in table.identities if since is None or each.last > since]
+    known = {(each.replica_identity, each.key_columns) for each in mine}
+    named = table.columns.names if table.base is None else table.base.columns
+    is_full = table.replica_identity == RelationReplicaIdentity.FULL
+    own = {frozenset(named), *(columns for _, columns in table.shapes)}
+    return (
+        (bool(table.key_columns) or is_full)
+        and known <= {(table.replica_identity, table.key_columns)}
+        and {*table.key_columns} <= {*named}
+        and (not is_full or own == {frozenset(table.current)})
+    )
+
+
+def _is_same(step: Step) -> bool:
+    """Return whether rows before, if they count, are described as those to come."""
+    if step.how is How.WRITTEN or step.before is None:
+        return True
+    one, other = step.before.version.shape, step.dataset.version.shape
+    is_described = (one.columns, one.current) == (other.columns, other.current)
+    return is_described and (one.key_columns, one.replica_identity) == (other.key_columns, other.replica_identity)
+
+
+def _wanted(step: Step) -> Wanted:
+    return Wanted(step.table, step.after)

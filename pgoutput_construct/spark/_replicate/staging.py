@@ -1,0 +1,271 @@
+"""The changes of a batch: the log is read once for all tables, and typed changes are stored as files, by table."""
+
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import count
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pgoutput_construct.changelog._index.planning import lost_ends
+from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.spark._execution import deal, is_alive, plain_errors, reason_of
+from pgoutput_construct.spark._log_view.change_columns import changes_schema
+from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
+from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._parquet_file import RowsFile
+from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Warehouse
+from pgoutput_construct.spark._source.read_range import Range
+from pgoutput_construct.spark._source.segment_rows import Part, parts_of_piece, rows_of_part
+from pgoutput_construct.spark._source.task_plan import Piece, Used, chosen, described_pieces, used_by
+from pgoutput_construct.spark._state.change_survey import Seen, joined, see
+
+__all__ = ["Changes", "Staged", "StagedTable", "Wanted", "put", "stage", "staging", "staging_tasks"]
+
+_NOTHING: Final = Seen(0, False, frozenset(), False, False, False)
+
+
+class Wanted(NamedTuple):
+    """The changes of a table that are needed."""
+
+    table: str
+    """Its name."""
+    after: int
+    """They ended after this seq."""
+
+
+class Changes(NamedTuple):
+    """Changes of a table, and what is in them."""
+
+    rows: DataFrame
+    seen: Seen
+
+
+@dataclass(frozen=True)
+class _Files:
+    schema: pa.Schema
+    names: tuple[str, ...] = ()
+    seen: Seen = _NOTHING
+    errors: tuple[str, ...] = ()
+
+
+class Staged:
+    """Changes of tables, as files."""
+
+    def __init__(self, path: str, files: Mapping[Wanted, _Files]) -> None:
+        self._path = path
+        self._files = files
+
+    def seen(self, wanted: Wanted) -> Seen:
+        """Return what is in changes."""
+        return self._files[wanted].seen
+
+    def files(self, wanted: Wanted) -> tuple[str, ...]:
+        """Return the names of the files of changes, in the warehouse."""
+        return self._files[wanted].names
+
+    def errors(self, wanted: Wanted) -> tuple[str, ...]:
+        """Return why changes could not be decoded."""
+        return self._files[wanted].errors
+
+    def changes(self, spark: SparkSession, wanted: Wanted) -> Changes:
+        """Return changes as ``OpenLog.changes`` does; raise ChangeLogError where they could not be decoded."""
+        found = self._files[wanted]
+        for error in found.errors:
+            raise ChangeLogError(error)
+        schema = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
+        if not found.names:
+            return Changes(spark.createDataFrame([], schema), found.seen)
+        paths = (plain_path(f"{self._path}/{name}") for name in found.names)
+        return Changes(spark.read.schema(schema).parquet(*paths), found.seen)
+
+
+@contextmanager
+def staging(log: OpenLog, warehouse: Warehouse, wanted: Iterable[Wanted]) -> Iterator[Staged]:
+    """Yield changes of tables while they lie in a warehouse, which executors must reach; then they are removed.
+
+    Raises ChangeLogError where the log is damaged.
+    """
+    store = warehouse.store
+    if isinstance(store, LocalStore):
+        store = LocalStore(store.directory, durable=False, private=store.private)
+    store.remove(STAGED)
+    try:
+        yield Staged(warehouse.path, _staged(log, store, list(dict.fromkeys(wanted))))
+    finally:
+        store.remove(STAGED)
+
+
+def _staged(log: OpenLog, store: LogStore, wanted: Sequence[Wanted]) -> dict[Wanted, _Files]:
+    tables = [log.table(each.table) for each in wanted]
+    files = [_Files(changes_schema(table.columns)) for table in tables]
+    tasks = list(staging_tasks(log, store, wanted, tables))
+    try:
+        told = _told(log.spark, tasks)
+    except PgoutputError:
+        raise
+    except Exception:
+        told = list(_told_one_by_one(log, store, wanted, tables))
+    for row in told:
+        files[row["table"]] = _with(files[row["table"]], row)
+    return dict(zip(wanted, files, strict=True))
+
+
+@dataclass(frozen=True)
+class StagedTable:
+    """A table of a task."""
+
+    number: int
+    """Which one of the batch's it is."""
+    columns: pa.Schema
+    """Its columns."""
+    schema: pa.Schema
+    """Those of its changes."""
+    used: Mapping[int, Used]
+    """What its rows are described by, by the seqs of the Relations."""
+
+
+@dataclass(frozen=True)
+class StagingTask:
+    """A part of the log, and the tables that are wanted of it."""
+
+    number: int
+    piece: Piece
+    oids: tuple[int, ...]
+    """The OIDs of the tables."""
+    tables: tuple[StagedTable, ...]
+    store: LogStore
+    """Where the files go,"""
+    folder: str
+    """and the folder there."""
+
+
+def _told(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]:
+    with plain_errors():
+        return deal(spark, tasks, stage, TOLD)
+
+
+def _told_one_by_one(log: OpenLog, store: LogStore, wanted: Sequence[Wanted], tables: Sequence[Table]) -> Iterator[Row]:
+    """Stage tables one after the other when an executor fails with all of them: that one's fault is not the others'."""
+    for place, (each, table) in enumerate(zip(wanted, tables, strict=True)):
+        tasks = [
+            replace(task, tables=tuple(replace(mine, number=place) for mine in task.tables))
+            for task in staging_tasks(log, store, [each], [table])
+        ]
+        try:
+            yield from _told(log.spark, tasks)
+        except PgoutputError:
+            raise
+        except Exception as error:
+            if not is_alive(log.spark):
+                raise
+            yield Row(table=place, error=reason_of(error))
+
+
+def staging_tasks(
+    log: OpenLog, store: LogStore, wanted: Sequence[Wanted], tables: Sequence[Table]
+) -> Iterator[StagingTask]:
+    """Yield tasks, each for the tables of which the same changes are wanted."""
+    numbers = count()
+    for after in sorted({each.after for each in wanted}):
+        mine = {place: tables[place] for place, each in enumerate(wanted) if each.after == after}
+        used = {place: used_by(log.opened, table) for place, table in mine.items()}
+        oids = tuple(sorted({table.relation_oid for table in mine.values()}))
+        range_ = Range(after, log.opened.as_of, lost=tuple(lost_ends(log.opened.index)))
+        for piece, described in described_pieces(log.opened, range_, oids):
+            found = {place: chosen(used[place], described) for place in mine}
+            of_piece = tuple(_table(place, mine[place], known) for place, known in found.items() if known)
+            yield StagingTask(next(numbers), piece, oids, of_piece, store, STAGED)
+
+
+def _table(number: int, table: Table, used: Mapping[int, Used]) -> StagedTable:
+    return StagedTable(number, table.columns, changes_schema(table.columns), used)
+
+
+def _with(files: _Files, told: Row) -> _Files:
+    if told["error"] is not None:
+        return _Files(files.schema, files.names, files.seen, (*files.errors, told["error"]))
+    seen = Seen(**{name: told[name] for name in Seen._fields} | {"unsent": frozenset(told["unsent"])})
+    return _Files(files.schema, (*files.names, told["file"]), joined(files.seen, seen), files.errors)
+
+
+TOLD: Final = pa.schema(
+    {
+        "table": pa.int32(),
+        "file": pa.string(),
+        "error": pa.string(),
+        "changes": pa.int64(),
+        "truncates": pa.bool_(),
+        "unsent": pa.list_(pa.string()),
+        "moved": pa.bool_(),
+        "chained": pa.bool_(),
+        "untyped": pa.bool_(),
+    }
+)
+"""What a task tells of each table that it found: the file of its changes, what is in them, or why there is none."""
+
+
+def stage(task: StagingTask) -> Iterator[dict[str, Any]]:
+    """Do a task; yields TOLD, a row a table. Raises ChangeLogError for damage."""
+    files = {table.number: _File(table) for table in task.tables}
+    for part in parts_of_piece(task.piece, task.oids):
+        for file in files.values():
+            file.take(part)
+    for number, file in files.items():
+        if file.seen or file.error:
+            name = f"{task.folder}/{number}-{task.number}.parquet"
+            if file.seen:
+                put(task.store, name, file.content())
+            seen = reduce(joined, file.seen, Seen(0, False, frozenset(), False, False, False))
+            yield {"table": number, "file": name, "error": file.error, **seen._asdict(), "unsent": [*seen.unsent]}
+
+
+def put(store: LogStore, name: str, content: pa.Buffer) -> None:
+    """Write a file into a warehouse; raise ChangeLogError where that is not on the machine of the task."""
+    try:
+        store.write(name, content)
+    except MissingFileError as error:
+        raise ChangeLogError(
+            f"{store}: not found on the host {platform.node()}, where a task of Spark writes into it: give a warehouse "
+            "on a file system that all executors share under this path, or at an address such as s3://bucket/folder"
+        ) from error
+
+
+class _File:
+    """The changes of one table that a task finds."""
+
+    def __init__(self, table: StagedTable) -> None:
+        self._table = table
+        self._sink = pa.BufferOutputStream()
+        self._writer: RowsFile | None = None
+        self.seen: list[Seen] = []
+        self.error: str | None = None
+
+    def take(self, part: Part) -> None:
+        """Add what a part of the log has of the table; rows that cannot be decoded are the error of the table."""
+        if self.error is not None or not any(each.seq in self._table.used for each, _ in part.described):
+            return
+        try:
+            for batch in rows_of_part(part, self._table.columns, self._table.schema, self._table.used):
+                self._write(batch)
+        except Exception as error:  # whatever it is, the other tables of the task are read
+            self.error = reason_of(error)
+
+    def content(self) -> pa.Buffer:
+        """Return the file."""
+        if self._writer is not None:
+            self._writer.close()
+        return self._sink.getvalue()
+
+    def _write(self, batch: pa.RecordBatch) -> None:
+        if self._writer is None:
+            self._writer = RowsFile(self._sink, self._table.schema, group_bytes=0)  # many at once
+        self._writer.write(batch)
+        self.seen.append(see(batch))

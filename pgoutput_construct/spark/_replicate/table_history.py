@@ -1,0 +1,183 @@
+"""Every row that a table ever had, with the times between which it was so: slowly changing dimensions of type 2."""
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
+
+from pgoutput_construct.spark._execution import as_leaf, plain_errors
+from pgoutput_construct.spark._log_view.added_columns import escaped
+from pgoutput_construct.spark._log_view.change_columns import (
+    BEFORE_ALL,
+    CARRIED,
+    CHANGED,
+    EMPTIED,
+    PLACE,
+    SHAPE,
+    STORED,
+    TURN,
+    column,
+)
+from pgoutput_construct.spark._log_view.replicated_tables import Identity, Table
+from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._replicate.batch_plan import Step
+from pgoutput_construct.spark._replicate.sink import HISTORY, KNOWN_BY, MergingSink, Sink, renamed
+from pgoutput_construct.spark._replicate.staging import Changes
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
+from pgoutput_construct.spark._state.change_survey import Seen, survey
+from pgoutput_construct.spark._state.copy_visibility import counting, placed
+from pgoutput_construct.spark._state.identity_phases import phases_of, with_keys
+from pgoutput_construct.spark._state.intervals import OPEN
+from pgoutput_construct.spark._state.moved_values import with_moved_values
+from pgoutput_construct.spark._state.replay_tasks import Emit, events_of, replayed
+from pgoutput_construct.spark._state.row_replay import Replay, Replayed
+from pgoutput_construct.spark._state.schema_evolution import retyped, shapes_of, stored_rows, with_defaults, with_shapes
+from pgoutput_construct.stream.rows import SNAPSHOT
+from pgoutput_construct.wire.protocol import RelationReplicaIdentity
+
+__all__ = ["history", "record_history"]
+
+
+def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: Step, changes: Changes) -> Dataset:
+    """Bring the history of a table up to where a log is: what came is added, what ended is said of what was there.
+
+    ``changes`` are those that the step needs. What a copy of the table supersedes has ended when it is seen; of the
+    changes before it only those are recorded that a batch has seen before.
+    """
+    table, before, naming = log.table(step.table), step.before, sink.naming_of(step.dataset)
+    counted = counting(changes.rows, table)
+    names = {escaped(name): escaped(other) for name, other in step.renamed.items()}
+    there = None if before is None else renamed(sink.replayed(spark, before), names)
+    rows = history(there, counted, table, step.has_new_copy, changes.seen)
+    if there is None or step.before is None:
+        return sink.replace(spark, step.dataset, naming.dataset(rows), step.replaced)
+    rows.persist()  # they are read more than once
+    try:
+        return _put(spark, sink, step, step.before, there, rows, table)
+    finally:
+        rows.unpersist()
+
+
+def _put(
+    spark: SparkSession, sink: Sink, step: Step, before: Dataset, there: DataFrame, rows: DataFrame, table: Table
+) -> Dataset:
+    """Put rows into a history that is there."""
+    is_same = all(field in rows.schema.fields for field in there.schema if field.name in rows.columns)
+    is_here, has_room = before.directory == step.dataset.directory, set(rows.columns) <= set(there.columns)
+    naming = sink.naming_of(step.dataset)
+    can_record = is_same and is_here and not step.has_defaults and not step.renamed and naming == sink.naming_of(before)
+    if isinstance(sink, MergingSink) and can_record and (sink.alters or has_room):
+        return sink.record(spark, step.dataset, naming.dataset(rows))
+    together = _together(with_defaults(there, table), rows)
+    return sink.replace(spark, step.dataset, naming.dataset(together), step.replaced)
+
+
+def _together(there: DataFrame, rows: DataFrame) -> DataFrame:
+    """Return a history with rows put into it; columns that went stay, and have the types of now."""
+    places = rows.select(*KNOWN_BY)
+    kinds = {field.name: field.dataType for field in rows.schema if field.name in there.columns}
+    kept = retyped(there, {name: kind for name, kind in kinds.items() if name not in HISTORY})
+    return kept.join(places, [*KNOWN_BY], "left_anti").unionByName(rows, allowMissingColumns=True)
+
+
+_FROM: Final = ("_op", "_commit_time", "_unchanged")
+
+
+def history(
+    before: DataFrame | None, changes: DataFrame, table: Table, begins: bool, seen: Seen | None = None
+) -> DataFrame:
+    """Return the rows that are new in a table's history, and those of before that have ended since: of HISTORY.
+
+    ``before`` is the history, None for none. ``changes`` are those since that count, copied rows as inserts before all.
+    ``begins`` says that the table begins again with them: all rows of before have ended. ``seen`` is what is known of
+    the changes already. Rows are the intervals of ``intervals.py``, found phase by phase.
+    """
+    opened = (
+        None if before is None else before.where("_ended_by IS NULL").withColumnRenamed("_valid_from", "_commit_time")
+    )
+    stays = None if begins else opened
+    shapes, events = tuple(shapes_of(table, stays)), with_shapes(changes, table)
+    phases, left = phases_of(events, table, stays), None
+    if stays is not None:
+        left = stored_rows(stays, table, events, _FROM).withColumn(TURN, F.lit(STORED))
+    found = list[DataFrame]()
+    for number, (phase, mine) in enumerate(phases, 1):
+        is_last = number == len(phases)
+        rows = None if left is None else with_keys(left, table, phase)
+        intervals = _intervals(rows, mine, table, phase, shapes, seen, apart=len(phases) == 1)
+        intervals = intervals if is_last else as_leaf(intervals)
+        is_open = F.col("_ended_by").isNull()
+        found.append(intervals.where((is_open & (F.col(TURN) != STORED)) | ~is_open if is_last else ~is_open))
+        carried = F.when(F.col(TURN) == CHANGED, CARRIED).otherwise(F.col(TURN))
+        left = intervals.where(is_open).withColumn(TURN, carried).drop("_valid_to", "_ended_by")
+    rows = _said(reduce(lambda one, other: as_leaf(one).unionAll(other), found), table)
+    if opened is None or not begins:
+        return rows
+    ended = opened.withColumns({"_ended_by": F.lit(SNAPSHOT), "_valid_to": F.lit(None).cast("timestamp")})
+    old = stored_rows(ended, table, events, (*_FROM, "_valid_to", "_ended_by"))
+    return rows.unionByName(_said(old, table))
+
+
+def _said(rows: DataFrame, table: Table) -> DataFrame:
+    """Return rows as a history has them."""
+    copied = F.when(F.col("_commit_lsn") == BEFORE_ALL, SNAPSHOT).otherwise(F.col("_op"))
+    named = placed(rows.withColumn("_op", copied), table).withColumnRenamed("_commit_time", "_valid_from")
+    return named.select(*map(column, table.current), *HISTORY)
+
+
+def _intervals(
+    before: DataFrame | None,
+    changes: DataFrame,
+    table: Table,
+    phase: Identity,
+    shapes: Sequence[frozenset[str]],
+    seen: Seen | None,
+    apart: bool,
+) -> DataFrame:
+    """Return the rows that there were in a phase: columns, ``_valid_to``, ``_ended_by``, ``__shape`` and ``__turn``."""
+    is_full = phase.replica_identity == RelationReplicaIdentity.FULL
+    names, keys = tuple(table.columns.names), phase.key_columns
+    found = survey(changes, keys, names, seen)
+    truncates = _truncates(changes) if found.truncated is not None else []
+    replay = Replay(
+        names,
+        None if is_full else keys,
+        tuple(name for name in names if name in found.unsent),
+        tuple(shapes),
+        tuple((row["_commit_lsn"], row["_seq"]) for row in truncates),
+    )
+    rows = changes.where(F.col("_op") != EMPTIED)
+    if found.chained and replay.open_ones:
+        rows = with_moved_values(before, rows, replay, found)
+    events, _ = events_of(before, rows, replay, found, apart)
+    given = {field.name: field for field in events.schema}
+    kept = [*names, "_untyped", *PLACE, *_FROM, SHAPE, TURN]
+    ends = [T.StructField("_valid_to", T.TimestampType()), T.StructField("_ended_by", T.StringType())]
+    schema = T.StructType([*(T.StructField(name, given[name].dataType) for name in kept), *ends])
+    return replayed(events, replay, _emit(kept, [row["_commit_time"] for row in truncates]), schema)
+
+
+def _emit(kept: Sequence[str], times: Sequence[object]) -> Emit:
+    def emit(done: Replayed, is_end: bool) -> pa.Table:
+        ended = done.intervals.ended
+        chosen = np.flatnonzero(done.events.comes & ((ended != OPEN) | is_end))
+        found = done.rows(chosen, done.rule.columns)
+        arrays = [found[name] if name in found else done.taken(name, chosen) for name in kept]
+        of_truncates = pa.array(times, pa.timestamp("us", "UTC")), pa.array([EMPTIED] * len(times), pa.string())
+        ends = [done.ends(name, chosen, each) for name, each in zip(("_commit_time", "_op"), of_truncates, strict=True)]
+        return pa.Table.from_arrays([*arrays, *ends], [*kept, "_valid_to", "_ended_by"])
+
+    return emit
+
+
+def _truncates(changes: DataFrame) -> list[Row]:
+    """Return where tables were emptied, in order; few. Times are microseconds, of which no zone takes away any."""
+    rows = changes.where(F.col("_op") == EMPTIED)
+    with plain_errors():
+        found = rows.select(*PLACE, F.unix_micros("_commit_time").alias("_commit_time")).collect()
+    return sorted(found, key=lambda row: (row["_commit_lsn"], row["_seq"]))

@@ -1,0 +1,118 @@
+"""Tables of a warehouse, read."""
+
+from typing import Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from pgoutput_construct.changelog._store.store import Address
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._log_view.added_columns import escaped
+from pgoutput_construct.spark._log_view.replicated_tables import plain_path
+from pgoutput_construct.spark._replicate.batch_plan import Step
+from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
+from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
+from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
+from pgoutput_construct.spark._replicate.sink import Sink, unescaped
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
+from pgoutput_construct.spark.formats import check_format
+from pgoutput_construct.stream.identifiers import normal_name
+
+__all__ = ["forget_missing", "open_sink", "read_current", "read_history", "read_missing", "report_missing"]
+
+
+def read_current(spark: SparkSession, warehouse: Address, table: str) -> DataFrame:
+    """Return the rows of a table as the last batch of ``replicate`` left them: its columns, and those of the change.
+
+    ``table`` is its name as SQL writes it, such as ``public.orders``. The DataFrame is of one moment: call this again
+    for what has come since. Raises PgoutputError where there is no such warehouse or table.
+    """
+    return _read_rows(spark, warehouse, table, is_history=False)
+
+
+def read_history(spark: SparkSession, warehouse: Address, table: str) -> DataFrame:
+    """Return all rows that a table ever had, as ``replicate(history=True)`` saw them; raises as ``read_current``.
+
+    Its columns are those of the table, and HISTORY: ``_valid_from`` and ``_valid_to`` among them.
+    """
+    return _read_rows(spark, warehouse, table, is_history=True)
+
+
+def _read_rows(spark: SparkSession, warehouse: Address, table: str, is_history: bool) -> DataFrame:
+    place = Warehouse(warehouse)
+    progress = place.progress()
+    if progress is None:
+        raise PgoutputError(f"{place.store}: no warehouse here (no table was replicated into it)")
+    check_format(spark, progress.format)
+    dataset = place.find(normal_name(table), is_history)
+    sink = open_sink(progress.format, place)
+    sink.prepare(spark)
+    return sink.read(spark, dataset)
+
+
+def open_sink(name: str, warehouse: Warehouse, grace: float = 0.0) -> Sink:
+    """Return what keeps tables of a format; ``grace`` as ``replicate`` has it."""
+    match name:
+        case "parquet":
+            return ParquetSink(warehouse, grace)
+        case "delta":
+            return DeltaSink(warehouse)
+        case "iceberg":
+            return IcebergSink(warehouse)
+    raise AssertionError(name)
+
+
+_FOLDER: Final = "missing"  # no table's directory, which has a dot
+
+_NOTHING: Final = "PATH_NOT_FOUND"
+
+_COLUMNS: Final = "_commit_lsn bigint, _seq bigint, _op string, _row map<string, string>, _unchanged array<string>"
+
+
+def read_missing(spark: SparkSession, warehouse: Address, table: str) -> DataFrame:
+    """Return the changes of rows that are not there, which ``replicate(on_missing="report")`` met.
+
+    They are those that led to the rows of the table since it was written as a whole: updates and deletes, with the
+    columns of ``OpenLog.missing_rows``. Raises PgoutputError where there is no such table.
+    """
+    place = Warehouse(warehouse)
+    return _read_reports(spark, plain_path(f"{place.path}/{_reports_folder(place.find(normal_name(table)))}"))
+
+
+def report_missing(warehouse: Warehouse, step: Step, rows: DataFrame) -> int:
+    """Keep the changes that a step finds no rows for; return how many there are.
+
+    A step that is done again, after a batch that was interrupted, puts the same in place of what it left.
+    """
+    if any(name != escaped(name) for name in step.dataset.version.shape.columns):
+        rows = unescaped(rows, "_row", "_unchanged")
+    found = rows.persist()
+    try:
+        count = found.count()
+        if count:
+            # The seq after which the changes of the step begin.
+            path = f"{warehouse.path}/{_reports_folder(step.dataset)}/after-{step.after}"
+            found.coalesce(1).write.mode("overwrite").parquet(path)
+        return count
+    finally:
+        found.unpersist()
+
+
+def forget_missing(warehouse: Warehouse, dataset: Dataset) -> None:
+    """Remove what was reported of a table."""
+    if not dataset.is_history:
+        warehouse.store.remove(_reports_folder(dataset))
+
+
+def _read_reports(spark: SparkSession, path: str) -> DataFrame:
+    reader = spark.read.schema(_COLUMNS).option("recursiveFileLookup", True)
+    try:
+        return reader.parquet(path)
+    except AnalysisException as error:
+        if error.getCondition() != _NOTHING:
+            raise
+        return spark.createDataFrame([], _COLUMNS)
+
+
+def _reports_folder(dataset: Dataset) -> str:
+    return f"{_FOLDER}/{dataset.directory}"

@@ -1,0 +1,285 @@
+"""Where a stream is in a log: offsets that a person can read, and how far the next micro-batch goes."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from pgoutput_construct.changelog._facts.copies import copies_of
+from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.planning import committed, earliest_after, last_commit
+from pgoutput_construct.changelog._upkeep.sizes import Sizes
+from pgoutput_construct.changelog.reader import ChangeLog, LogIdentity, identity_of
+from pgoutput_construct.changelog.registry import readers, register
+from pgoutput_construct.columnar import unify
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark._source.source_options import SourceOptions
+from pgoutput_construct.wire import Lsn, Timestamp
+
+__all__ = [
+    "Limits",
+    "Offset",
+    "Pace",
+    "advance_reader",
+    "check_same_log",
+    "held_fields",
+    "latest_seq",
+    "needed_from",
+    "next_seq",
+    "of_log",
+    "offset_at",
+    "register_reader",
+]
+
+Numbers = NDArray[np.int64]
+
+_NOTHING: Final = -1
+
+
+@dataclass(frozen=True)
+class Offset:
+    """All that ended by a seq of the log was read."""
+
+    seq: int
+    """Only this counts; what follows is for people."""
+    lsn: int | None = None
+    """The position of the last commit by then."""
+    time: int | None = None
+    """When that was: microseconds since 2000-01-01 UTC."""
+    final: int | None = None
+    """All that committed before this time has been read: nothing that the log has after the seq committed before it.
+
+    It is the time of the last commit, or an earlier one. What the log does not have yet can be earlier by the moment
+    in which a server writes a commit down after it took its time; by more where its clock is set back.
+    """
+
+    def json(self) -> dict[str, Any]:
+        """Return what Spark keeps in a checkpoint, and shows in the progress of a query."""
+        if self.lsn is None or self.time is None:
+            return {"seq": self.seq}
+        final = self.time if self.final is None else self.final
+        times = {"commit_time": str(Timestamp(self.time)), "finalizedUntil": str(Timestamp(final))}
+        return {"seq": self.seq, "commit_lsn": str(Lsn(self.lsn)), **times}
+
+
+def of_log(log: ChangeLog) -> dict[str, Any]:
+    """Return the part of an offset that says which log it is a position of."""
+    return {"log": identity_of(log).to_json()}
+
+
+def check_same_log(log: ChangeLog, *offsets: Mapping[str, Any]) -> None:
+    """Raise ChangeLogError where offsets are positions of another log; those of earlier versions do not say it."""
+    identity = identity_of(log)
+    for offset in offsets:
+        if "log" in offset and (different := LogIdentity.from_json(offset["log"]).differences(identity)):
+            raise ChangeLogError(
+                f"{log.store}: the checkpoint of the query is of another log ({'; '.join(different)}): give that log, "
+                "or begin the query from scratch, with another checkpointLocation and an empty table to write into"
+            )
+
+
+def offset_at(index: LogIndex, seq: int) -> Offset:
+    """Return the offset of a seq."""
+    last = last_commit(index, seq)
+    if last is None:
+        return Offset(seq)
+    return Offset(seq, last["commit_lsn"], last["commit_time"], _final(index, seq, last["commit_time"]))
+
+
+def _final(index: LogIndex, seq: int, time: int) -> int:
+    """Return a time, or that of the earliest commit after a seq where it is earlier: clocks do not order commits."""
+    earliest = earliest_after(index, seq)
+    return time if earliest is None else min(time, earliest)
+
+
+def latest_seq(index: LogIndex, after: int = _NOTHING) -> int:
+    """Return the last seq at which something ended or was told; ``after`` where nothing did later."""
+    for end in range(len(index), 0, -1):
+        part = index.one(end - 1)
+        seqs = [pc.max(part.entries(name)["seq"]).as_py() for name in ("transactions", "events")]
+        last = max((seq for seq in seqs if seq is not None), default=_NOTHING)
+        if last > _NOTHING or part.first_seq <= after:
+            return max(last, after)
+    return after
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a micro-batch has at most; None: all that is there."""
+
+    transactions: int | None = None
+    bytes: int | None = None
+    """Of payloads, as far as the sizes of segments tell; one transaction, or copy, may be more."""
+
+    def __bool__(self) -> bool:
+        return self.transactions is not None or self.bytes is not None
+
+
+def next_seq(log: ChangeLog, after: int, limits: Limits) -> int:
+    """Return up to which seq the micro-batch goes that begins after one; ``after`` itself where nothing is new."""
+    place = max(log.segments.place(after + 1), 0)
+    index = log.index.slice(place)
+    if not limits:
+        return latest_seq(index, after)
+    last, passed = None, np.zeros(2, np.int64)
+    sizes = None if limits.bytes is None else Sizes.of(log.segments[place:])
+    for seqs, steps in _steps(index, after, sizes):
+        totals = passed + np.cumsum(steps, 0)
+        if (end := _end(totals, limits)) < len(seqs):
+            return last if not end and last is not None else int(seqs[max(end, 1) - 1])
+        last, passed = int(seqs[-1]), totals[-1]
+    return after if last is None else last
+
+
+def _end(totals: Numbers, limits: Limits) -> int:
+    """Return how many steps are within limits, given how many transactions and bytes there are with each."""
+    end = len(totals)
+    for column, limit in enumerate((limits.transactions, limits.bytes)):
+        if limit is not None:
+            end = min(end, int(np.searchsorted(totals[:, column], limit, "right")))
+    return end
+
+
+def _steps(index: LogIndex, after: int, sizes: Sizes | None) -> Iterator[tuple[Numbers, Numbers]]:
+    """Yield in parts where something ended or was told after a seq, and of each how many transactions and bytes.
+
+    Bytes are 0 where nobody asks for them, without ``sizes``.
+    """
+    copied = {} if sizes is None else _copies(index, sizes)
+    for _, part in index.parts():
+        seqs, steps = _steps_of(part, after, copied, sizes)
+        if len(seqs):
+            yield seqs, steps
+
+
+def _steps_of(
+    index: SegmentIndex, after: int, copied: Mapping[int, int], sizes: Sizes | None
+) -> tuple[Numbers, Numbers]:
+    transactions = committed(index.transactions)
+    transactions = transactions.filter(pc.greater(transactions["seq"], after)).combine_chunks()
+    ends = transactions["seq"].to_numpy()
+    told = index.entries("events")["seq"]
+    told = told.filter(pc.greater(told, after)).to_numpy()
+    seqs = np.concatenate([ends, told])
+    own = np.zeros(len(ends), np.int64) if sizes is None else _bytes(transactions, sizes)
+    lengths = np.concatenate([own, [copied.get(seq, 0) for seq in told.tolist()]]).astype(np.int64)
+    counts = np.concatenate([np.ones(len(ends), np.int64), np.zeros(len(told), np.int64)])
+    order = np.argsort(seqs, kind="stable")
+    return seqs[order], np.stack([counts, lengths], 1)[order]
+
+
+def _bytes(transactions: pa.Table, sizes: Sizes) -> Numbers:
+    """Return about how many bytes of payloads each transaction has."""
+    spans = transactions["spans"].combine_chunks()
+    starts, flat = spans.offsets.to_numpy() - spans.offsets[0].as_py(), spans.flatten()
+    first, last = (flat.field(name).to_numpy() for name in ("first", "last"))
+    of_spans = (last - first + 1) * sizes.mean(first, last)
+    found: Numbers = np.diff(np.append(0, np.cumsum(of_spans))[starts]).astype(np.int64)
+    return found
+
+
+def _copies(index: LogIndex, sizes: Sizes) -> dict[int, int]:
+    """Return about how many bytes of payloads the rows of each copy have, by where the log says that it is complete."""
+    chunks, places = index.located("snapshots")
+    order = np.argsort(chunks["number"].to_numpy(), kind="stable")
+    numbers, rows = (chunks[name].to_numpy()[order] for name in ("number", "rows"))
+    before = np.stack([np.append(0, np.cumsum(each)) for each in (rows, rows * sizes.means[places[order]])])
+    found = {}
+    for copy in copies_of(index):
+        first, end = np.searchsorted(numbers, [copy.first_chunk, copy.last_chunk + 1]).tolist()
+        known, length = (before[:, max(first, end)] - before[:, first]).tolist()
+        # Those that were read before are as long as the others.
+        found[copy.seq] = int(copy.rows * length / known) if known else 0
+    return found
+
+
+def needed_from(index: LogIndex, seq: int) -> int:
+    """Return the first seq that who has read up to one still needs: what had begun by then may end later."""
+    place = max(int(np.searchsorted(index.table["first_seq"].to_numpy(), seq, "right")) - 1, 0)
+    # What lies in one segment alone has not begun by then, but for those of the segment that has the seq.
+    ended = pa.concat_tables([index.marked, index.slice(place, place + 1).transactions])
+    later, opened = ended.filter(pc.greater(ended["seq"], seq)), index.open
+    starts = [pc.struct_field(pc.list_flatten(entries["spans"]), "first") for entries in (later, opened)]
+    begun = [pc.min(each).as_py() for each in (*starts, opened["first_seq"])]
+    return min([seq + 1, *(each for each in begun if each is not None)])
+
+
+# PySpark 4.2 asks for the time zone, which was UTC before.
+_IN_UTC: Final[dict[str, Any]] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+
+
+def held_fields(now: pa.Schema, schema: StructType, options: SourceOptions, name: str) -> pa.Schema:
+    """Return the columns of a query, whatever those of its table ``name`` are ``now``.
+
+    Raises ChangeLogError where rows have what they have no room for, unless that is to be ignored: then columns that
+    came are left out, and values that do not fit stand in ``_untyped``.
+    """
+    columns = to_arrow_schema(schema, **_IN_UTC)
+    for field in now if options.schemaChange == "fail" else ():
+        if field.name not in columns.names and options.columns is None:
+            raise _changed(name, f"the column {field.name!r} was added or renamed")
+        if field.name in columns.names and not _holds(columns.field(field.name).type, field.type):
+            raise _changed(name, f"the column {field.name!r} is {field.type} now")
+    same = {field.name for field in from_arrow_schema(now, prefer_timestamp_ntz=True) if field in schema.fields}
+    return pa.schema([now.field(each) if each in same else columns.field(each) for each in columns.names])
+
+
+def _holds(column: pa.DataType, now: pa.DataType) -> bool:
+    """Return whether a column of the query has room for a type."""
+    if pa.types.is_struct(column):  # _before has the columns, which are looked at by themselves
+        return True
+    return bool(column == now or unify(column, now) == column)
+
+
+def _changed(name: str, what: str) -> ChangeLogError:
+    return ChangeLogError(
+        f"{name}: {what}, since the query began: start it again, it resumes from its checkpoint with the columns "
+        "of now; with the option schemaChange=ignore it would go on without"
+    )
+
+
+Answer = TypeVar("Answer")
+
+
+class Pace:
+    """Waits before a question whose last answer had nothing new, longer where answers take longer.
+
+    It never gives an old answer: who has just written into a log, and then asks, finds it.
+    """
+
+    def __init__(self, least: float) -> None:
+        """``least`` seconds are between two questions."""
+        self._least = least
+        self._due = 0.0
+
+    def ask(self, question: Callable[[], Answer], is_new: Callable[[Answer], bool]) -> Answer:
+        """Ask, when it is time."""
+        time.sleep(max(0.0, self._due - time.monotonic()))
+        began = time.monotonic()
+        answer = question()
+        ended = time.monotonic()
+        self._due = ended if is_new(answer) else ended + max(self._least, ended - began)
+        return answer
+
+
+def register_reader(log: ChangeLog, name: str | None, after: int) -> None:
+    """Register a reader that has read all that ended by a seq; without a name do nothing."""
+    if name is not None and name not in {reader.name for reader in readers(log.store)}:
+        register(log.store, name, needed_from(log.index, after), offset_at(log.index, after).lsn or 0)
+
+
+def advance_reader(log: ChangeLog, name: str, seq: int) -> None:
+    """Note that a reader has read all that ended by a seq; what had begun by then, and ends later, it still needs."""
+    known = {reader.name: reader.next_seq for reader in readers(log.store)}
+    needed = needed_from(log.index, seq)
+    if needed > known.get(name, -1):
+        register(log.store, name, needed, offset_at(log.index, seq).lsn or 0)

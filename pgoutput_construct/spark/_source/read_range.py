@@ -1,0 +1,183 @@
+"""The range of a log that a batch read is of."""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.planning import LostEnd, commits_of, committed, lost_ends
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark._execution import keep_archives
+from pgoutput_construct.spark._log_view.log_tables import LogTables
+from pgoutput_construct.spark._source.source_options import SourceOptions
+from pgoutput_construct.wire import Lsn, Timestamp
+
+__all__ = ["Range", "address_of", "log_at", "log_of", "opened_at", "range_between", "range_of"]
+
+
+def log_of(options: SourceOptions) -> tuple[ChangeLog, int]:
+    """Open the log that options name, and return the seq as of which it is read."""
+    log = log_at(address_of(options))
+    return log, as_of_seq(log, options)
+
+
+_MOST: Final = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What ``_commit_lsn`` of wanted rows is between; both ends are within.
+
+    They are options' alone, never those of a filter that Spark pushes down (``DataSourceReader.pushFilters``): up to
+    version 4 it keeps what a read with pushed filters is planned to read for the source (``setReadInfo`` in
+    PythonScanBuilder), not for the scan. Whatever else reads the same DataFrame, in that plan or in a later one, would
+    lack the rows that the filter let out.
+    """
+
+    first_lsn: int = 0
+    last_lsn: int = _MOST
+
+    def holds(self, lsns: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return of each transaction whether it is wanted."""
+        found: NDArray[np.bool_] = (lsns >= self.first_lsn) & (lsns <= self.last_lsn)
+        return found
+
+    def hold(self, copy: TableCopy) -> bool:
+        """Return whether the rows of a copy are wanted."""
+        return self.first_lsn <= copy.snapshot.lsn <= self.last_lsn
+
+
+@dataclass(frozen=True)
+class Range:
+    """Which transactions and copies are wanted."""
+
+    after: int
+    """Those that ended after this seq,"""
+    until: int
+    """up to this one,"""
+    bounds: Bounds = field(default_factory=Bounds)
+    """and committed between these;"""
+    lost: tuple[LostEnd, ...] = ()
+    """without those of histories of the server that were lost."""
+
+    def holds(self, transactions: pa.Table) -> NDArray[np.bool_]:
+        """Tell of each committed transaction whether it is wanted."""
+        seqs, lsns = (transactions[name].to_numpy() for name in ("seq", "commit_lsn"))
+        wanted: NDArray[np.bool_] = (seqs > self.after) & (seqs <= self.until) & self.bounds.holds(lsns)
+        return wanted
+
+    def transactions(self, index: SegmentIndex) -> pa.Table:
+        """Return the wanted transactions of an index."""
+        found = committed(index.transactions, self.lost)
+        return found.filter(pa.array(self.holds(found)))
+
+
+def range_of(log: ChangeLog, as_of: int, options: SourceOptions) -> Range:
+    """Return what a batch read is of."""
+    return range_between(log, -1 if options.fromSeq is None else options.fromSeq - 1, as_of, options)
+
+
+def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions) -> Range:
+    """Return what ended after one seq, up to another."""
+    lost = tuple((seq, end) for seq, end in lost_ends(log.index) if seq <= until)  # what was lost later, was there then
+    return Range(after, until, bounds_of(options), lost)
+
+
+Numbers = NDArray[np.int64]
+
+
+def as_of_seq(log: ChangeLog, options: SourceOptions) -> int:
+    """Return the seq as of which a log is to be read; raise ChangeLogError where it does not have that position yet.
+
+    A position in the WAL is one only for what comes before it: all of that must be in the log. A time is, as
+    recovery_target_time is, up to the first commit that is later: commits may be told in another order than that of
+    their clocks.
+    """
+    if options.asOfSeq is not None:
+        return options.asOfSeq
+    if options.asOfLsn is not None:
+        _check_complete(log, options.asOfLsn)
+        return _last_by(log.index, "lsn", options.asOfLsn)
+    if options.asOfTime is not None:
+        return _last_by(log.index, "time", options.asOfTime)
+    return log.index.last_seq
+
+
+def bounds_of(options: SourceOptions) -> Bounds:
+    """Return what ``_commit_lsn`` is between.
+
+    A copy that was made after a position may stand before what committed there: the seq alone does not leave it out.
+    """
+    last = (int(each) for each in (options.asOfLsn, options.untilLsn) if each is not None)
+    return Bounds(int(options.fromLsn or 0), min(last, default=Bounds.last_lsn))
+
+
+def _check_complete(log: ChangeLog, lsn: Lsn) -> None:
+    known = max(int(log.complete_lsn), int(commits_of(log.index)["most_lsn"].max()))
+    if lsn > known:
+        raise ChangeLogError(
+            f"{log.store}: asOfLsn is {lsn}, but the log is complete up to {Lsn(known)} only: what may still commit "
+            "before that is not known; read it as of an earlier position, or when the capture has come further"
+        )
+
+
+def _last_by(index: LogIndex, what: str, limit: int) -> int:
+    """Return the seq of the last transaction or event up to a position or time, before the first that is later."""
+    lost, end, found = lost_ends(index), index.last_seq + 1, np.array([], np.int64)
+    commits = commits_of(index, lost)
+    has_some = commits["commits"] > 0
+    for place in np.flatnonzero(has_some & (commits[f"most_{what}"] > limit))[:1].tolist():
+        transactions = committed(index.one(place).transactions, lost)
+        seqs, numbers = (_numbers(transactions[name]) for name in ("seq", f"commit_{what}"))
+        end = int(seqs[np.flatnonzero(numbers > limit)[0]])
+        found = seqs[seqs < end]
+    events, before = index.entries("events"), commits["last_commit"][has_some]
+    told = _numbers(events["seq"])[_numbers(events[what]) <= limit]
+    found = np.concatenate([found, before[before < end], told[told < end]])
+    if not len(found):
+        name = Lsn(limit) if what == "lsn" else Timestamp(limit)
+        raise ChangeLogError(f"nothing of the log is as old as {name}: it begins later")
+    return int(found.max())
+
+
+def _numbers(column: pa.ChunkedArray) -> Numbers:
+    numbers: Numbers = column.to_numpy()
+    return numbers
+
+
+_latest: dict[str, tuple[dict[str, int], ChangeLog]] = {}
+
+
+def address_of(options: SourceOptions) -> str:
+    """Return where the log of options is."""
+    assert options.path is not None
+    return options.path
+
+
+def log_at(address: str) -> ChangeLog:
+    """Return the log at an address as it is now.
+
+    What was opened before serves while its files are the same: their names and sizes tell.
+    """
+    keep_archives()
+    files, log = _latest.get(address, ({}, None))
+    found = open_store(address).files()
+    if log is None or found != files:
+        log = ChangeLog(address, log)
+        _latest.clear()
+        _latest[address] = found, log
+    return log
+
+
+@lru_cache(maxsize=1)  # what was known before the last micro-batch is of no use
+def opened_at(log: ChangeLog, as_of: int, types: str = "", lets_pass: bool = False) -> LogTables:
+    """Return what is known of a log as of a seq, with types by choice; see ``opened``."""
+    return LogTables.from_log(log, as_of, types, lets_pass=lets_pass)

@@ -1,0 +1,154 @@
+"""What changes have in them: what decides how they are applied."""
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+from pgoutput_construct.spark._execution import plain_errors
+from pgoutput_construct.spark._log_view.change_columns import (
+    BEFORE,
+    CHANGE,
+    EMPTIED,
+    GONE,
+    NEW,
+    SHAPE,
+    at_place,
+    is_unsent,
+    place,
+)
+from pgoutput_construct.spark._log_view.replicated_tables import Place
+from pgoutput_construct.spark._state.equality import exact
+from pgoutput_construct.stream.rows import OPERATIONS
+from pgoutput_construct.wire.messages import Truncate, Update
+
+__all__ = ["Seen", "Survey", "after", "joined", "moves", "see", "survey"]
+
+_BITS: Final = 62
+"""Columns that one number says something of."""
+
+_FEW: Final = 200_000
+"""Changes whose keys are sent to all executors."""
+
+
+def moves(changes: DataFrame, key_columns: Sequence[str]) -> Column:
+    """Return whether a change gave its row another key, as an update may; one that was left out is the same."""
+    same = F.lit(True)
+    for name in key_columns:
+        kind = changes.schema[name].dataType
+        old, new = (exact(side.value(name), kind) for side in (BEFORE, NEW))
+        same &= is_unsent(name) | (old.eqNullSafe(new) & BEFORE.text(name).eqNullSafe(NEW.text(name)))
+    has_new = ~F.col("_op").isin(GONE, EMPTIED)
+    return has_new & F.col("_before").isNotNull() & ~same
+
+
+class Survey(NamedTuple):
+    """What changes have in them; of those before the last truncate too, except for their number."""
+
+    changes: int
+    """How many there are."""
+    truncated: Place | None
+    """Where the last truncate stands: whatever was there before is gone."""
+    unsent: frozenset[str]
+    """Columns that some update left out, as TOASTed values that it did not change."""
+    moved: bool
+    """Whether some row's key changed."""
+    chained: bool
+    """Whether one of these updates left values out, too: they are to be found under the key before it."""
+    untyped: bool
+    """Whether ``_untyped`` has anything."""
+
+    def few(self, touched: DataFrame) -> DataFrame:
+        """Return what the changes touch as rows before are joined with it: sent to all executors where it is small.
+
+        The rows before stay where they are then. Spark does not know how large a leaf of a plan is.
+        """
+        return F.broadcast(touched) if self.changes <= _FEW else touched
+
+
+class Seen(NamedTuple):
+    """What changes have in them at most, told by who has read them: of some of them no more need be true."""
+
+    changes: int
+    """How many there are."""
+    truncates: bool
+    """Whether a truncate is among them."""
+    unsent: frozenset[str]
+    """Columns that some update left out."""
+    moved: bool
+    """Whether some update has an old row, or key."""
+    chained: bool
+    """Whether one of these left values out, too."""
+    untyped: bool
+    """Whether ``_untyped`` has anything."""
+
+
+def survey(
+    changes: DataFrame, key_columns: Sequence[str] = (), columns: Sequence[str] = (), seen: Seen | None = None
+) -> Survey:
+    """Find what decides how ``changes`` of a table with a key are applied, and to its ``columns``.
+
+    What was ``seen`` of them is enough unless there is a truncate; else few of their columns are read, once. Without
+    a key it is whether there is a truncate.
+    """
+    if seen is not None and not seen.truncates:
+        return Survey(seen.changes, None, *seen[2:])
+    return _read(changes, key_columns, columns)
+
+
+def _read(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]) -> Survey:
+    others = F.array(*(F.lit(name) for name in columns if name not in key_columns)).cast("array<string>")
+    left_out, own = F.size("_unchanged") > 0, [name for name in changes.columns if name not in (*CHANGE, SHAPE)]
+    parts = [own[begin : begin + _BITS] for begin in range(0, len(own), _BITS)]
+    moved = moves(changes, key_columns) if key_columns else F.lit(False)
+    with plain_errors():
+        (row,) = changes.agg(
+            F.count("*").alias("changes"),
+            F.max(F.when(F.col("_op") == EMPTIED, place())).alias("truncated"),
+            *(F.bit_or(F.when(left_out, _bits(part))).alias(f"unsent{place}") for place, part in enumerate(parts)),
+            F.max(moved).alias("moved"),
+            F.max(moved & left_out & F.arrays_overlap("_unchanged", others)).alias("chained"),
+            F.max(F.size("_untyped") > 0).alias("untyped"),
+        ).collect()
+    truncated = None if row["truncated"] is None else (row["truncated"][0], row["truncated"][1])
+    said = [row[f"unsent{place}"] or 0 for place in range(len(parts))]
+    found = frozenset(own[place] for place in range(len(own)) if said[place // _BITS] >> place % _BITS & 1)
+    return Survey(row["changes"], truncated, found, *(bool(row[name]) for name in ("moved", "chained", "untyped")))
+
+
+def _bits(names: Sequence[str]) -> Column:
+    """Return which columns a change left out, one bit each: unlike sets of names, Spark generates code for these."""
+    is_out = (F.array_contains("_unchanged", name) for name in names)
+    bits = (F.when(each, F.lit(1 << place).cast("bigint")).otherwise(0) for place, each in enumerate(is_out))
+    return reduce(add, bits)
+
+
+def after(changes: DataFrame, truncated: Place | None) -> DataFrame:
+    """Leave out what precedes the last truncate, and truncates."""
+    return changes if truncated is None else changes.where(place() > at_place(truncated))
+
+
+def joined(one: Seen, other: Seen) -> Seen:
+    """Return what is in both."""
+    flags = (a or b for a, b in zip(one[3:], other[3:], strict=True))
+    return Seen(one.changes + other.changes, one.truncates or other.truncates, one.unsent | other.unsent, *flags)
+
+
+def see(batch: pa.RecordBatch) -> Seen:
+    """Return what is in changes."""
+    op, unchanged = batch.column("_op"), batch.column("_unchanged")
+    # Of a table without columns there is no ``_before``.
+    old = batch.column("_before") if "_before" in batch.schema.names else pa.nulls(len(batch))
+    is_moved = pc.and_(pc.equal(op, OPERATIONS[Update]), old.is_valid())
+    left_out = pc.fill_null(pc.greater(pc.list_value_length(unchanged), 0), False)
+    truncates, moved, chained = (
+        pc.any(flags, min_count=0).as_py()
+        for flags in (pc.equal(op, OPERATIONS[Truncate]), is_moved, pc.and_(is_moved, left_out))
+    )
+    unsent = frozenset(pc.unique(unchanged.flatten()).to_pylist())
+    return Seen(batch.num_rows, truncates, unsent, moved, chained, len(batch.column("_untyped").keys) > 0)

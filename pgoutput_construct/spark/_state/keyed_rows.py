@@ -1,0 +1,344 @@
+"""The rows of a table with a key: what changes come to is put in the place of the rows that were there before."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import and_
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
+
+from pgoutput_construct.spark._execution import as_leaf
+from pgoutput_construct.spark._log_view.change_columns import (
+    BEFORE,
+    CAME,
+    CHANGE,
+    GONE,
+    NEW,
+    PLACE,
+    ROOT,
+    column,
+    is_unsent,
+    place,
+    texts,
+    untyped_of,
+)
+from pgoutput_construct.spark._state.change_survey import Survey, moves
+from pgoutput_construct.spark._state.demands import Demand
+from pgoutput_construct.spark._state.equality import exact_key, restored
+from pgoutput_construct.spark._state.moved_values import leaves_open, with_moved_values
+from pgoutput_construct.spark._state.row_replay import Replay
+
+__all__ = ["Layout", "advanced", "net_rows", "netted"]
+
+_META: Final = ("_untyped", "_commit_lsn", "_seq")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A table with a key. In frames its columns have numbers: ``k0``, ``k1`` are the key, ``c0``, ``c1`` all columns.
+
+    ``kt``, part of the key, has texts of what the key's columns cannot hold; it is there only where it is needed.
+    """
+
+    names: tuple[str, ...]
+    """The columns."""
+    keys: tuple[str, ...]
+    """Those that tell rows apart."""
+    kinds: Mapping[str, T.DataType]
+    """Types, by column."""
+    unsent: tuple[str, ...]
+    """The columns that some update left out; none of the key."""
+    has_texts: bool
+    """Whether ``_untyped`` has anything."""
+    has_unsent_keys: bool
+    """Whether some update left out a column of the key, which ``_before`` has then."""
+
+    @classmethod
+    def of(cls, changes: DataFrame, keys: Sequence[str], names: Sequence[str], found: Survey) -> "Layout":
+        """Return that of a table which now has the columns ``names``."""
+        kinds = {field.name: field.dataType for field in changes.schema}
+        unsent = tuple(name for name in names if name in found.unsent and name not in keys)
+        return cls(tuple(names), tuple(keys), kinds, unsent, found.untyped, not found.unsent.isdisjoint(keys))
+
+    @cached_property
+    def key(self) -> tuple[str, ...]:
+        """The columns of frames that are the key."""
+        return (*(f"k{number}" for number in range(len(self.keys))), *(["kt"] if self.has_texts else []))
+
+    @property
+    def key_kinds(self) -> dict[str, T.DataType]:
+        """The types of the key's columns."""
+        return {name: self.kinds[name] for name in self.keys}
+
+    @cached_property
+    def sent(self) -> tuple[str, ...]:
+        """The columns that all changes have sent, but the key."""
+        return tuple(name for name in self.names if name not in self.keys and name not in self.unsent)
+
+    def place(self, name: str) -> str:
+        """Return what a column is called in frames."""
+        return f"c{self.names.index(name)}"
+
+    def key_of(self, value: Callable[[str], Column], text: Callable[[str], Column]) -> list[Column]:
+        """Return the key of a row, given its values and texts, by column."""
+        parts = exact_key(value, self.key_kinds)
+        if self.has_texts:
+            parts.append(self._texts(text, self.keys))
+        return [part.alias(name) for part, name in zip(parts, self.key, strict=True)]
+
+    @staticmethod
+    def _texts(text: Callable[[str], Column], names: Sequence[str]) -> Column:
+        return F.when(F.col("_untyped").isNotNull(), texts([text(name) for name in names]))
+
+    def key_struct(self) -> Column:
+        """Return the key of a frame as a struct."""
+        return F.struct(*self.key)
+
+    def key_values(self, prefix: str = "") -> dict[str, Column]:
+        """Return the values of the key of a frame, or of a struct in it, by the names of their columns."""
+        found = zip(self.keys, self.key, strict=False)
+        return {name: restored(F.col(prefix + place), self.kinds[name]) for name, place in found}
+
+    def row_of(self) -> Column:
+        """Return the values of the columns ``sent``, and their texts where ``_untyped`` has anything."""
+        values = [NEW.value(name).alias(self.place(name)) for name in self.sent]
+        # Not as a map: Spark says of no two maps which is the greater one.
+        said = [self._texts(NEW.text, self.sent).alias("_texts")] if self.has_texts else []
+        return F.struct(*values, *said, F.lit(True).alias("_is"))
+
+    def pair_of(self, name: str) -> list[Column]:
+        """Return a value and its text, for what is carried from one row to another."""
+        text = NEW.text(name) if self.has_texts else F.lit(None).cast("string")
+        return [NEW.value(name).alias("v"), text.alias("t")]
+
+    def values(self) -> list[Column]:
+        """Return the columns of rows, by their own names, out of key, ``_row`` and the pairs of ``unsent``."""
+        return [self._value(name).alias(name) for name in self.names]
+
+    def _value(self, name: str) -> Column:
+        if name in self.keys:
+            return self.key_values()[name]
+        return F.col(f"{self.place(name)}.v" if name in self.unsent else f"_row.{self.place(name)}")
+
+    def untyped(self) -> Column:
+        """Return ``_untyped`` of these rows."""
+        return untyped_of({name: self._kept_text(name) for name in self.names} if self.has_texts else {})
+
+    def _kept_text(self, name: str) -> Column:
+        if name in self.keys:
+            return F.col("kt")[self.keys.index(name)]
+        return F.col(f"{self.place(name)}.t") if name in self.unsent else F.col("_row._texts")[self.sent.index(name)]
+
+
+def netted(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
+    """Return what changes come to, key by key, as ``net_of`` does."""
+    if found.chained and layout.unsent:
+        replay = Replay(layout.names, layout.keys, tuple(name for name in layout.names if name in found.unsent))
+        changes = with_moved_values(None, changes, replay, found, layout.key_of)
+    return net_of(touching(changes, layout, found), layout)
+
+
+def net_rows(net: DataFrame, layout: Layout) -> DataFrame:
+    """Return net changes under the columns' own names, as ``net_changes`` has them."""
+    key = [value.alias(name) for name, value in layout.key_values("_was.").items()]
+    texts = F.col("_was.kt") if layout.has_texts else F.lit(None).cast("array<string>")
+    is_there = (F.size("_open") > 0) & ~F.col("_lost")
+    return net.select(
+        *_values(layout),
+        F.when(is_there, F.struct(*key, texts.alias("_texts"))).alias("_key"),
+        F.when(F.col("_row").isNull(), "delete").otherwise("upsert").alias("_op"),
+        F.col("_open").alias("_unchanged"),
+        "_missing",
+    )
+
+
+def advanced(
+    before: DataFrame | None, changes: DataFrame, layout: Layout, found: Survey, demand: Demand, is_small: bool
+) -> DataFrame:
+    """Return the rows after changes: the columns, ``_untyped``, ``_commit_lsn`` and ``_seq``, as ``before`` has them.
+
+    Of ``before`` only rows that are touched are joined; if it ``is_small``, it goes the way of the changes. What is
+    demanded and is not so makes an action fail.
+    """
+    if before is None or is_small:
+        all_changes = changes if before is None else changes.unionByName(_as_inserts(before, changes))
+        return _rows(netted(all_changes, layout, found), layout, demand)
+    net = as_leaf(netted(changes, layout, found))  # it is joined with the rows before from several sides
+    stored = before.select(
+        F.struct(*map(column, layout.names), *_META).alias("_stored"), *layout.key_of(NEW.value, NEW.text)
+    )
+    kept = stored.join(found.few(_keys(net, layout, "")), _same(layout, ""), "left_anti")
+    if demand.rows:
+        there = stored.join(found.few(_keys(net.where("_missing > 0"), layout, "")), _same(layout, ""), "left_semi")
+        net = _found(net, there, layout)
+    if layout.unsent:
+        needed = stored.join(
+            found.few(_keys(net.where(F.size("_open") > 0), layout, "_was.")), _same(layout, ""), "left_semi"
+        )
+        net = _filled(net, needed, layout)
+    return kept.select("_stored.*").unionAll(_rows(net, layout, demand))
+
+
+def _as_inserts(rows: DataFrame, changes: DataFrame) -> DataFrame:
+    """Return rows as the changes by which they came, which have all the columns of others."""
+    given = {"_op": F.lit(CAME), **{name: F.col(name) for name in rows.columns if name in CHANGE}}
+    names = [name for name in changes.columns if name not in rows.columns or name in CHANGE]
+    kinds = {field.name: field.dataType for field in changes.schema}
+    more = [given.get(name, F.lit(None)).cast(kinds[name]).alias(name) for name in names]
+    return rows.select(*(column(name) for name in rows.columns if name not in CHANGE), *more)
+
+
+def _keys(rows: DataFrame, layout: Layout, prefix: str, *others: str | Column) -> DataFrame:
+    """Return keys under names of their own, and other columns."""
+    return rows.select(*(F.col(prefix + name).alias(f"net_{name}") for name in layout.key), *others)
+
+
+def _same(layout: Layout, prefix: str) -> Column:
+    """Return whether a key is one of ``_keys``. It is null only where a text says more."""
+    pairs = [(F.col(prefix + name), F.col(f"net_{name}")) for name in layout.key]
+    return reduce(and_, (a.eqNullSafe(b) if layout.has_texts else a == b for a, b in pairs))
+
+
+def _rows(net: DataFrame, layout: Layout, demand: Demand) -> DataFrame:
+    key, is_row = _shown_key(layout), F.col("_row").isNotNull()
+    if demand.rows:
+        is_row = F.when(F.col("_missing") > 0, demand.refuse_row(F.col("_place"), key)).otherwise(is_row)
+    if demand.values and layout.unsent:
+        refused = demand.refuse_value(F.col("_place"), key, F.col("_open")[0])
+        is_row = F.when(F.col("_row").isNotNull() & (F.size("_open") > 0), refused).otherwise(is_row)
+    return net.where(is_row).select(*_values(layout))
+
+
+def _values(layout: Layout) -> list[Column]:
+    return [*layout.values(), layout.untyped().alias("_untyped"), F.col("_place._commit_lsn"), F.col("_place._seq")]
+
+
+def _filled(net: DataFrame, needed: DataFrame, layout: Layout) -> DataFrame:
+    """Put into net changes what is open in them, from the rows that they are of."""
+    joined = net.join(_keys(needed, layout, "", "_stored"), _same(layout, "_was."), "left")
+    is_found, filled = F.col("_stored").isNotNull(), dict[str, Column]()
+    for name in layout.unsent:
+        text = F.col("_stored._untyped")[F.lit(name)] if layout.has_texts else F.lit(None).cast("string")
+        value = F.struct(column("_stored", name).alias("v"), text.alias("t"))
+        is_open = F.array_contains("_open", name) & is_found
+        filled[layout.place(name)] = F.when(is_open, value).otherwise(F.col(layout.place(name)))
+    still = F.when(is_found, F.array().cast("array<string>")).otherwise(F.col("_open"))
+    return joined.withColumns({**filled, "_open": still})
+
+
+def _found(net: DataFrame, there: DataFrame, layout: Layout) -> DataFrame:
+    """Take it from what is missing of net changes where the row was there before."""
+    keys = _keys(there, layout, "", F.lit(1).alias("_there"))
+    joined = net.join(keys, _same(layout, ""), "left")
+    found = joined.withColumn("_missing", F.col("_missing") - F.coalesce("_there", F.lit(0)))
+    return found.select(*net.columns)
+
+
+def _shown_key(layout: Layout) -> Column:
+    return F.to_json(F.struct(*(value.alias(name) for name, value in layout.key_values().items())))
+
+
+def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
+    """Return changes by the key that they touch: key, ``_now``, ``_since`` and pairs.
+
+    Each of these begins with the place of the change, so that the greatest of them is the last: ``_now`` has ``_row``,
+    null where it is gone, ``_since`` is null unless it is, and a pair unless the change sent it. A change of the key is
+    there twice: the row with the old one is gone. ``_step`` is 1 where a row comes under its key, -1 where it goes.
+    Changes of ``with_moved_values`` have a ``_since``, too, where they leave values out: with their ``__root``.
+    """
+    moved, left = F.lit(False), F.lit(False)
+    changes = _narrowed(changes, layout)
+    if found.moved:
+        moved, left = moves(changes, layout.keys), F.col("__left")
+        once, twice = F.array(F.lit(False)), F.array(F.lit(False), F.lit(True))
+        changes = changes.withColumn("__left", F.explode(F.when(moved, twice).otherwise(once)))
+    gone = (F.col("_op") == GONE) | left
+    return changes.select(
+        *_key(layout, gone),
+        F.struct(*PLACE, F.when(~gone, layout.row_of()).alias("_row")).alias("_now"),
+        *(F.when(~gone & ~is_unsent(name), _sent(layout, name)).alias(layout.place(name)) for name in layout.unsent),
+        _since(changes, layout, gone, moved).alias("_since"),
+        F.when(gone, -1).when((F.col("_op") == CAME) | moved, 1).otherwise(0).alias("_step"),
+    )
+
+
+def _since(changes: DataFrame, layout: Layout, gone: Column, moved: Column) -> Column:
+    """Return from where on a key has none of the values that it had before."""
+    if ROOT not in changes.columns:
+        return F.when(gone, place())
+    nothing = F.lit(None).cast(changes.schema[ROOT].dataType).alias(ROOT)
+    came = F.when(moved & leaves_open(layout.unsent), F.struct(*PLACE, ROOT))
+    return F.when(gone, F.struct(*PLACE, nothing)).otherwise(came)
+
+
+def _narrowed(changes: DataFrame, layout: Layout) -> DataFrame:
+    """Leave out of ``_before`` all but the key: Parquet then reads no other column of it."""
+    old = F.struct(*(BEFORE.value(name).alias(name) for name in layout.keys))
+    return changes.withColumn("_before", F.when(F.col("_before").isNotNull(), old))
+
+
+def _key(layout: Layout, gone: Column) -> list[Column]:
+    """Return the key that is touched; one that was left out is in ``_before``."""
+    return layout.key_of(*_sides(layout, gone))
+
+
+def _sides(layout: Layout, gone: Column) -> tuple[Callable[[str], Column], Callable[[str], Column]]:
+    """Return what gives values, and texts, of the row with the key that is touched."""
+
+    def of_side(name: str, value: Column, before: Column) -> Column:
+        is_before = gone | (is_unsent(name) & F.col("_before").isNotNull()) if layout.has_unsent_keys else gone
+        return F.when(is_before, before).otherwise(value)
+
+    return (
+        lambda name: of_side(name, NEW.value(name), BEFORE.value(name)),
+        lambda name: of_side(name, NEW.text(name), BEFORE.text(name)),
+    )
+
+
+def net_of(touched: DataFrame, layout: Layout) -> DataFrame:
+    """Return one row a key: its ``_row``, null where it is gone, pairs, and where the last change of it stands.
+
+    ``_open`` are the columns that no change has sent, of the row under the key ``_was``. It is that in the table
+    before the changes, unless ``_lost``: then no row can have been there. ``_missing`` is how many changes found no row
+    under their key: the first may have found one that was there before.
+    """
+    pairs, has_root = [layout.place(name) for name in layout.unsent], ROOT in touched.select("_since.*").columns
+    root, is_since = F.col(f"_since.{ROOT}"), F.col("_since").isNotNull() if pairs else F.lit(False)
+    last = touched.groupBy(*layout.key).agg(
+        F.max("_now").alias("_last"),
+        *(F.max(pair).alias(pair) for pair in pairs),
+        *([F.max("_since").alias("_since")] if pairs else []),
+        F.sum("_step").alias("_steps"),
+    )
+    return last.select(
+        *layout.key,
+        "_last._row",
+        F.struct(*(f"_last.{part}" for part in PLACE)).alias("_place"),
+        *(F.when(F.col(pair).isNotNull(), F.struct(f"{pair}.v", f"{pair}.t")).alias(pair) for pair in pairs),
+        _open(layout).alias("_open"),
+        (F.coalesce(root, layout.key_struct()) if has_root else layout.key_struct()).alias("_was"),
+        (is_since & root.isNull() if has_root else is_since).alias("_lost"),
+        _missing().alias("_missing"),
+    )
+
+
+def _missing() -> Column:
+    # Rows come and go by turns: where more have gone than came, some were not there.
+    return F.when(F.col("_last._row").isNotNull(), 1).otherwise(0) - F.col("_steps")
+
+
+def _sent(layout: Layout, name: str) -> Column:
+    return F.struct(*PLACE, *layout.pair_of(name))
+
+
+def _open(layout: Layout) -> Column:
+    found, since = [], F.struct(*(f"_since.{part}" for part in PLACE))
+    for name in layout.unsent:
+        pair = layout.place(name)
+        sent = F.struct(*(f"{pair}.{part}" for part in PLACE))
+        is_open = F.col(pair).isNull() | F.coalesce(sent < since, F.lit(False))
+        found.append(F.when(is_open & F.col("_last._row").isNotNull(), F.lit(name)))
+    return F.filter(F.array(*found), lambda name: name.isNotNull()).cast("array<string>")

@@ -1,0 +1,186 @@
+"""What a table of a warehouse must hold under a snapshot: what it holds, with the changes that the snapshot sees."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.changelog._index.log_index import LogIndex, apart
+from pgoutput_construct.changelog._index.planning import commits_of, committed, walked
+from pgoutput_construct.changelog._segment.block import Flags, Numbers
+from pgoutput_construct.changelog._store.store import Address
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._log_view.added_columns import Prefix
+from pgoutput_construct.spark._log_view.change_columns import at_place, column, place
+from pgoutput_construct.spark._log_view.replicated_tables import Table
+from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._replicate.sink import Naming, Sink, unescaped
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, Shape, Warehouse, damaged_of
+from pgoutput_construct.spark._replicate.warehouse_reader import open_sink
+from pgoutput_construct.spark._state.table_state import advance
+from pgoutput_construct.spark._verify.part_checksums import TEXTS
+from pgoutput_construct.spark.formats import check_format
+from pgoutput_construct.stream.identifiers import normal_name
+from pgoutput_construct.stream.rows import SNAPSHOT
+
+__all__ = [
+    "BehindError",
+    "Kept",
+    "chosen_tables",
+    "expected_rows",
+    "format_of",
+    "is_ahead",
+    "near_the_end",
+    "read_kept",
+    "table_of",
+]
+
+_XIDS = 2**32
+
+
+class BehindError(Exception):
+    """A table of the warehouse cannot be compared before it is brought up to date. Never leaves this room."""
+
+
+def table_of(log: OpenLog, dataset: Dataset) -> Table:
+    """Return what the log knows of the table of a dataset.
+
+    Raises BehindError where it was altered, copied, rewritten or dropped since: then its rows are others than changes
+    make; and where it has another name since, under which another table may be by now.
+    """
+    version = dataset.version
+    for table in log.opened.tables.values():
+        if table.relation_oid == version.oid and not table.dropped:
+            if table.qualified != version.table:
+                raise BehindError(f"{version.table} is called {table.qualified} since the warehouse read it")
+            if version.shape.added_in(Shape.of(table)) is None:
+                raise BehindError(f"{version.table} was altered or copied again after the warehouse read it")
+            for lack in log.lacks:
+                if lack.relation_oid == version.oid and lack.stale_since is not None:
+                    raise BehindError(str(lack))
+            return table
+    raise BehindError(f"{version.table} was dropped after the warehouse read it")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A table as a warehouse has it."""
+
+    dataset: Dataset
+    """With the version that the rows are."""
+    rows: DataFrame
+    """Under the names of replays (``metadata.py``). They are persisted: whatever is written meanwhile, they stay."""
+
+
+def expected_rows(log: OpenLog, table: Table, kept: Kept, snapshot: Snapshot) -> DataFrame:
+    """Return the rows that the table has under a snapshot: its current columns, and TEXTS.
+
+    The log must reach the snapshot, and the snapshot must see all that the dataset holds (``is_ahead``).
+    """
+    log = log.prefixed(Prefix.free_of(table.columns.names))
+    inner, changes = log.replayable(table.qualified, log.changes(table.qualified))
+    since = changes.where((F.col("_op") != SNAPSHOT) & (place() > at_place(kept.dataset.version.last)))
+    since = since.where(~_invisible(snapshot))
+    rows = advance(kept.rows, since, inner, "report")  # what is missing shows as rows that differ
+    texts = unescaped(rows, "_untyped")
+    own = (column(name).alias(given) for name, given in zip(inner.current, table.current, strict=True))
+    return texts.select(*own, F.col("_untyped").alias(TEXTS))
+
+
+def is_ahead(log: OpenLog, seq: int, snapshot: Snapshot) -> bool:
+    """Return whether transactions that ended in the log up to ``seq`` are not visible in a snapshot that is younger.
+
+    Such a one waits for a synchronous standby: it is in the WAL, and the server does not show it yet.
+    """
+    index = log.opened.index
+    ended = committed(index.slice(_first_unseen(index, seq, snapshot)).transactions)
+    xids = ended.filter(pc.less_equal(ended["seq"], seq))["xid"].to_numpy()
+    return bool((snapshot.invisible(xids) & near_the_end(xids, snapshot.xmax)).any())
+
+
+def _first_unseen(index: LogIndex, seq: int, snapshot: Snapshot) -> int:
+    """Return the place of the first segment that may have transactions, up to a seq, which a snapshot does not see.
+
+    All before the oldest transaction that was in progress then are visible.
+    """
+    numbers = commits_of(index)
+    places = np.flatnonzero((numbers["commits"] > 0) & (numbers["first_commit"] <= seq))
+    if not len(places):
+        return len(index)
+    commits = {name: column[places] for name, column in numbers.items()}
+    begins, last = walked(commits), committed(index.one(int(places[-1])).transactions)
+    xids = last.filter(pc.less_equal(last["seq"], seq))["xid"].to_numpy()
+    end = begins[-1] + apart(np.diff(np.append(xids, snapshot.xmax % _XIDS))).sum() - (snapshot.xmax - snapshot.xmin)
+    return int(next(iter(places[begins + commits["most_walk"] >= end].tolist()), len(index)))
+
+
+def near_the_end(xids: Numbers, xmax: int) -> Flags:
+    """Tell which are fewer than 2**31 transactions before ``xmax``: the others only seem to come after it.
+
+    Transactions that follow each other in a log are never that far apart.
+    """
+    steps = apart(np.diff(np.append(xids, xmax % _XIDS)))
+    earlier: Flags = np.cumsum(steps[::-1])[::-1] < _XIDS // 2
+    return earlier
+
+
+def _invisible(snapshot: Snapshot) -> Column:
+    found = F.pmod(F.col("_xid") - snapshot.xmax % _XIDS, F.lit(_XIDS)) < _XIDS // 2
+    return found | F.col("_xid").isin([xid % _XIDS for xid in snapshot.xip]) if snapshot.xip else found
+
+
+def format_of(warehouse: Address) -> str:
+    """Return the format of the tables of a warehouse; raises PgoutputError where there is none."""
+    return _progress(warehouse).format
+
+
+def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> list[str]:
+    """Return tables of a warehouse by their names, sorted, None for all; raises PgoutputError for one that it lacks.
+
+    Among them are those whose notes are damaged: ``read_kept`` raises the error of each.
+    """
+    format_of(warehouse)
+    place = Warehouse(warehouse)
+    datasets, damaged = place.readable_datasets()
+    known = {each.version.table for each in datasets.values() if not each.is_history}
+    known |= {each.table for each in map(damaged_of, damaged) if not each.is_history}
+    if not known:
+        raise PgoutputError(f"{place.store}: the warehouse has no table yet: run pgoutput replicate first")
+    chosen = known if tables is None else {each if each in known else normal_name(each) for each in tables}
+    if unknown := chosen - known:
+        raise PgoutputError(f"{place.store}: no table {min(unknown)}: it has {', '.join(sorted(known))}")
+    return sorted(chosen)
+
+
+def read_kept(spark: SparkSession, address: Address, name: str) -> Kept:
+    """Read a table of a warehouse as it is now; raises PgoutputError where it is gone, or its note is damaged."""
+    warehouse, progress = Warehouse(address), _progress(address)
+    check_format(spark, progress.format)
+    sink = open_sink(progress.format, warehouse)
+    sink.naming = Naming(progress.prefix)
+    sink.prepare(spark)
+    while True:
+        dataset = warehouse.find(name)
+        known = _truly(spark, sink, dataset)
+        rows = sink.replayed(spark, known).persist()
+        rows.count()
+        if _truly(spark, sink, dataset) == known:
+            return Kept(known, rows)
+        rows.unpersist()
+
+
+def _progress(warehouse: Address) -> Progress:
+    place = Warehouse(warehouse)
+    if (progress := place.progress()) is None:
+        raise PgoutputError(f"{place.store}: no warehouse here (no table was replicated into it)")
+    return progress
+
+
+def _truly(spark: SparkSession, sink: Sink, dataset: Dataset) -> Dataset:
+    """Return a dataset with the version that its data say that they are."""
+    version = sink.version(spark, dataset)
+    return dataset if version is None else replace(dataset, version=version)

@@ -1,0 +1,191 @@
+"""One table under a snapshot: its parts by their checksums, and those that differ row by row."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.columnar.canonical import NOTHING, ByHash, ByKey, Checksum, Division
+from pgoutput_construct.spark._verify.part_checksums import checksums, digests, names_of, rows_of
+from pgoutput_construct.spark._verify.verdicts import Difference, Record, TableVerdict
+
+__all__ = ["Comparison", "Held", "Pace", "Source"]
+
+_ROW_BY_ROW: Final = 20
+"""How many parts of a table are compared row by row."""
+
+Texts = Sequence[str | None]
+
+
+class SourceTable(Protocol):
+    """A table under a snapshot."""
+
+    @property
+    def ordered(self) -> frozenset[str]:
+        """The columns by which it can be divided into ranges: Spark orders their values alike."""
+
+    def ranges(self, column: str, after: str | None, rows: int, most: int) -> ByKey:
+        """Divide what comes after a key into ranges of ``rows`` rows, and ``most`` ranges at most."""
+
+    def checksums(self, division: Division) -> Iterator[tuple[int, Checksum]]:
+        """Yield the checksum of each part by its number; parts without rows may be left out."""
+
+    def digests(self, division: Division, number: int, keys: Sequence[str]) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield the texts of the key of each row in a part, and the row's digest."""
+
+    def rows(self, division: Division, number: int, wanted: Sequence[str]) -> Sequence[Texts]:
+        """Return the texts of the columns of those rows in a part that have some digests."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a verification proceeds."""
+
+    wait: float = 600.0
+    """For how many seconds it waits for the log, and for the warehouse, to come far enough."""
+    rows: int = 50_000
+    """How many rows a part has."""
+    parts: int = 1000
+    """How many ranges are compared before that is written down."""
+    tell: Callable[[str], None] = field(default=lambda text: None)
+    """Called with what is being waited for."""
+    compared: Callable[[str, int, int], None] = field(default=lambda table, rows, total: None)
+    """Called with a table, how many of its rows were compared, and how many rows the warehouse has of it."""
+
+
+@dataclass
+class Comparison:
+    """One table under a snapshot."""
+
+    source: SourceTable
+    rows: DataFrame
+    """What the warehouse should have: the table's columns, and TEXTS."""
+    keys: tuple[str, ...]
+    """The columns of its key; none where it has none."""
+    pace: Pace
+    record: Record
+    verdict: TableVerdict
+    """What was found so far."""
+    _total: int = 0
+
+    def run(self) -> TableVerdict:
+        """Compare it, part by part."""
+        self._total = self.rows.count()
+        if len(self.keys) == 1 and self.keys[0] in self.source.ordered:
+            return self._by_key(self.keys[0])
+        count = max(1, -(-self._total // self.pace.rows))
+        self._compare(ByHash(self.keys or tuple(names_of(self.rows)), count))
+        return self.verdict
+
+    def _by_key(self, key: str) -> TableVerdict:
+        before, after = self.record.so_far(self.verdict.table)
+        if before is not None:
+            self.verdict = replace(before, seq=self.verdict.seq, lsn=self.verdict.lsn)
+        while True:
+            ranges = self.source.ranges(key, after, self.pace.rows, self.pace.parts)
+            self._compare(ranges)
+            if ranges.to_the_end:
+                return self.verdict
+            after = ranges.bounds[-1]
+            self.record.note(self.verdict, after)
+
+    def _compare(self, division: Division) -> None:
+        ours = checksums(self.rows, division)
+        different, seen, count = [], set(), 0
+        for number, sums in self.source.checksums(division):
+            seen.add(number)
+            count += sums.rows
+            if sums != ours.get(number, NOTHING):
+                different.append(number)
+            self.pace.compared(self.verdict.table, self.verdict.rows + count, self._total)
+        different += sorted(ours.keys() - seen)
+        parts = division.buckets if isinstance(division, ByHash) else len(division.bounds) + division.to_the_end
+        told = self.verdict
+        self.verdict = replace(told, rows=told.rows + count, parts=told.parts + parts)
+        for number in different:
+            self._differs(division, number)
+
+    def _differs(self, division: Division, number: int) -> None:
+        told, rows, examples = self.verdict, 0, list(self.verdict.examples)
+        if told.different_parts < _ROW_BY_ROW:
+            rows, more = compare_part(self.source, self.rows, division, number, self.keys)
+            examples = [*examples, *more][:EXAMPLES]
+        parts, rows = told.different_parts + 1, told.different_rows + rows
+        self.verdict = replace(told, different_parts=parts, different_rows=rows, examples=tuple(examples))
+
+
+EXAMPLES: Final = 10
+"""How many rows of a part are shown."""
+
+Key: TypeAlias = tuple[str, ...]
+
+
+def compare_part(
+    source: SourceTable, rows: DataFrame, division: Division, number: int, keys: Sequence[str]
+) -> tuple[int, list[Difference]]:
+    """Return how many rows of a part differ, and the first of them by their keys.
+
+    The keys and digests of all rows of the part pass through the driver, and the values of those that are shown.
+    """
+    found = digests(rows, division, number, keys).collect()
+    here, there = (
+        Counter((tuple(row["key"]), row["digest"]) for row in found),
+        Counter(source.digests(division, number, keys)),
+    )
+    missing, unexpected = sorted((there - here).elements()), sorted((here - there).elements())
+    if not keys:
+        some = missing[: EXAMPLES // 2], unexpected[: EXAMPLES // 2]
+        count = len(missing) + len(unexpected)
+    else:
+        known = sorted({key for key, _ in (*missing, *unexpected)})
+        count, shown = len(known), set(known[:EXAMPLES])
+        some = [each for each in missing if each[0] in shown], [each for each in unexpected if each[0] in shown]
+    wanted = [[digest for _, digest in side] for side in some]
+    ours = source.rows(division, number, wanted[0]) if wanted[0] else []
+    theirs = [row["row"] for row in rows_of(rows, wanted[1]).collect()] if wanted[1] else []
+    return count, list(_differences(names_of(rows), keys, ours, theirs))
+
+
+def _differences(
+    names: Sequence[str], keys: Sequence[str], source: Iterable[Texts], warehouse: Iterable[Texts]
+) -> Iterable[Difference]:
+    ours, theirs = (_by_key(names, keys, rows) for rows in (source, warehouse))
+    for key in sorted({*ours, *theirs}, key=str):
+        before, after = ours.get(key), theirs.get(key)
+        told = dict(zip(keys or names, key, strict=True))
+        if before is None or after is None:
+            yield Difference(told, "missing" if after is None else "unexpected")
+        else:
+            differ = tuple(name for name in names if before[name] != after[name])
+            values = ({name: side[name] for name in differ} for side in (before, after))
+            yield Difference(told, "changed", differ, *values)
+
+
+def _by_key(
+    names: Sequence[str], keys: Sequence[str], rows: Iterable[Texts]
+) -> dict[tuple[str | None, ...], Mapping[str, str | None]]:
+    found = (dict(zip(names, row, strict=True)) for row in rows)
+    return {tuple(row[name] for name in keys or names): row for row in found}
+
+
+class Held(Protocol):
+    """A snapshot that is held."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Which transactions it contains; its position is after the commits of all of them."""
+
+    def table(self, relation_oid: int, columns: pa.Schema) -> SourceTable | str:
+        """Return a table by its OID with these columns; what happened to it where it is there no more like that."""
+
+
+class Source(Protocol):
+    """A server."""
+
+    def held(self) -> AbstractContextManager[Held]:
+        """Hold a snapshot while a block runs."""
