@@ -21,7 +21,7 @@ from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 
 __all__ = [
-    "Sessions",
+    "SparkSessions",
     "as_leaf",
     "deal",
     "is_alive",
@@ -130,7 +130,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Sessions:
+class SparkSessions:
     """A few sessions in addition to one, with its settings."""
 
     def __init__(self, spark: SparkSession, number: int, prepare: Callable[[SparkSession], None]) -> None:

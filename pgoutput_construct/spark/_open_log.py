@@ -28,7 +28,7 @@ from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._log_view.replicated_tables import Place, Table
 from pgoutput_construct.spark._source.datasource import PgoutputSource, register
 from pgoutput_construct.spark._state.demands import OnMissing, check_on_missing
-from pgoutput_construct.spark._state.identity_phases import Within
+from pgoutput_construct.spark._state.identity_phases import PhaseReader
 from pgoutput_construct.spark._state.table_state import advance, current_state, missing_rows
 
 __all__ = ["OpenLog", "open_log"]
@@ -139,7 +139,7 @@ class OpenLog:
         rows = missing_rows(there, found, table, within)
         return self.prefix.stored(rows, "_row", "_unchanged")
 
-    def within(self, table: Table) -> Within:
+    def within(self, table: Table) -> PhaseReader:
         """Return what reads changes of a table (of ``replayable``) between places, and of the log no more than needed.
 
         The rows of its copy are among those without a first place: they stand before all changes.

@@ -29,9 +29,9 @@ from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile, codec_of
-from pgoutput_construct.spark._source.read_range import Range
+from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.spark._source.segment_rows import read_table_rows
-from pgoutput_construct.spark._source.task_plan import TableRows, table_pieces
+from pgoutput_construct.spark._source.task_plan import TableTask, table_pieces
 from pgoutput_construct.stream.rows import OPS
 
 __all__ = ["Written", "read_table", "replacing", "write_tables"]
@@ -99,7 +99,7 @@ def write_changes(
     """
     own = prefix.table(table)
     schema = changes_schema(own.columns)
-    wanted = Range(-1, opened.as_of, lost=tuple(lost_ends(opened.index)))
+    wanted = LogRange(-1, opened.as_of, lost=tuple(lost_ends(opened.index)))
     tasks = table_pieces(opened, own, wanted, own.columns, schema, prefix=prefix)
     path.mkdir(parents=True)
     try:
@@ -111,7 +111,7 @@ def write_changes(
         raise
 
 
-def _written(spark: SparkSession, writer: "_Writer", tasks: list[TableRows]) -> list[tuple[str, str, int]]:
+def _written(spark: SparkSession, writer: "_Writer", tasks: list[TableTask]) -> list[tuple[str, str, int]]:
     if not tasks:
         return [(writer.write([]), "", 0)]
     return [(row["file"], row["op"], row["rows"]) for row in deal(spark, tasks, writer.done, _RESULT)]
@@ -151,7 +151,7 @@ class _Writer:
                 file.write(batch)
         return name
 
-    def done(self, task: TableRows) -> Iterator[dict[str, Any]]:
+    def done(self, task: TableTask) -> Iterator[dict[str, Any]]:
         """Write the file of a task; yields how many rows of each ``_op`` it has."""
         counts = Counter[str]()
         file = self.write(_counted(read_table_rows(task), counts, self.op))

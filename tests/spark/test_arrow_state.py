@@ -10,10 +10,10 @@ from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.spark._log_view.change_columns import BEFORE_ALL, changes_schema
-from pgoutput_construct.spark._log_view.replicated_tables import Base
+from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy
 from pgoutput_construct.spark._replicate.small_tables import (
-    Rule,
     SmallTable,
+    SmallTableRule,
     SmallTask,
     advance_small,
     advanced_rows,
@@ -25,7 +25,7 @@ from pgoutput_construct.wire import Lsn
 COLUMNS = pa.schema([("id", pa.int32()), ("big", pa.string())])
 SEEN = Visibility(Lsn(92), frozenset({94}), Lsn(150))
 COPY = TableCopy(9, 1, "public", "t", Snapshot(90, 95, (92,), Lsn(50)), 0, 0, 2, known_visibility=SEEN)
-BASE = Base(COPY, 3, frozenset(COLUMNS.names))
+BASE = BaseCopy(COPY, 3, frozenset(COLUMNS.names))
 
 
 def _change(seq: int, op: str, key: int | None, big: str | None = None, **others: Any) -> dict[str, Any]:
@@ -36,8 +36,8 @@ def _table(*changes: dict[str, Any]) -> pa.Table:
     return pa.Table.from_pylist(list(changes), changes_schema(COLUMNS))
 
 
-def _rule(lacks_rows: bool = False) -> Rule:
-    return Rule(COLUMNS, ("id",), ("big",), None, lacks_rows)
+def _rule(lacks_rows: bool = False) -> SmallTableRule:
+    return SmallTableRule(COLUMNS, ("id",), ("big",), None, lacks_rows)
 
 
 def test_an_update_that_names_the_key_that_it_keeps() -> None:

@@ -23,7 +23,7 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._log_view.change_columns import changes_schema
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._source.micro_batches import Limits, needed_from, next_seq, offset_at
-from pgoutput_construct.spark._source.read_range import Range, _last_by
+from pgoutput_construct.spark._source.read_range import LogRange, _last_by
 from pgoutput_construct.spark._source.task_plan import table_pieces
 from pgoutput_construct.spark._verify.expected_rows import is_ahead, near_the_end
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -137,7 +137,7 @@ def test_planning_unpacks_no_transactions(log: Path, monkeypatch: pytest.MonkeyP
     known = LogTables.from_log(ChangeLog(log))
     for table in known.tables.values():
         schema = changes_schema(table.columns)
-        assert table_pieces(known, table, Range(-1, known.as_of), table.columns, schema)
+        assert table_pieces(known, table, LogRange(-1, known.as_of), table.columns, schema)
     assert next_seq(known.log, -1, Limits()) <= known.as_of and offset_at(known.index, known.as_of).lsn
     with pytest.raises(AssertionError):
         known.log.transactions()

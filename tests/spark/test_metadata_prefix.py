@@ -16,7 +16,7 @@ from pgoutput_construct.postgres import fetch_table
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import open_log, read_table, register, write_tables
 from pgoutput_construct.spark._replicate import replicate
-from pgoutput_construct.spark._verify import Pace, verify
+from pgoutput_construct.spark._verify import VerifyOptions, verify
 from tests.postgres.shop import PUBLICATION, Shop
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -158,7 +158,7 @@ def test_commands(shop: Shop, session: Any, tmp_path: Path) -> None:
     shop.execute("UPDATE odd SET _op = 'short' WHERE _seq = 5", "DELETE FROM odd WHERE _seq = 6")
     source = SourceServer(shop.dsn, shop.log().options.publications)
     with shop.capturing():
-        found = list(verify(session, shop.directory, warehouse, source, pace=Pace(wait=60)))
+        found = list(verify(session, shop.directory, warehouse, source, pace=VerifyOptions(wait=60)))
     assert [(each.table, each.equal, each.rows, each.problem) for each in found] == [
         ("public.cased", True, 1, ""),
         ("public.odd", True, 4, ""),

@@ -20,7 +20,7 @@ from pgoutput_construct.spark import (
 )
 from pgoutput_construct.spark._log_view.replicated_tables import Place
 from pgoutput_construct.spark._replicate.table_history import history
-from pgoutput_construct.spark._state.identity_phases import Within
+from pgoutput_construct.spark._state.identity_phases import PhaseReader
 from tests.spark.logs import log_options, write_log
 
 pytestmark = pytest.mark.spark
@@ -121,7 +121,7 @@ def test_a_plan_does_not_grow_with_phases(spark: Any, tmp_path: Path) -> None:
 class WatchedLog(OpenLog):
     """A log that notes which positions each read of it found changes at."""
 
-    def within(self, table: Table) -> Within:
+    def within(self, table: Table) -> PhaseReader:
         """Note what is read."""
         read = super().within(table)
         self.found = list[list[int]]()

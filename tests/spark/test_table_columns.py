@@ -9,7 +9,13 @@ from pgoutput_construct.changelog._facts.described import SharedColumns
 from pgoutput_construct.changelog._facts.facts import Column, TableReading
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.columnar import rows_schema
-from pgoutput_construct.spark._log_view.table_columns import Missing, find_columns, read_one, used_ones, with_missing
+from pgoutput_construct.spark._log_view.table_columns import (
+    ColumnDefault,
+    find_columns,
+    read_one,
+    used_ones,
+    with_column_defaults,
+)
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.rows import OPS
 
@@ -98,9 +104,11 @@ def test_values_are_given_to_new_rows() -> None:
     rows = [{"_op": op, "_unchanged": [], "_untyped": [("x", "y")] if op == "update" else None} for op in OPS]
     batch = pa.RecordBatch.from_pylist(rows, schema=schema)
     kinds = {"n": (INT, -1, "5"), "d": (NUMERIC, 327686, "NaN"), "g": (INTS, -1, "{1,NULL}")}
-    missing = {name: Missing(pgo.RelationColumn(0, name, *kind), {}, text) for name, (*kind, text) in kinds.items()}
-    for row in with_missing(batch, missing).to_pylist():
+    missing = {
+        name: ColumnDefault(pgo.RelationColumn(0, name, *kind), {}, text) for name, (*kind, text) in kinds.items()
+    }
+    for row in with_column_defaults(batch, missing).to_pylist():
         has_row = row["_op"] not in ("delete", "truncate")
         assert (row["n"], row["d"], row["g"]) == ((5, None, [1, None]) if has_row else (None, None, None))
         assert dict(row["_untyped"] or ()).get("d") == ("NaN" if has_row else None)
-    assert with_missing(batch, {}) is batch
+    assert with_column_defaults(batch, {}) is batch

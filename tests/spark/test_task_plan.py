@@ -10,10 +10,10 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog._index.planning import committed_spans
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.spark._log_view.visible_rows import LoggedRows, Plan, bounds_of_runs, plan_of, rows_of
-from pgoutput_construct.spark._source.read_range import Range
+from pgoutput_construct.spark._log_view.visible_rows import LoggedRows, LogPlan, bounds_of_runs, plan_of, rows_of
+from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.spark._source.segment_rows import failed, parts_of_piece
-from pgoutput_construct.spark._source.task_plan import Found, Piece, pieces
+from pgoutput_construct.spark._source.task_plan import SegmentGroup, SelectedRuns, pieces
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transactions import TransactionReader
@@ -24,17 +24,17 @@ from tests.stream.spans import find_place
 ROWS = pgo.Insert | pgo.Update | pgo.Delete | pgo.Truncate
 
 
-def planned(log: ChangeLog) -> Plan:
+def planned(log: ChangeLog) -> LogPlan:
     """Return the plan of a log, all of whose messages are parsed one by one."""
     transactions, history = TransactionReader(), RelationHistory()
     for entry in log:
         message = pgo.parse(entry.payload, **log.options.layout(), in_stream=entry.in_stream)
         for reader in (transactions, history):
             reader.read(ControlMessage(entry.seq, entry.stream_xid, message))
-    return Plan(transactions.spans(), history)
+    return LogPlan(transactions.spans(), history)
 
 
-def found_one_by_one(log: ChangeLog, plan: Plan) -> Counter[tuple[object, ...]]:
+def found_one_by_one(log: ChangeLog, plan: LogPlan) -> Counter[tuple[object, ...]]:
     """Return seq, table, description and place of every visible row, found without the index."""
     found: Counter[tuple[object, ...]] = Counter()
     for entry in log:
@@ -59,13 +59,13 @@ def test_rows_are_those_found_one_by_one(recordings: dict[str, Recording], tmp_p
     last = log.index.last_seq
     # What ended by some seq, and what ended after it, are together all.
     for first, end in ((-1, last // 3), (last // 3, last)):
-        wanted = Range(first, end)
-        for piece in pieces(log, log.index, wanted, Found(log.index, wanted)):
+        wanted = LogRange(first, end)
+        for piece in pieces(log, log.index, wanted, SelectedRuns(log.index, wanted)):
             found += rows_in(pickle.loads(pickle.dumps(piece)))
     assert found == found_one_by_one(log, expected)
 
 
-def rows_in(piece: Piece) -> Counter[tuple[object, ...]]:
+def rows_in(piece: SegmentGroup) -> Counter[tuple[object, ...]]:
     """Return seq, table, seq of the description and place of every visible row, as a task finds them."""
     found: Counter[tuple[object, ...]] = Counter()
     for part in parts_of_piece(piece):
@@ -89,8 +89,8 @@ def test_malformed_rows_are_among_the_rows(tmp_path: Path) -> None:
     begin, commit = pgo.build(pgo.Begin(lsn, time, 7)), pgo.build(pgo.Commit(lsn, pgo.Lsn(6), time))
     write_log(tmp_path, [begin, *[insert] * 3, commit], log_options(), errors={2: insert[:-1], 3: insert[:4]})
     log = ChangeLog(tmp_path)
-    wanted = Range(-1, log.index.last_seq)
-    (piece,) = pieces(log, log.index, wanted, Found(log.index, wanted))
+    wanted = LogRange(-1, log.index.last_seq)
+    (piece,) = pieces(log, log.index, wanted, SelectedRuns(log.index, wanted))
     (part,) = parts_of_piece(piece, (7,))
     rows, logged = rows_of(part.rows, part.index)
     assert (rows.tolist(), logged.oids.tolist()) == ([0, 1, 2], [7, 7, 0])
@@ -106,7 +106,7 @@ def test_commit_times_that_no_calendar_has(time: str) -> None:
         moment = pgo.Timestamp.from_text(each)
         transactions.read(ControlMessage(2 * seq, None, pgo.Begin(pgo.Lsn(seq), moment, seq)))
         transactions.read(ControlMessage(2 * seq + 1, None, pgo.Commit(pgo.Lsn(seq), pgo.Lsn(seq), moment)))
-    plan = Plan(transactions.spans(), RelationHistory())
+    plan = LogPlan(transactions.spans(), RelationHistory())
     times = plan.places(np.arange(3), np.array([0, 2, 4]))["_commit_time"].to_pylist()
     assert [time and time.year for time in times] == [None, 1, 9999]
 
@@ -114,7 +114,7 @@ def test_commit_times_that_no_calendar_has(time: str) -> None:
 def test_a_log_without_rows() -> None:
     """Nothing is visible where there is nothing."""
     nothing = np.zeros(0, np.int64)
-    visible = Plan(TransactionReader().spans(), RelationHistory()).visible(LoggedRows(*[nothing] * 4))
+    visible = LogPlan(TransactionReader().spans(), RelationHistory()).visible(LoggedRows(*[nothing] * 4))
     assert [len(column) for column in visible] == [0, 0, 0]
 
 

@@ -22,7 +22,7 @@ from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark._replicate import replicate
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._replicate.warehouse_reader import open_sink
-from pgoutput_construct.spark._verify import Pace, Record, TableVerdict, verify
+from pgoutput_construct.spark._verify import TableVerdict, VerificationRecord, VerifyOptions, verify
 from pgoutput_construct.spark._verify.expected_rows import near_the_end
 from tests.postgres.shop import Shop, wait_until
 from tools.beside import beside
@@ -73,7 +73,7 @@ def warehouse(spark: Any, shop: Shop) -> Path:
 def verdicts(spark: Any, shop: Shop, warehouse: Path, **options: Any) -> dict[str, TableVerdict]:
     """Verify, with small parts."""
     source = SourceServer(shop.dsn, shop.log().options.publications)
-    pace = Pace(wait=options.pop("wait", 60.0), rows=60, parts=6)
+    pace = VerifyOptions(wait=options.pop("wait", 60.0), rows=60, parts=6)
     return {each.table: each for each in verify(spark, shop.directory, warehouse, source, pace=pace, **options)}
 
 
@@ -132,7 +132,7 @@ def test_what_differs_is_named(spark: Any, shop: Shop, warehouse: Path) -> None:
     }  # fmt: skip
     assert next(each for each in found.examples if each.columns == ("note",)).warehouse == {"note": "another"}
     _check_command(spark, shop, warehouse)
-    record = Record(open_store(shop.directory.parent), "resume.json")
+    record = VerificationRecord(open_store(shop.directory.parent), "resume.json")
     record.note(replace(found, different_parts=0, different_rows=0, examples=()), after="405")
     with shop.capturing():
         again = verdicts(spark, shop, warehouse, tables=["public.orders"], record=record)["public.orders"]

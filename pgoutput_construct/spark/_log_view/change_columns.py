@@ -116,7 +116,7 @@ def at_place(found: Place) -> Column:
 
 
 @dataclass(frozen=True)
-class Side:
+class RowSide:
     """The new row of a change, or the one in ``_before``."""
 
     prefix: tuple[str, ...] = ()
@@ -130,9 +130,9 @@ class Side:
         return F.col("_untyped")[F.lit(".".join((*self.prefix, name)))]
 
 
-NEW: Final = Side()
+NEW: Final = RowSide()
 
-BEFORE: Final = Side(("_before",))
+BEFORE: Final = RowSide(("_before",))
 
 
 def is_unsent(name: str) -> Column:

@@ -22,16 +22,16 @@ from pgoutput_construct.changelog.reader import ChangeLog, explain, index_as_of
 from pgoutput_construct.columnar import AS_USUAL, Choices, chosen_types
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
-from pgoutput_construct.spark._log_view.replicated_tables import Base, Identity, Place, Shape, Table
+from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, ColumnsSince, Identity, Place, Table
 from pgoutput_construct.spark._log_view.table_columns import (
     BY_NAME,
-    Columns,
     Numbering,
+    TableColumns,
     find_columns,
     read_one,
     used_ones,
 )
-from pgoutput_construct.spark._log_view.visible_rows import Plan, bounds_of_runs, plan_of
+from pgoutput_construct.spark._log_view.visible_rows import LogPlan, bounds_of_runs, plan_of
 from pgoutput_construct.stream.identifiers import full_name, normal_name
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.engine import parse
@@ -58,7 +58,7 @@ class Usage(NamedTuple):
     """Whether they were copied from the table."""
 
 
-class Refused(NamedTuple):
+class UnreadableTable(NamedTuple):
     """A published table that cannot be read, such as one with a column whose name is not UTF-8."""
 
     relation_oid: int
@@ -77,12 +77,12 @@ class LogTables:
     as_of: int
     """Transactions that ended by this seq are there, and what else stands in the log up to it."""
     index: LogIndex
-    plan: Plan
+    plan: LogPlan
     tables: Mapping[str, Table]
     """All tables with committed changes or a copy, by their names: ``schema.table``, quoted where SQL needs it."""
     types: str = ""
     """The types that columns have by choice, as they were given."""
-    refused: Mapping[str, Refused] = field(default_factory=dict)
+    refused: Mapping[str, UnreadableTable] = field(default_factory=dict)
     """The tables besides these that cannot be read."""
 
     @classmethod
@@ -102,7 +102,7 @@ class LogTables:
         for run in np.flatnonzero(~is_known).tolist() if not lets_pass else ():
             raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
         found = present_copies(index), lineage_of(index), table_readings(index)
-        refused: dict[str, Refused] = {}
+        refused: dict[str, UnreadableTable] = {}
         tables = find_tables(plan.history, find_usages(runs.take(is_known), plan), *found, choices, refused)
         return cls(log, index.last_seq if as_of is None else as_of, index, plan, tables, types, refused)
 
@@ -119,7 +119,7 @@ class LogTables:
         return self.tables[known]
 
 
-def _undescribed(log: ChangeLog, plan: Plan, seq: int, oid: int) -> ChangeLogError:
+def _undescribed(log: ChangeLog, plan: LogPlan, seq: int, oid: int) -> ChangeLogError:
     """Return what is wrong with a row that nothing describes: bytes that are no message explain it better."""
     entry = log.entry(seq)
     try:
@@ -137,7 +137,7 @@ def find_tables(
     numbering: Numbering = BY_NAME,
     readings: Mapping[int, Sequence[TableReading]] = MappingProxyType({}),
     choices: Choices = AS_USUAL,
-    refused: dict[str, Refused] | None = None,
+    refused: dict[str, UnreadableTable] | None = None,
 ) -> dict[str, Table]:
     """Return the tables by qualified name, given which descriptions are used where, and the complete ``copies``.
 
@@ -180,7 +180,7 @@ def find_tables(
         except PgoutputError as error:
             if refused is None:
                 raise
-            refused[name] = Refused(oid, reading is not None and reading.gone, error)
+            refused[name] = UnreadableTable(oid, reading is not None and reading.gone, error)
     return tables
 
 
@@ -264,7 +264,7 @@ def _key_columns(description: Description, names: Sequence[str], numbering: Numb
 
 
 def _identities(
-    history: RelationHistory, usages: Iterable[Usage], columns: Columns, numbering: Numbering
+    history: RelationHistory, usages: Iterable[Usage], columns: TableColumns, numbering: Numbering
 ) -> tuple[Identity, ...]:
     by_description: dict[int, list[Usage]] = defaultdict(list)
     for usage in usages:
@@ -279,24 +279,24 @@ def _identities(
     return tuple(sorted(found, key=lambda identity: identity.first))
 
 
-def _shapes(usages: Iterable[Usage], columns: Columns) -> tuple[Shape, ...]:
+def _shapes(usages: Iterable[Usage], columns: TableColumns) -> tuple[ColumnsSince, ...]:
     found = sorted((each.first, each.description) for each in usages if not each.copied)
     named = {index: frozenset(columns.names[index]) for index in {index for _, index in found}}
     shapes = [(first, named[index]) for first, index in found]
     return tuple(shape for number, shape in enumerate(shapes) if not number or shapes[number - 1][1] != shape[1])
 
 
-def _base(copies: Sequence[TableCopy], usages: Iterable[Usage], columns: Columns) -> Base | None:
+def _base(copies: Sequence[TableCopy], usages: Iterable[Usage], columns: TableColumns) -> BaseCopy | None:
     if not copies:
         return None
     copy, after = copies[-1], copies[-2].seq if len(copies) > 1 else -1
     mine = [usage for usage in usages if usage.copied and after < usage.first[1] < copy.seq]
     described = [frozenset(columns.names[usage.description]) for usage in mine]
-    return Base(copy, after, frozenset(columns.schema.names).intersection(*described))
+    return BaseCopy(copy, after, frozenset(columns.schema.names).intersection(*described))
 
 
 @dataclass(frozen=True)
-class Runs:
+class VisibleRuns:
     """Rows that are visible, together as far as they share segment, table, Relation and fate."""
 
     table: pa.Table
@@ -304,7 +304,7 @@ class Runs:
     segments: Numbers
     """Index in the log of the segment of each run."""
     first_origins: Numbers
-    """Where the first row of each comes from, see ``Plan.origins_at``."""
+    """Where the first row of each comes from, see ``LogPlan.origins_at``."""
     last_origins: Numbers
     """The same of its last row."""
 
@@ -313,23 +313,23 @@ class Runs:
         numbers: Numbers = self.table[name].to_numpy()
         return numbers
 
-    def take(self, wanted: NDArray[np.bool_]) -> "Runs":
+    def take(self, wanted: NDArray[np.bool_]) -> "VisibleRuns":
         """Return some of the runs."""
         columns = self.segments, self.first_origins, self.last_origins
-        return Runs(self.table.filter(pa.array(wanted)), *(column[wanted] for column in columns))
+        return VisibleRuns(self.table.filter(pa.array(wanted)), *(column[wanted] for column in columns))
 
 
-def visible_runs(index: SegmentIndex, plan: Plan) -> Runs:
+def visible_runs(index: SegmentIndex, plan: LogPlan) -> VisibleRuns:
     """Return the runs of rows of committed transactions, and of complete copies."""
     table, segments = index.located("rows")
     first_seq, last_seq, xids = (table[name].to_numpy() for name in ("first_seq", "last_seq", "xid"))
     chunks = np.where(table["span"].to_numpy() == COPIED, xids, -1)
     origins, found = plan.origins_at(first_seq, xids, chunks)
     last_origins, _ = plan.origins_at(last_seq, xids, chunks)
-    return Runs(table.filter(pa.array(found)), segments[found], origins[found], last_origins[found])
+    return VisibleRuns(table.filter(pa.array(found)), segments[found], origins[found], last_origins[found])
 
 
-def find_usages(runs: Runs, plan: Plan) -> Iterator[Usage]:
+def find_usages(runs: VisibleRuns, plan: LogPlan) -> Iterator[Usage]:
     """Yield how each description is used in each segment; all rows must be described."""
     if not len(runs.segments):
         return

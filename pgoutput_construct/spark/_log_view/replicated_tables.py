@@ -11,19 +11,28 @@ import pyarrow as pa
 
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._log_view.table_columns import Missing
+from pgoutput_construct.spark._log_view.table_columns import ColumnDefault
 from pgoutput_construct.stream.identifiers import full_name
 
-__all__ = ["Base", "Identity", "Place", "Shape", "Table", "directory_name", "plain_path", "table_of_directory"]
+__all__ = [
+    "BaseCopy",
+    "ColumnsSince",
+    "Identity",
+    "Place",
+    "Table",
+    "directory_name",
+    "plain_path",
+    "table_of_directory",
+]
 
 Place = tuple[int, int]
 """Where a change stands: ``(_commit_lsn, _seq)``."""
 
-Shape = tuple[Place, frozenset[str]]
+ColumnsSince = tuple[Place, frozenset[str]]
 """From where on changes have which columns; the table may have others that came later, or were dropped before."""
 
 
-class Base(NamedTuple):
+class BaseCopy(NamedTuple):
     """The rows that a table begins with: its latest copy."""
 
     copy: TableCopy
@@ -64,19 +73,19 @@ class Table:
     """As relreplident in pg_class, one of RelationReplicaIdentity."""
     identities: tuple[Identity, ...]
     """Those of all Relations of its own changes, in the order of their first changes."""
-    shapes: tuple[Shape, ...]
+    shapes: tuple[ColumnsSince, ...]
     """The columns of its own changes, in the order of their first ones."""
     relation_oid: int
     """The table that has this name now; its state is made of its own changes alone."""
     relation_oids: tuple[int, ...]
     """The tables that had this name last, this one among them: the changes under the name are those of all."""
-    base: Base | None
+    base: BaseCopy | None
     """The copy that its state begins with, None where the log has none of this OID."""
     names: Mapping[int, tuple[str, ...]]
     """The history's descriptions of these tables, by index: what their columns are called in ``columns``."""
-    missing: Mapping[int, Mapping[str, Missing]]
+    missing: Mapping[int, Mapping[str, ColumnDefault]]
     """What the rows of a description have in columns that came later."""
-    defaults: Mapping[str, Missing]
+    defaults: Mapping[str, ColumnDefault]
     """What rows of its own have in columns that came later."""
     segments: tuple[int, ...]
     """Indexes of the segments that hold its rows."""

@@ -18,14 +18,14 @@ from pgoutput_construct.wire.messages import Delete, Relation, RelationColumn, T
 
 __all__ = [
     "BY_NAME",
-    "Columns",
-    "Missing",
+    "ColumnDefault",
     "Numbering",
+    "TableColumns",
     "default_row",
     "find_columns",
     "read_one",
     "used_ones",
-    "with_missing",
+    "with_column_defaults",
 ]
 
 _NEXT: Final = 2**63 - 1
@@ -65,7 +65,7 @@ BY_NAME: Final = _ByName()
 """Of columns nothing is known but their names."""
 
 
-class Used(NamedTuple):
+class UsedDescription(NamedTuple):
     """Descriptions of a table that say the same, and describe some of its rows."""
 
     seqs: dict[int, int]
@@ -88,7 +88,7 @@ class Used(NamedTuple):
         return self.description.relation.columns
 
 
-class Missing(NamedTuple):
+class ColumnDefault(NamedTuple):
     """What rows have in a column that is younger than they are."""
 
     column: RelationColumn
@@ -99,7 +99,7 @@ class Missing(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Columns:
+class TableColumns:
     """The columns of a table."""
 
     schema: pa.Schema
@@ -108,30 +108,30 @@ class Columns:
     """Those that it has now."""
     names: Mapping[int, tuple[str, ...]]
     """What the columns of each description are called here, by its index in the history."""
-    missing: Mapping[int, Mapping[str, Missing]]
+    missing: Mapping[int, Mapping[str, ColumnDefault]]
     """What the rows of a description have in columns that came later, by the names of these."""
     numbers: Mapping[str, int]
     """The attribute numbers of those of the latest description's table, where they are known."""
 
 
-def used_ones(descriptions: Iterable[tuple[int, Description, bool]], numbering: Numbering) -> list[Used]:
+def used_ones(descriptions: Iterable[tuple[int, Description, bool]], numbering: Numbering) -> list[UsedDescription]:
     """Put descriptions together that say the same; each is given by its index, and whether its rows were copied.
 
     They stay in their order, each where the first of it is.
     """
-    found: dict[tuple[object, ...], Used] = {}
+    found: dict[tuple[object, ...], UsedDescription] = {}
     for index, description, copied in descriptions:
         relation, types = description.relation, sorted(description.types.items())
         numbers = numbering.numbers(description)
         said = relation.relation_oid, relation.namespace, relation.name, relation.replica_identity, relation.columns
-        known = found.setdefault((*said, *types, numbers, copied), Used({}, description, numbers, copied))
+        known = found.setdefault((*said, *types, numbers, copied), UsedDescription({}, description, numbers, copied))
         known.seqs[index] = description.seq
         if description.seq < known.description.seq:
             found[*said, *types, numbers, copied] = known._replace(description=description)
     return list(found.values())
 
 
-def read_one(reading: TableReading, known: Sequence[Used]) -> Used:
+def read_one(reading: TableReading, known: Sequence[UsedDescription]) -> UsedDescription:
     """Return what the catalog says of a table as the description of the rows that come next."""
     columns = [column for column in reading.columns if column.published and not column.dropped]
     types = {oid: kind for each in reversed(known) for oid, kind in each.description.types.items()}
@@ -143,10 +143,10 @@ def read_one(reading: TableReading, known: Sequence[Used]) -> Used:
         reading.replica_identity,
         tuple(RelationColumn(0, *column.shape) for column in columns),
     )
-    return Used({}, Description(_NEXT, relation, types), tuple(column.number for column in columns), False)
+    return UsedDescription({}, Description(_NEXT, relation, types), tuple(column.number for column in columns), False)
 
 
-def find_columns(used: Sequence[Used], numbering: Numbering, choices: Choices = AS_USUAL) -> Columns:
+def find_columns(used: Sequence[UsedDescription], numbering: Numbering, choices: Choices = AS_USUAL) -> TableColumns:
     """Return the columns of a table, given the descriptions of its rows, the latest first.
 
     A column that was renamed has its latest name. One that was dropped, whose name another one has now, is called
@@ -154,9 +154,9 @@ def find_columns(used: Sequence[Used], numbering: Numbering, choices: Choices = 
     enough for all values; ``choices`` are those that the reader wants.
     """
     names: dict[int, tuple[str, ...]] = {}
-    missing: dict[int, dict[str, Missing]] = {}
+    missing: dict[int, dict[str, ColumnDefault]] = {}
     numbers: dict[str, int] | None = None
-    named: list[tuple[Used, tuple[str, ...]]] = []
+    named: list[tuple[UsedDescription, tuple[str, ...]]] = []
     for oid in dict.fromkeys(each.oid for each in used):
         mine = [each for each in used if each.oid == oid]
         identities = [_identities(each, mine) for each in mine]
@@ -167,10 +167,10 @@ def find_columns(used: Sequence[Used], numbering: Numbering, choices: Choices = 
         for each, own in zip(mine, identities, strict=True):
             named.append((each, tuple(called[one] for one in own)))
             names |= dict.fromkeys(each.seqs, named[-1][1])
-    return Columns(_united(named, choices), named[0][1], names, missing, numbers or {})
+    return TableColumns(_united(named, choices), named[0][1], names, missing, numbers or {})
 
 
-def _identities(used: Used, all_used: Iterable[Used]) -> tuple[_Attribute, ...]:
+def _identities(used: UsedDescription, all_used: Iterable[UsedDescription]) -> tuple[_Attribute, ...]:
     """Return what columns are; of which only the names are known, what had them last, or has them next."""
     if used.numbers is not None:
         return used.numbers
@@ -185,7 +185,7 @@ def _distance(seq: int, here: int) -> tuple[bool, int]:
     return seq > here, abs(seq - here)
 
 
-def _called(used: Sequence[Used], identities: Sequence[tuple[_Attribute, ...]]) -> dict[_Attribute, str]:
+def _called(used: Sequence[UsedDescription], identities: Sequence[tuple[_Attribute, ...]]) -> dict[_Attribute, str]:
     """Return the name of each column, which is that of no other."""
     called: dict[_Attribute, str] = {}
     for each, own in zip(used, identities, strict=True):
@@ -203,19 +203,19 @@ def _free(name: str, identity: _Attribute, taken: set[str]) -> str:
 
 
 def _missing(
-    used: Sequence[Used],
+    used: Sequence[UsedDescription],
     identities: Sequence[tuple[_Attribute, ...]],
     called: Mapping[_Attribute, str],
     numbering: Numbering,
-) -> dict[int, dict[str, Missing]]:
+) -> dict[int, dict[str, ColumnDefault]]:
     """Return what the rows of each description have in the columns that came later."""
-    first: dict[_Attribute, tuple[int, Missing]] = {}
+    first: dict[_Attribute, tuple[int, ColumnDefault]] = {}
     for each, own in sorted(zip(used, identities, strict=True), key=lambda pair: pair[0].description.seq):
         for column, number in zip(each.columns, own, strict=True):
             text = numbering.missing(each.oid, number) if isinstance(number, int) and number not in first else None
             if text is not None:
-                first[number] = each.description.seq, Missing(column, each.description.types, text)
-    found: dict[int, dict[str, Missing]] = {}
+                first[number] = each.description.seq, ColumnDefault(column, each.description.types, text)
+    found: dict[int, dict[str, ColumnDefault]] = {}
     for each, own in zip(used, identities, strict=True):
         # Rows that are copied under an older snapshot come into the log after the column.
         given = identities[0] if each.copied else ()
@@ -226,7 +226,7 @@ def _missing(
     return found
 
 
-def _united(named: Iterable[tuple[Used, tuple[str, ...]]], choices: Choices) -> pa.Schema:
+def _united(named: Iterable[tuple[UsedDescription, tuple[str, ...]]], choices: Choices) -> pa.Schema:
     kinds: dict[str, pa.DataType] = {}
     for each, names in named:
         for field, name in zip(columns_schema(each.description, choices), names, strict=True):
@@ -237,7 +237,7 @@ def _united(named: Iterable[tuple[Used, tuple[str, ...]]], choices: Choices) -> 
 _WITHOUT_ROW: Final = pa.array([OPERATIONS[Delete], OPERATIONS[Truncate]])
 
 
-def with_missing(batch: pa.RecordBatch, missing: Mapping[str, Missing]) -> pa.RecordBatch:
+def with_column_defaults(batch: pa.RecordBatch, missing: Mapping[str, ColumnDefault]) -> pa.RecordBatch:
     """Put the values that are ``missing`` into the new rows of a batch, by column; they are null there.
 
     PostgreSQL keeps such a value in pg_attribute.attmissingval, and rewrites no row for it.
@@ -260,13 +260,13 @@ def with_missing(batch: pa.RecordBatch, missing: Mapping[str, Missing]) -> pa.Re
     return pa.RecordBatch.from_arrays([columns[name] for name in batch.schema.names], schema=batch.schema)
 
 
-def default_row(columns: pa.Schema, missing: Mapping[str, Missing]) -> pa.RecordBatch | None:
+def default_row(columns: pa.Schema, missing: Mapping[str, ColumnDefault]) -> pa.RecordBatch | None:
     """Return one row of the columns that are ``missing``, and ``_untyped``; None where there are none."""
     if not missing:
         return None
     schema = pa.schema([*(columns.field(name) for name in missing), ("_op", pa.string()), ("_untyped", UNTYPED)])
     nothing = pa.RecordBatch.from_pylist([{"_op": SNAPSHOT}], schema)
-    return with_missing(nothing, missing).drop_columns("_op")
+    return with_column_defaults(nothing, missing).drop_columns("_op")
 
 
 def _with_texts(untyped: pa.Array, texts: Mapping[str, str], chosen: Sequence[bool]) -> pa.Array:

@@ -24,7 +24,7 @@ from pgoutput_construct.stream.transactions import Spans
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
-__all__ = ["LoggedRows", "Plan", "Visible", "bounds_of_runs", "index_log", "plan_of", "rows_of", "timestamps"]
+__all__ = ["LogPlan", "LoggedRows", "VisibleRows", "bounds_of_runs", "index_log", "plan_of", "rows_of", "timestamps"]
 
 _OF_COPIES: Final = {"first_seq": 0, "position": 0, "xid": NO_XID, "commit_time": FIRST_TIMESTAMP - 1}
 """What copied rows have in the place of what spans say: their position is their seq, and they have no time."""
@@ -48,19 +48,19 @@ class LoggedRows(NamedTuple):
         return copy_scope(0) - self.scopes
 
 
-class Visible(NamedTuple):
+class VisibleRows(NamedTuple):
     """The rows that became visible; one entry a row and table (a truncate may have several tables)."""
 
     rows: Numbers
     """Index in the rows that were given."""
     origins: Numbers
-    """Where they come from, see ``Plan.origins_at``."""
+    """Where they come from, see ``LogPlan.origins_at``."""
     descriptions: Numbers
     """Index in the history's descriptions, UNDESCRIBED for none: which table, as described for this row."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class LogPlan:
     """The transactions, copies and relations of a log; broadcast once."""
 
     spans: Spans
@@ -70,12 +70,12 @@ class Plan:
     copies: tuple[TableCopy, ...] = ()
     """The copies of tables that are complete, in the order of their chunks; those without rows are not among them."""
 
-    def visible(self, rows: LoggedRows) -> Visible:
+    def visible(self, rows: LoggedRows) -> VisibleRows:
         """Find the committed and the copied rows, and what describes them."""
         origins, found = self.origins_at(rows.seqs, rows.xids, rows.chunks)
         chosen = np.flatnonzero(found)
         descriptions = find_descriptions(self.history, rows.oids[chosen], rows.scopes[chosen], rows.seqs[chosen])
-        return Visible(chosen, origins[chosen], descriptions)
+        return VisibleRows(chosen, origins[chosen], descriptions)
 
     def origins_at(self, seqs: Numbers, xids: Numbers, chunks: Numbers) -> tuple[Numbers, Flags]:
         """Return where each row comes from, and whether it is visible.
@@ -144,7 +144,7 @@ class Plan:
         return np.array([span << 32 | xid for span, xids in self.spans.aborted.items() for xid in xids], np.int64)
 
 
-def plan_of(log: ChangeLog, index: LogIndex | None = None) -> Plan:
+def plan_of(log: ChangeLog, index: LogIndex | None = None) -> LogPlan:
     """Return the plan of a log, from its index; raise ChangeLogError for what of it does not fit together.
 
     Of its transactions it has those in which runs of rows begin or end: some of each segment, however many there are.
@@ -154,7 +154,7 @@ def plan_of(log: ChangeLog, index: LogIndex | None = None) -> Plan:
     for fault in index.entries("faults").slice(0, 1).to_pylist():
         raise explain(log.entry(fault["seq"]), PgoutputError(fault["problem"]))
     copies = sorted((copy for copy in present_copies(index) if copy.rows), key=lambda copy: copy.first_chunk)
-    return Plan(run_spans(index), relation_history(index), tuple(copies))
+    return LogPlan(run_spans(index), relation_history(index), tuple(copies))
 
 
 def index_log(options: LogOptions, batch: pa.RecordBatch) -> BatchIndex:

@@ -20,7 +20,7 @@ from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._open_log import open_log
 from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress, Reporter
 from pgoutput_construct.spark._replicate.sink import Naming
-from pgoutput_construct.spark._replicate.table_batches import Batch, Tables
+from pgoutput_construct.spark._replicate.table_batches import Batch, WarehouseTables
 from pgoutput_construct.spark._replicate.troubles import failure
 from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
@@ -128,7 +128,7 @@ def replicate(
         sink.naming = Naming(known_before.prefix if known_before else metadata_prefix or PREFIX)
         chosen = None if chosen is None else chosen | from_scratch
         reporter = Reporter(on_progress, batch_bytes)
-        kept = Tables(spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, from_scratch)
+        kept = WarehouseTables(spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, from_scratch)
         known, limits = ChangeLog(log), Limits(batch_transactions, batch_bytes)
         kept.take(known, adopt)
         warned: set[Lack] = set()

@@ -18,10 +18,10 @@ from pgoutput_construct.spark._replicate.warehouse_notes import HISTORY_SUFFIX, 
 __all__ = [
     "BATCH_BYTES",
     "BatchProgress",
-    "How",
     "Plans",
     "Reporter",
-    "Step",
+    "TableStep",
+    "UpdateMode",
     "abandoned",
     "aside",
     "directory_of",
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-class How(StrEnum):
+class UpdateMode(StrEnum):
     """How a table is brought up to date."""
 
     CHANGED = "changed"
@@ -39,7 +39,7 @@ class How(StrEnum):
 
 
 @dataclass(frozen=True)
-class Step:
+class TableStep:
     """One table of a batch."""
 
     dataset: Dataset
@@ -48,7 +48,7 @@ class Step:
     """What its rows are now; in another directory when the table was renamed."""
     replaced: Dataset | None
     """What stands in the directory of ``dataset`` now; another table's when that gave up its name."""
-    how: How
+    how: UpdateMode
     has_defaults: bool = False
     """Whether columns were added with a default, which rows have that no change is of."""
 
@@ -80,7 +80,7 @@ class Step:
     @property
     def after(self) -> int:
         """The changes that ended after this seq lead to what is to be; with those of a history, to all of it."""
-        is_rebuilt = self.has_new_copy if self.dataset.is_history else self.how is How.WRITTEN
+        is_rebuilt = self.has_new_copy if self.dataset.is_history else self.how is UpdateMode.WRITTEN
         return -1 if self.before is None or is_rebuilt else self.before.version.seq
 
 
@@ -96,7 +96,7 @@ class Plans:
         self._seq = seq
         self._resync = resync
 
-    def step(self, table: Table, is_history: bool = False) -> Step | None:
+    def step(self, table: Table, is_history: bool = False) -> TableStep | None:
         """Return what is to be done for a table of the log, or for its history; None where it is as it was.
 
         A table that is begun from scratch is written from all that the log has of it. Its history is, too, unless the
@@ -109,20 +109,20 @@ class Plans:
         if before is not None:
             version = self._coverage.continued(before.version, version)
             version = replace(version, shape=version.shape.after(before.version.shape))
-        how = How.WRITTEN if has_gap else _how(before, version)
+        how = UpdateMode.WRITTEN if has_gap else _how(before, version)
         directory = directory_of(table, is_history)
         details, replaced = before.details if before else {}, self._datasets.get(directory)
         if table.qualified in self._resync:
-            how = How.WRITTEN
+            how = UpdateMode.WRITTEN
             if is_history and before is not None and before.version.shape.copy == version.shape.copy:
                 before = None
         if how is None:
             return None
         if is_history and before is not None:
             _check_names(before.version, version)
-        added = _added(before, version) if how is How.CHANGED else ()
+        added = _added(before, version) if how is UpdateMode.CHANGED else ()
         has_defaults = not table.defaults.keys().isdisjoint(added or ())
-        return Step(Dataset(directory, version, details, is_history), before, replaced, how, has_defaults)
+        return TableStep(Dataset(directory, version, details, is_history), before, replaced, how, has_defaults)
 
     def _version(self, table: Table) -> Version:
         return Version.of(table, self._coverage.progress.batch + 1, self._seq)
@@ -168,14 +168,14 @@ def aside(history: Dataset) -> str:
     return f"{history.directory.removesuffix(HISTORY_SUFFIX)}.aside{history.version.oid}{HISTORY_SUFFIX}"
 
 
-def _how(before: Dataset | None, version: Version) -> How | None:
+def _how(before: Dataset | None, version: Version) -> UpdateMode | None:
     added = _added(before, version)
     if before is None or before.version.table != version.table or added is None:
-        return How.WRITTEN
+        return UpdateMode.WRITTEN
     if before.version.last > version.last:
-        return How.WRITTEN  # another history of the server
+        return UpdateMode.WRITTEN  # another history of the server
     is_same = before.version.last == version.last and before.version.shape.current == version.shape.current
-    return None if is_same else How.CHANGED
+    return None if is_same else UpdateMode.CHANGED
 
 
 def _check_names(before: Version, version: Version) -> None:
@@ -225,17 +225,17 @@ class Reporter:
     target: int = -1
     """The seq that the batches lead to."""
     _progress: BatchProgress = BatchProgress(0, 0)
-    _needs: dict[tuple[str, int], "_Need"] = field(default_factory=dict)
+    _needs: dict[tuple[str, int], "_WorkEstimate"] = field(default_factory=dict)
     _working: threading.Lock = field(default_factory=threading.Lock)
 
-    def groups(self, log: OpenLog, batch: int, steps: Sequence[Step]) -> Iterator[list[Step]]:
+    def groups(self, log: OpenLog, batch: int, steps: Sequence[TableStep]) -> Iterator[list[TableStep]]:
         """Yield the steps of a batch in groups within the limit; what a table and its history need is read once."""
         self._needs = _needs_of(log, steps)
         part = (log.opened.as_of + 1) / (max(self.target, log.opened.as_of) + 1)
         total = self.rows_of(steps)
         self._progress = BatchProgress(batch, len(steps), rows=total, part=part)
         self.report(self._progress)
-        group: list[Step] = []
+        group: list[TableStep] = []
         size = 0.0
         for wanted, together in _together(steps):
             if group and self.limit is not None and size + self._needs[wanted].bytes > self.limit:
@@ -245,11 +245,11 @@ class Reporter:
             size += self._needs[wanted].bytes
         yield group
 
-    def rows_of(self, steps: Iterable[Step]) -> int:
+    def rows_of(self, steps: Iterable[TableStep]) -> int:
         """Return about how many rows steps of the batch are of."""
         return sum(self._needs[_wanted(step)].rows for step in steps)
 
-    def did(self, steps: Iterable[Step]) -> None:
+    def did(self, steps: Iterable[TableStep]) -> None:
         """Report that steps are done."""
         with self._working:
             done = list(steps)
@@ -260,19 +260,19 @@ class Reporter:
                 self.report(self._progress)
 
 
-def _wanted(step: Step) -> tuple[str, int]:
+def _wanted(step: TableStep) -> tuple[str, int]:
     return step.table, step.after
 
 
-def _together(steps: Iterable[Step]) -> Iterator[tuple[tuple[str, int], list[Step]]]:
+def _together(steps: Iterable[TableStep]) -> Iterator[tuple[tuple[str, int], list[TableStep]]]:
     """Yield the steps that need the same changes."""
-    found: dict[tuple[str, int], list[Step]] = {}
+    found: dict[tuple[str, int], list[TableStep]] = {}
     for step in steps:
         found.setdefault(_wanted(step), []).append(step)
     yield from found.items()
 
 
-class _Need(NamedTuple):
+class _WorkEstimate(NamedTuple):
     """What a table needs of the log, about."""
 
     rows: int
@@ -280,7 +280,7 @@ class _Need(NamedTuple):
     """Of the payloads of these rows, which are as long as those of their segments are on average."""
 
 
-def _needs_of(log: OpenLog, steps: Iterable[Step]) -> dict[tuple[str, int], _Need]:
+def _needs_of(log: OpenLog, steps: Iterable[TableStep]) -> dict[tuple[str, int], _WorkEstimate]:
     """Return what steps need, as the index counts it: the rows of their tables after their seqs."""
     runs, places = log.opened.index.located("rows")
     oids, counts, lasts = (runs[name].to_numpy() for name in ("oid", "count", "last_seq"))
@@ -293,5 +293,5 @@ def _needs_of(log: OpenLog, steps: Iterable[Step]) -> dict[tuple[str, int], _Nee
     for step in steps:
         first, end = np.searchsorted(oids, [step.dataset.version.oid, step.dataset.version.oid + 1]).tolist()
         later = lasts[first:end] > step.after
-        found[_wanted(step)] = _Need(int(counts[first:end][later].sum()), float(sizes[first:end][later].sum()))
+        found[_wanted(step)] = _WorkEstimate(int(counts[first:end][later].sum()), float(sizes[first:end][later].sum()))
     return found

@@ -13,7 +13,7 @@ from pgoutput_construct.changelog._facts.copies import snapshot_command
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import quoted
 from pgoutput_construct.spark._replicate.merge_statement import merging, recording
-from pgoutput_construct.spark._replicate.sink import MergingSink, Net
+from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 
 __all__ = ["DeltaSink"]
@@ -104,7 +104,7 @@ class DeltaSink(MergingSink):
     def _is_there(self, dataset: Dataset) -> bool:
         return bool(self.warehouse.store.files(f"{dataset.directory}/_delta_log"))
 
-    def merge(self, spark: SparkSession, dataset: Dataset, changes: Net) -> Dataset:
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge in one commit."""
         self._say_mapped(spark, dataset)
         with merging(

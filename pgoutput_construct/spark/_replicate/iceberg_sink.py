@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pgoutput_construct.spark._log_view.change_columns import quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 from pgoutput_construct.spark._replicate.merge_statement import merging, recording
-from pgoutput_construct.spark._replicate.sink import MergingSink, Net
+from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset, Version, Warehouse
 
 __all__ = ["IcebergSink"]
@@ -73,7 +73,7 @@ class IcebergSink(MergingSink):
         rows.writeTo(self._table(dataset.directory)).tableProperty("format-version", "2").createOrReplace()
         return dataset
 
-    def merge(self, spark: SparkSession, dataset: Dataset, changes: Net) -> Dataset:
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge in one commit; columns that came or went are a commit of their own, which makes no snapshot."""
         table = self._table(dataset.directory)
         with merging(spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape) as statement:

@@ -11,8 +11,8 @@ from pyspark.sql import types as T  # noqa: N812
 from pgoutput_construct.spark._execution import prefixed
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import PLACE, column, joined_texts, quoted, texts
-from pgoutput_construct.spark._replicate.sink import KNOWN_BY, Naming, Net
-from pgoutput_construct.spark._replicate.warehouse_notes import Shape
+from pgoutput_construct.spark._replicate.sink import KNOWN_BY, Naming, NetChanges
+from pgoutput_construct.spark._replicate.warehouse_notes import TableShape
 from pgoutput_construct.spark._state.demands import Demand
 from pgoutput_construct.spark._state.equality import exact_key, is_always_typed, same_sql
 
@@ -25,7 +25,7 @@ _OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
 
 @contextmanager
 def merging(
-    spark: SparkSession, table: str, read: Callable[[], DataFrame], changes: Net, shape: Shape
+    spark: SparkSession, table: str, read: Callable[[], DataFrame], changes: NetChanges, shape: TableShape
 ) -> Iterator[str]:
     """Yield the statement that merges net changes into a table, of which ``read`` returns the present rows.
 

@@ -23,7 +23,7 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 from pgoutput_construct.spark._state.demands import Demand
 
-__all__ = ["HISTORY", "KNOWN_BY", "MergingSink", "Naming", "Net", "Sink", "escaped_log", "renamed", "unescaped"]
+__all__ = ["HISTORY", "KNOWN_BY", "MergingSink", "Naming", "NetChanges", "Sink", "escaped_log", "renamed", "unescaped"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Naming(Prefix):
         return pa.schema([field.with_name(self.outer(field.name)) for field in schema])
 
 
-class Net(NamedTuple):
+class NetChanges(NamedTuple):
     """What changes of a table come to."""
 
     rows: DataFrame
@@ -140,7 +140,7 @@ class MergingSink(Sink):
     """Whether changes may come with other columns."""
 
     @abstractmethod
-    def merge(self, spark: SparkSession, dataset: Dataset, changes: Net) -> Dataset:
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge net changes into a dataset, at once. Return it with its details."""
 
     @abstractmethod

@@ -1,7 +1,8 @@
 """Small tables of a batch, brought up to date in Arrow by one job of Spark: a job for each costs more than their rows.
 
-A ``Rule`` says what becomes of the rows of a table, as long as nothing but these changes; a task reads its tables, with
-their changes, one after the other, and writes each as a file. What is not for this way is left to others.
+A ``SmallTableRule`` says what changes do to the rows of a table while its definition stays the same; a task reads its
+tables, with their changes, one after the other, and writes each as a file. A table that is not as simple as that is
+left to the job of its own that larger tables have.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,21 +33,29 @@ from pgoutput_construct.spark._log_view.change_columns import (
     TURN,
     changes_schema,
 )
-from pgoutput_construct.spark._log_view.replicated_tables import Base, Table
+from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile, codec_of
-from pgoutput_construct.spark._replicate.batch_plan import How, Step
+from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.parquet_sink import SMALL, ParquetSink
-from pgoutput_construct.spark._replicate.staging import Staged, Wanted, put
+from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, put
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
-from pgoutput_construct.spark._state.change_survey import Seen
+from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import counted_rows, placed_rows, unplaced_rows
 from pgoutput_construct.spark._state.demands import OnMissing
-from pgoutput_construct.spark._state.row_replay import BOTH, Replay, Replayed
+from pgoutput_construct.spark._state.row_replay import BOTH, Replay, ReplayResult
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["Rule", "SmallTable", "SmallTask", "advance_small", "advance_together", "advanced_rows", "rows_schema"]
+__all__ = [
+    "SmallTable",
+    "SmallTableRule",
+    "SmallTask",
+    "advance_small",
+    "advance_together",
+    "advanced_rows",
+    "rows_schema",
+]
 
 _CHANGES: Final = 50_000
 """The most changes of a table that may be a task's; more are work enough for a job."""
@@ -72,7 +81,7 @@ DONE: Final = pa.schema({"table": pa.int32(), "done": pa.bool_()})
 
 
 @dataclass(frozen=True)
-class Rule:
+class SmallTableRule:
     """What must be known of a small table, for as long as nothing but its rows changes."""
 
     columns: pa.Schema
@@ -81,7 +90,7 @@ class Rule:
     """Those that tell rows apart, None for the full row."""
     unsent: tuple[str, ...]
     """Those that some update left out."""
-    base: Base | None
+    base: BaseCopy | None
     """The copy that it begins with."""
     lacks_rows: bool
     """Whether the log may have changes of rows that are older than it."""
@@ -100,7 +109,7 @@ def history_schema(columns: pa.Schema) -> pa.Schema:
     return pa.schema([*columns, *began, *ended])
 
 
-def advanced_rows(before: pa.Table | None, changes: pa.Table, rule: Rule) -> pa.Table | None:
+def advanced_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRule) -> pa.Table | None:
     """Return the rows of a table after changes (``rows_schema``), given those before, None for no row.
 
     None where it is not for this way to say what becomes of a change: its row is not there, or it leaves a value open.
@@ -113,7 +122,7 @@ def advanced_rows(before: pa.Table | None, changes: pa.Table, rule: Rule) -> pa.
     return None if found is None else placed_rows(pa.table(found).select(schema.names).cast(schema), rule.base)
 
 
-def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: Rule) -> pa.Table | None:
+def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRule) -> pa.Table | None:
     """Return the history of a table after changes (``history_schema``), given that before, None for none.
 
     The rows of a copy are wanted where there is none before. None as of ``advanced_rows``.
@@ -137,7 +146,7 @@ def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: Rule) -> pa.
     return pa.concat_tables([there.filter(pc.invert(is_open)), rows])
 
 
-def _replayed(stored: pa.Table, counted: pa.Table, rule: Rule) -> tuple[Replayed, pa.Table]:
+def _replayed(stored: pa.Table, counted: pa.Table, rule: SmallTableRule) -> tuple[ReplayResult, pa.Table]:
     """Return changes that count, replayed after the rows before them, and the truncates among them, in order."""
     is_truncate = pc.equal(counted["_op"], EMPTIED)
     truncates = counted.filter(is_truncate).sort_by([("_commit_lsn", "ascending"), ("_seq", "ascending")])
@@ -146,7 +155,7 @@ def _replayed(stored: pa.Table, counted: pa.Table, rule: Rule) -> tuple[Replayed
     return Replay(tuple(rule.columns.names), rule.keys, rule.unsent, truncates=tuple(places)).run(events), truncates
 
 
-def _rows(done: Replayed, chosen: Numbers, rule: Rule) -> dict[str, pa.Array] | None:
+def _rows(done: ReplayResult, chosen: Numbers, rule: SmallTableRule) -> dict[str, pa.Array] | None:
     """Return the rows that came by events, and where; None where a change is not for this way."""
     found = done.rows(chosen, rule.columns.names)
     lacks_key = any(_lacks(done.changes, name) for name in rule.keys or ())
@@ -199,7 +208,7 @@ class SmallTable:
     """The files of its changes."""
     changed: pa.Schema
     """The columns of these."""
-    rule: Rule
+    rule: SmallTableRule
     named: tuple[str, ...]
     """What the columns of its rows are called in the files."""
     is_history: bool = False
@@ -280,7 +289,12 @@ def _content(rows: pa.Table, codec: str) -> pa.Buffer:
 
 
 def advance_together(
-    log: OpenLog, spark: SparkSession, sink: ParquetSink, steps: Sequence[Step], staged: Staged, on_missing: OnMissing
+    log: OpenLog,
+    spark: SparkSession,
+    sink: ParquetSink,
+    steps: Sequence[TableStep],
+    staged: StagedChanges,
+    on_missing: OnMissing,
 ) -> dict[int, Dataset]:
     """Write new versions of the tables that are small and simple; return these by the places of their steps."""
     # What is to be reported is found in the other way.
@@ -296,18 +310,18 @@ def advance_together(
     return {table.number: _dataset(sink, steps[table.number], table) for table in tables if table.number in done}
 
 
-def _dataset(sink: ParquetSink, step: Step, table: SmallTable) -> Dataset:
+def _dataset(sink: ParquetSink, step: TableStep, table: SmallTable) -> Dataset:
     kinds = from_arrow_schema(sink.naming_of(step.dataset).arrow(table.schema), prefer_timestamp_ntz=True)
     return sink.replaced(step.dataset, kinds, step.replaced)
 
 
 def _tables(
-    log: OpenLog, sink: ParquetSink, steps: Sequence[Step], staged: Staged, lacking: Collection[int]
+    log: OpenLog, sink: ParquetSink, steps: Sequence[TableStep], staged: StagedChanges, lacking: Collection[int]
 ) -> Iterator[SmallTable]:
     for number, step in enumerate(steps):
         table, wanted = log.table(step.table), _wanted(step)
         if _is_simple(log, step, table, staged):
-            seen, before = staged.seen(wanted), step.before if step.how is How.CHANGED else None
+            seen, before = staged.seen(wanted), step.before if step.how is UpdateMode.CHANGED else None
             there = before.details["path"] if before is not None else None
             rule = _rule(table, seen, table.relation_oid in lacking)
             changed, path = changes_schema(table.columns), sink.path(step.dataset)
@@ -317,32 +331,32 @@ def _tables(
                 yield replace(small, named=named)
 
 
-def _rule(table: Table, seen: Seen, lacks_rows: bool) -> Rule:
+def _rule(table: Table, seen: ChangeSummary, lacks_rows: bool) -> SmallTableRule:
     unsent = tuple(name for name in table.current if name in seen.unsent)
     keys = None if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
-    return Rule(table.current_columns, keys, unsent, table.base, lacks_rows)
+    return SmallTableRule(table.current_columns, keys, unsent, table.base, lacks_rows)
 
 
-def _is_simple(log: OpenLog, step: Step, table: Table, staged: Staged) -> bool:
+def _is_simple(log: OpenLog, step: TableStep, table: Table, staged: StagedChanges) -> bool:
     """Return whether nothing but rows that one identity tells apart came, changed or went, and these are few."""
     wanted = _wanted(step)
     return (
-        not (step.dataset.is_history and step.how is How.WRITTEN and step.before is not None)
+        not (step.dataset.is_history and step.how is UpdateMode.WRITTEN and step.before is not None)
         and staged.seen(wanted).changes <= _CHANGES
         and not staged.errors(wanted)
         and _has_one_identity(step, table)
         and _is_same(step)
         and not any(name.startswith(MARK) for name in table.columns.names)
-        and (step.how is How.CHANGED or log.is_kept(table))
+        and (step.how is UpdateMode.CHANGED or log.is_kept(table))
     )
 
 
-def _has_one_identity(step: Step, table: Table) -> bool:
+def _has_one_identity(step: TableStep, table: Table) -> bool:
     """Return whether all changes since the rows before, or all that the log has, tell rows apart by one identity.
 
     By the full row they do while the table has no other columns.
     """
-    since = step.before.version.last if step.before is not None and step.how is How.CHANGED else None
+    since = step.before.version.last if step.before is not None and step.how is UpdateMode.CHANGED else None
     mine = [each for each in table.identities if since is None or each.last > since]
     known = {(each.replica_identity, each.key_columns) for each in mine}
     named = table.columns.names if table.base is None else table.base.columns
@@ -356,14 +370,14 @@ def _has_one_identity(step: Step, table: Table) -> bool:
     )
 
 
-def _is_same(step: Step) -> bool:
+def _is_same(step: TableStep) -> bool:
     """Return whether rows before, if they count, are described as those to come."""
-    if step.how is How.WRITTEN or step.before is None:
+    if step.how is UpdateMode.WRITTEN or step.before is None:
         return True
     one, other = step.before.version.shape, step.dataset.version.shape
     is_described = (one.columns, one.current) == (other.columns, other.current)
     return is_described and (one.key_columns, one.replica_identity) == (other.key_columns, other.replica_identity)
 
 
-def _wanted(step: Step) -> Wanted:
-    return Wanted(step.table, step.after)
+def _wanted(step: TableStep) -> ChangeRequest:
+    return ChangeRequest(step.table, step.after)

@@ -22,17 +22,17 @@ from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_pa
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile
 from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Warehouse
-from pgoutput_construct.spark._source.read_range import Range
-from pgoutput_construct.spark._source.segment_rows import Part, parts_of_piece, rows_of_part
-from pgoutput_construct.spark._source.task_plan import Piece, Used, chosen, described_pieces, used_by
-from pgoutput_construct.spark._state.change_survey import Seen, joined, see
+from pgoutput_construct.spark._source.read_range import LogRange
+from pgoutput_construct.spark._source.segment_rows import SegmentPart, parts_of_piece, rows_of_part
+from pgoutput_construct.spark._source.task_plan import ReaderColumns, SegmentGroup, chosen, described_pieces, used_by
+from pgoutput_construct.spark._state.change_survey import ChangeSummary, combined_summary, summarize
 
-__all__ = ["Changes", "Staged", "StagedTable", "Wanted", "put", "stage", "staging", "staging_tasks"]
+__all__ = ["ChangeRequest", "StagedChanges", "StagedTable", "TableChanges", "put", "stage", "staging", "staging_tasks"]
 
-_NOTHING: Final = Seen(0, False, frozenset(), False, False, False)
+_NOTHING: Final = ChangeSummary(0, False, frozenset(), False, False, False)
 
 
-class Wanted(NamedTuple):
+class ChangeRequest(NamedTuple):
     """The changes of a table that are needed."""
 
     table: str
@@ -41,54 +41,54 @@ class Wanted(NamedTuple):
     """They ended after this seq."""
 
 
-class Changes(NamedTuple):
+class TableChanges(NamedTuple):
     """Changes of a table, and what is in them."""
 
     rows: DataFrame
-    seen: Seen
+    seen: ChangeSummary
 
 
 @dataclass(frozen=True)
-class _Files:
+class _StagedFiles:
     schema: pa.Schema
     names: tuple[str, ...] = ()
-    seen: Seen = _NOTHING
+    seen: ChangeSummary = _NOTHING
     errors: tuple[str, ...] = ()
 
 
-class Staged:
+class StagedChanges:
     """Changes of tables, as files."""
 
-    def __init__(self, path: str, files: Mapping[Wanted, _Files]) -> None:
+    def __init__(self, path: str, files: Mapping[ChangeRequest, _StagedFiles]) -> None:
         self._path = path
         self._files = files
 
-    def seen(self, wanted: Wanted) -> Seen:
+    def seen(self, wanted: ChangeRequest) -> ChangeSummary:
         """Return what is in changes."""
         return self._files[wanted].seen
 
-    def files(self, wanted: Wanted) -> tuple[str, ...]:
+    def files(self, wanted: ChangeRequest) -> tuple[str, ...]:
         """Return the names of the files of changes, in the warehouse."""
         return self._files[wanted].names
 
-    def errors(self, wanted: Wanted) -> tuple[str, ...]:
+    def errors(self, wanted: ChangeRequest) -> tuple[str, ...]:
         """Return why changes could not be decoded."""
         return self._files[wanted].errors
 
-    def changes(self, spark: SparkSession, wanted: Wanted) -> Changes:
+    def changes(self, spark: SparkSession, wanted: ChangeRequest) -> TableChanges:
         """Return changes as ``OpenLog.changes`` does; raise ChangeLogError where they could not be decoded."""
         found = self._files[wanted]
         for error in found.errors:
             raise ChangeLogError(error)
         schema = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
         if not found.names:
-            return Changes(spark.createDataFrame([], schema), found.seen)
+            return TableChanges(spark.createDataFrame([], schema), found.seen)
         paths = (plain_path(f"{self._path}/{name}") for name in found.names)
-        return Changes(spark.read.schema(schema).parquet(*paths), found.seen)
+        return TableChanges(spark.read.schema(schema).parquet(*paths), found.seen)
 
 
 @contextmanager
-def staging(log: OpenLog, warehouse: Warehouse, wanted: Iterable[Wanted]) -> Iterator[Staged]:
+def staging(log: OpenLog, warehouse: Warehouse, wanted: Iterable[ChangeRequest]) -> Iterator[StagedChanges]:
     """Yield changes of tables while they lie in a warehouse, which executors must reach; then they are removed.
 
     Raises ChangeLogError where the log is damaged.
@@ -98,14 +98,14 @@ def staging(log: OpenLog, warehouse: Warehouse, wanted: Iterable[Wanted]) -> Ite
         store = LocalStore(store.directory, durable=False, private=store.private)
     store.remove(STAGED)
     try:
-        yield Staged(warehouse.path, _staged(log, store, list(dict.fromkeys(wanted))))
+        yield StagedChanges(warehouse.path, _staged(log, store, list(dict.fromkeys(wanted))))
     finally:
         store.remove(STAGED)
 
 
-def _staged(log: OpenLog, store: LogStore, wanted: Sequence[Wanted]) -> dict[Wanted, _Files]:
+def _staged(log: OpenLog, store: LogStore, wanted: Sequence[ChangeRequest]) -> dict[ChangeRequest, _StagedFiles]:
     tables = [log.table(each.table) for each in wanted]
-    files = [_Files(changes_schema(table.columns)) for table in tables]
+    files = [_StagedFiles(changes_schema(table.columns)) for table in tables]
     tasks = list(staging_tasks(log, store, wanted, tables))
     try:
         told = _told(log.spark, tasks)
@@ -128,7 +128,7 @@ class StagedTable:
     """Its columns."""
     schema: pa.Schema
     """Those of its changes."""
-    used: Mapping[int, Used]
+    used: Mapping[int, ReaderColumns]
     """What its rows are described by, by the seqs of the Relations."""
 
 
@@ -137,7 +137,7 @@ class StagingTask:
     """A part of the log, and the tables that are wanted of it."""
 
     number: int
-    piece: Piece
+    piece: SegmentGroup
     oids: tuple[int, ...]
     """The OIDs of the tables."""
     tables: tuple[StagedTable, ...]
@@ -152,7 +152,9 @@ def _told(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]:
         return deal(spark, tasks, stage, TOLD)
 
 
-def _told_one_by_one(log: OpenLog, store: LogStore, wanted: Sequence[Wanted], tables: Sequence[Table]) -> Iterator[Row]:
+def _told_one_by_one(
+    log: OpenLog, store: LogStore, wanted: Sequence[ChangeRequest], tables: Sequence[Table]
+) -> Iterator[Row]:
     """Stage tables one after the other when an executor fails with all of them: that one's fault is not the others'."""
     for place, (each, table) in enumerate(zip(wanted, tables, strict=True)):
         tasks = [
@@ -170,7 +172,7 @@ def _told_one_by_one(log: OpenLog, store: LogStore, wanted: Sequence[Wanted], ta
 
 
 def staging_tasks(
-    log: OpenLog, store: LogStore, wanted: Sequence[Wanted], tables: Sequence[Table]
+    log: OpenLog, store: LogStore, wanted: Sequence[ChangeRequest], tables: Sequence[Table]
 ) -> Iterator[StagingTask]:
     """Yield tasks, each for the tables of which the same changes are wanted."""
     numbers = count()
@@ -178,22 +180,22 @@ def staging_tasks(
         mine = {place: tables[place] for place, each in enumerate(wanted) if each.after == after}
         used = {place: used_by(log.opened, table) for place, table in mine.items()}
         oids = tuple(sorted({table.relation_oid for table in mine.values()}))
-        range_ = Range(after, log.opened.as_of, lost=tuple(lost_ends(log.opened.index)))
+        range_ = LogRange(after, log.opened.as_of, lost=tuple(lost_ends(log.opened.index)))
         for piece, described in described_pieces(log.opened, range_, oids):
             found = {place: chosen(used[place], described) for place in mine}
             of_piece = tuple(_table(place, mine[place], known) for place, known in found.items() if known)
             yield StagingTask(next(numbers), piece, oids, of_piece, store, STAGED)
 
 
-def _table(number: int, table: Table, used: Mapping[int, Used]) -> StagedTable:
+def _table(number: int, table: Table, used: Mapping[int, ReaderColumns]) -> StagedTable:
     return StagedTable(number, table.columns, changes_schema(table.columns), used)
 
 
-def _with(files: _Files, told: Row) -> _Files:
+def _with(files: _StagedFiles, told: Row) -> _StagedFiles:
     if told["error"] is not None:
-        return _Files(files.schema, files.names, files.seen, (*files.errors, told["error"]))
-    seen = Seen(**{name: told[name] for name in Seen._fields} | {"unsent": frozenset(told["unsent"])})
-    return _Files(files.schema, (*files.names, told["file"]), joined(files.seen, seen), files.errors)
+        return _StagedFiles(files.schema, files.names, files.seen, (*files.errors, told["error"]))
+    seen = ChangeSummary(**{name: told[name] for name in ChangeSummary._fields} | {"unsent": frozenset(told["unsent"])})
+    return _StagedFiles(files.schema, (*files.names, told["file"]), combined_summary(files.seen, seen), files.errors)
 
 
 TOLD: Final = pa.schema(
@@ -214,7 +216,7 @@ TOLD: Final = pa.schema(
 
 def stage(task: StagingTask) -> Iterator[dict[str, Any]]:
     """Do a task; yields TOLD, a row a table. Raises ChangeLogError for damage."""
-    files = {table.number: _File(table) for table in task.tables}
+    files = {table.number: _ChangesFile(table) for table in task.tables}
     for part in parts_of_piece(task.piece, task.oids):
         for file in files.values():
             file.take(part)
@@ -223,7 +225,7 @@ def stage(task: StagingTask) -> Iterator[dict[str, Any]]:
             name = f"{task.folder}/{number}-{task.number}.parquet"
             if file.seen:
                 put(task.store, name, file.content())
-            seen = reduce(joined, file.seen, Seen(0, False, frozenset(), False, False, False))
+            seen = reduce(combined_summary, file.seen, ChangeSummary(0, False, frozenset(), False, False, False))
             yield {"table": number, "file": name, "error": file.error, **seen._asdict(), "unsent": [*seen.unsent]}
 
 
@@ -238,17 +240,17 @@ def put(store: LogStore, name: str, content: pa.Buffer) -> None:
         ) from error
 
 
-class _File:
+class _ChangesFile:
     """The changes of one table that a task finds."""
 
     def __init__(self, table: StagedTable) -> None:
         self._table = table
         self._sink = pa.BufferOutputStream()
         self._writer: RowsFile | None = None
-        self.seen: list[Seen] = []
+        self.seen: list[ChangeSummary] = []
         self.error: str | None = None
 
-    def take(self, part: Part) -> None:
+    def take(self, part: SegmentPart) -> None:
         """Add what a part of the log has of the table; rows that cannot be decoded are the error of the table."""
         if self.error is not None or not any(each.seq in self._table.used for each, _ in part.described):
             return
@@ -268,4 +270,4 @@ class _File:
         if self._writer is None:
             self._writer = RowsFile(self._sink, self._table.schema, group_bytes=0)  # many at once
         self._writer.write(batch)
-        self.seen.append(see(batch))
+        self.seen.append(summarize(batch))

@@ -13,25 +13,25 @@ from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedCo
 from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog.reader import ChangeLog, identity_of
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.spark._execution import Sessions
+from pgoutput_construct.spark._execution import SparkSessions
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import column
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import (
-    How,
     Plans,
     Reporter,
-    Step,
+    TableStep,
+    UpdateMode,
     abandoned,
     aside,
     directory_of,
     newest,
 )
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
-from pgoutput_construct.spark._replicate.sink import MergingSink, Naming, Net, Sink, escaped_log
+from pgoutput_construct.spark._replicate.sink import MergingSink, Naming, NetChanges, Sink, escaped_log
 from pgoutput_construct.spark._replicate.small_tables import advance_together
-from pgoutput_construct.spark._replicate.staging import Changes, Staged, Wanted, staging
+from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, TableChanges, staging
 from pgoutput_construct.spark._replicate.table_history import record_history
 from pgoutput_construct.spark._replicate.troubles import Troubles, WaitingError
 from pgoutput_construct.spark._replicate.warehouse_log import (
@@ -54,7 +54,7 @@ from pgoutput_construct.spark._state.table_state import advance, net_changes
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["Batch", "Tables"]
+__all__ = ["Batch", "WarehouseTables"]
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
 
@@ -93,7 +93,7 @@ class Batch:
     """About how many changes and copied rows it brought into tables and histories."""
 
 
-class Tables:
+class WarehouseTables:
     """The tables of a warehouse, batch by batch."""
 
     def __init__(
@@ -120,7 +120,7 @@ class Tables:
         self._warehouse = sink.warehouse
         self._chosen = chosen
         self._keep_dropped = keep_dropped
-        self._sessions = Sessions(spark, workers, sink.prepare)
+        self._sessions = SparkSessions(spark, workers, sink.prepare)
         self._progress = self._warehouse.progress() or Progress(sink.format, prefix=sink.naming.prefix)
         self._noted = self._progress
         self._interrupted = None if self._progress.done else self._progress.batch
@@ -304,7 +304,7 @@ class Tables:
                 self._datasets[dataset.directory] = replace(dataset, version=version)
             self._unsure.discard(dataset.directory)
 
-    def _steps(self, log: OpenLog, table: Table, plans: Plans) -> list[Step]:
+    def _steps(self, log: OpenLog, table: Table, plans: Plans) -> list[TableStep]:
         """Return what is to be done for a table; nothing where that cannot be said."""
         if table.relation_oid in self._failed:
             return []
@@ -319,7 +319,7 @@ class Tables:
             return []
         return found
 
-    def _tell_of_names(self, step: Step) -> None:
+    def _tell_of_names(self, step: TableStep) -> None:
         naming, before = self._sink.naming_of(step.dataset), step.before
         if naming != self._sink.naming and (before is None or self._sink.naming_of(before) != naming):
             what = f"the history of {step.table}" if step.dataset.is_history else step.table
@@ -327,7 +327,7 @@ class Tables:
                 "%s has a column that is called as one that is added: these begin with %r there", what, naming.prefix
             )
 
-    def _in_turn(self, log: OpenLog, steps: Sequence[Step]) -> list[Step]:
+    def _in_turn(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
         """Return the steps of the tables whose turn it is; those of others are not done: their tables wait.
 
         A table waits where its place is taken by the last good version of one in trouble, or of one that waits. A table
@@ -359,20 +359,20 @@ class Tables:
         """Return whether a table could not be brought up to date, for no other one's sake."""
         return not isinstance(self._failed.get(oid, ("", None))[1], WaitingError | None)
 
-    def _ousted(self, log: OpenLog, step: Step) -> Dataset | None:
+    def _ousted(self, log: OpenLog, step: TableStep) -> Dataset | None:
         """Return the dataset whose place a step takes, of another table that is still there."""
         other = step.ousted
         if other is None or self._progress.is_foreign(other.version):
             return None
         return None if other.version.oid in log.table(step.table).relation_oids else other
 
-    def _bring_all(self, log: OpenLog, steps: Sequence[Step]) -> None:
+    def _bring_all(self, log: OpenLog, steps: Sequence[TableStep]) -> None:
         if self._interrupted is not None:
             for step in steps:
                 self._recover(step, self._interrupted)
         steps = self._in_turn(log, self._with_copies(log, steps))
         for group in self._reporter.groups(log, self._progress.batch, steps) if steps else ():
-            with staging(log, self._warehouse, (Wanted(step.table, step.after) for step in group)) as staged:
+            with staging(log, self._warehouse, (ChangeRequest(step.table, step.after) for step in group)) as staged:
                 left = self._left_of_small(log, group, staged)
                 self._reporter.did([step for step in group if step not in left])
                 for step, done in self._sessions.run(left, lambda spark, step: self._bring(log, spark, step, staged)):
@@ -385,7 +385,7 @@ class Tables:
                     self._reporter.did([step])
         self._interrupted = None
 
-    def _with_copies(self, log: OpenLog, steps: Sequence[Step]) -> list[Step]:
+    def _with_copies(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
         """Copy the histories whose place another table takes, before it does; return the steps, to read these copies.
 
         They are datasets of their tables under another name, and removed as such when their tables are up to date. One
@@ -419,13 +419,13 @@ class Tables:
         self._datasets |= {each.directory: each for each in datasets}
         self._unsure -= {each.directory for each in datasets}
 
-    def _recover(self, step: Step, batch: int) -> None:
+    def _recover(self, step: TableStep, batch: int) -> None:
         try:
             self._sink.recover(step.replaced or step.dataset, batch)
         except PgoutputError as error:
             self._fail(step.oid, step.table, error)
 
-    def _left_of_small(self, log: OpenLog, steps: Sequence[Step], staged: Staged) -> list[Step]:
+    def _left_of_small(self, log: OpenLog, steps: Sequence[TableStep], staged: StagedChanges) -> list[TableStep]:
         """Bring small tables up to date where the format can do that together; return the steps that are left."""
         done: Mapping[int, Dataset] = {}
         if isinstance(self._sink, ParquetSink):
@@ -434,7 +434,7 @@ class Tables:
             except Exception:
                 done = {}  # each by itself shows whose it is
         for place, dataset in done.items():
-            if steps[place].how is How.WRITTEN:
+            if steps[place].how is UpdateMode.WRITTEN:
                 forget_missing(self._warehouse, dataset)
         self._warehouse.note_all(done.values())
         self._done(done.values())
@@ -448,19 +448,19 @@ class Tables:
         known = {each.version.oid for each in mine}
         return [table for table in found if table.qualified in self._chosen or table.relation_oid in known]
 
-    def _bring(self, log: OpenLog, spark: SparkSession, step: Step, staged: Staged) -> Dataset:
+    def _bring(self, log: OpenLog, spark: SparkSession, step: TableStep, staged: StagedChanges) -> Dataset:
         # Only for tables that need it: Delta Lake folds names whatever is set.
         needs_case = log.table(step.table).has_equal_names or self._spark.conf.get(_CASE) == "true"
         spark.conf.set(_CASE, str(needs_case).lower())
-        dataset = self._written(log, spark, step, staged.changes(spark, Wanted(step.table, step.after)))
+        dataset = self._written(log, spark, step, staged.changes(spark, ChangeRequest(step.table, step.after)))
         self._warehouse.note(dataset)
         return dataset
 
-    def _written(self, log: OpenLog, spark: SparkSession, step: Step, changes: Changes) -> Dataset:
+    def _written(self, log: OpenLog, spark: SparkSession, step: TableStep, changes: TableChanges) -> Dataset:
         """Write a table as it is now, or its history; return its dataset."""
         if step.dataset.is_history:
             return record_history(log, spark, self._sink, step, changes)
-        before = None if step.how is How.WRITTEN else step.before
+        before = None if step.how is UpdateMode.WRITTEN else step.before
         there = None if before is None else self._sink.replayed(spark, before)
         if before is None:
             forget_missing(self._warehouse, step.dataset)
@@ -516,7 +516,7 @@ def _last_commit(log: OpenLog) -> tuple[Lsn | None, Timestamp | None]:
     return (None, None) if last is None else (Lsn(last["commit_lsn"]), Timestamp(last["commit_time"]))
 
 
-def _can_merge(log: OpenLog, step: Step, before: Version, alters: bool) -> bool:
+def _can_merge(log: OpenLog, step: TableStep, before: Version, alters: bool) -> bool:
     """Return whether changes can be merged into the rows of a version, as far as one knows without reading them."""
     has_same = alters or before.shape.current == step.dataset.version.shape.current
     return has_same and not step.has_defaults and has_key(log.table(step.table), before)
@@ -526,7 +526,7 @@ def advanced(
     log: OpenLog,
     name: str,
     before: DataFrame | None,
-    changes: Changes,
+    changes: TableChanges,
     on_missing: OnMissing,
     is_small: bool = False,
 ) -> DataFrame:
@@ -560,7 +560,7 @@ def has_key(table: Table, version: Version) -> bool:
     )
 
 
-def net(log: OpenLog, name: str, changes: Changes, on_missing: OnMissing, naming: Naming) -> Net | None:
+def net(log: OpenLog, name: str, changes: TableChanges, on_missing: OnMissing, naming: Naming) -> NetChanges | None:
     """Return what changes come to, one row a key; None where a truncate is among them."""
     table = log.table(name)
     counted = counting(changes.rows, table)
@@ -572,10 +572,10 @@ def net(log: OpenLog, name: str, changes: Changes, on_missing: OnMissing, naming
         key = F.to_json(F.struct(*map(column, table.key_columns)))
         refused = demand.refuse_row(F.struct("_commit_lsn", "_seq"), key).cast("bigint")
         rows = rows.withColumn("_missing", F.when(F.col("_missing") > 1, refused).otherwise(F.col("_missing")))
-    return Net(rows, changes.seen.moved and bool(changes.seen.unsent), naming, demand)
+    return NetChanges(rows, changes.seen.moved and bool(changes.seen.unsent), naming, demand)
 
 
-def check_whole(log: OpenLog, progress: Progress, step: Step) -> None:
+def check_whole(log: OpenLog, progress: Progress, step: TableStep) -> None:
     """Raise ChangeLogError for a table that a log has not every row of, and that would replace an earlier log's."""
     lacks = {lack.relation_oid: lack for lack in log.lacks}
     lack, replaced = lacks.get(step.dataset.version.oid), step.replaced

@@ -25,17 +25,17 @@ from pgoutput_construct.spark._log_view.change_columns import (
 )
 from pgoutput_construct.spark._log_view.replicated_tables import Identity, Table
 from pgoutput_construct.spark._open_log import OpenLog
-from pgoutput_construct.spark._replicate.batch_plan import Step
+from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.sink import HISTORY, KNOWN_BY, MergingSink, Sink, renamed
-from pgoutput_construct.spark._replicate.staging import Changes
+from pgoutput_construct.spark._replicate.staging import TableChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
-from pgoutput_construct.spark._state.change_survey import Seen, survey
+from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey
 from pgoutput_construct.spark._state.copy_visibility import counting, placed
 from pgoutput_construct.spark._state.identity_phases import phases_of, with_keys
 from pgoutput_construct.spark._state.intervals import OPEN
 from pgoutput_construct.spark._state.moved_values import with_moved_values
 from pgoutput_construct.spark._state.replay_tasks import Emit, events_of, replayed
-from pgoutput_construct.spark._state.row_replay import Replay, Replayed
+from pgoutput_construct.spark._state.row_replay import Replay, ReplayResult
 from pgoutput_construct.spark._state.schema_evolution import retyped, shapes_of, stored_rows, with_defaults, with_shapes
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
@@ -43,7 +43,7 @@ from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 __all__ = ["history", "record_history"]
 
 
-def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: Step, changes: Changes) -> Dataset:
+def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, changes: TableChanges) -> Dataset:
     """Bring the history of a table up to where a log is: what came is added, what ended is said of what was there.
 
     ``changes`` are those that the step needs. What a copy of the table supersedes has ended when it is seen; of the
@@ -64,7 +64,7 @@ def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: Step, ch
 
 
 def _put(
-    spark: SparkSession, sink: Sink, step: Step, before: Dataset, there: DataFrame, rows: DataFrame, table: Table
+    spark: SparkSession, sink: Sink, step: TableStep, before: Dataset, there: DataFrame, rows: DataFrame, table: Table
 ) -> Dataset:
     """Put rows into a history that is there."""
     is_same = all(field in rows.schema.fields for field in there.schema if field.name in rows.columns)
@@ -89,7 +89,7 @@ _FROM: Final = ("_op", "_commit_time", "_unchanged")
 
 
 def history(
-    before: DataFrame | None, changes: DataFrame, table: Table, begins: bool, seen: Seen | None = None
+    before: DataFrame | None, changes: DataFrame, table: Table, begins: bool, seen: ChangeSummary | None = None
 ) -> DataFrame:
     """Return the rows that are new in a table's history, and those of before that have ended since: of HISTORY.
 
@@ -136,7 +136,7 @@ def _intervals(
     table: Table,
     phase: Identity,
     shapes: Sequence[frozenset[str]],
-    seen: Seen | None,
+    seen: ChangeSummary | None,
     apart: bool,
 ) -> DataFrame:
     """Return the rows that there were in a phase: columns, ``_valid_to``, ``_ended_by``, ``__shape`` and ``__turn``."""
@@ -163,7 +163,7 @@ def _intervals(
 
 
 def _emit(kept: Sequence[str], times: Sequence[object]) -> Emit:
-    def emit(done: Replayed, is_end: bool) -> pa.Table:
+    def emit(done: ReplayResult, is_end: bool) -> pa.Table:
         ended = done.intervals.ended
         chosen = np.flatnonzero(done.events.comes & ((ended != OPEN) | is_end))
         found = done.rows(chosen, done.rule.columns)

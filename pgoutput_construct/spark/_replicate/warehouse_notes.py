@@ -22,7 +22,7 @@ __all__ = [
     "STAGED",
     "Dataset",
     "Progress",
-    "Shape",
+    "TableShape",
     "Version",
     "Warehouse",
     "damaged_of",
@@ -59,7 +59,7 @@ _SCHEMES: Final = {"s3": "s3a"}  # as Hadoop calls it
 
 
 @dataclass(frozen=True)
-class Shape:
+class TableShape:
     """What a table was described with: what decides whether rows of then can be brought up to date by changes."""
 
     columns: Mapping[str, str]
@@ -83,7 +83,7 @@ class Shape:
         copy = table.base.copy.seq if table.base else None
         return cls(columns, table.current, table.key_columns, table.replica_identity, copy, table.numbers)
 
-    def renamed_in(self, later: "Shape") -> dict[str, str]:
+    def renamed_in(self, later: "TableShape") -> dict[str, str]:
         """Return the later names of columns that have another one then, by their names now.
 
         One that was dropped, and whose name another one has then, is called ``name_dropped_number``, as ``Table`` does.
@@ -97,13 +97,13 @@ class Shape:
                 found[name] = names[number]
         return found
 
-    def after(self, before: "Shape") -> Self:
+    def after(self, before: "TableShape") -> Self:
         """Return the shape with the numbers of an earlier one's columns, under the names that they have now."""
         renamed = before.renamed_in(self)
         earlier = {renamed.get(name, name): number for name, number in before.numbers.items()}
         return replace(self, numbers={**earlier, **self.numbers})
 
-    def added_in(self, later: "Shape") -> tuple[str, ...] | None:
+    def added_in(self, later: "TableShape") -> tuple[str, ...] | None:
         """Return the columns that came after these; None where changes alone do not lead to what is ``later``.
 
         Columns may have been dropped. One that was renamed, or dropped and made again, has another name or place; one
@@ -130,14 +130,14 @@ class Version:
     """All that ended in the log up to here is in it."""
     last: Place
     """Where the last change stands that the log had of the table: its transaction's commit, and the place in it."""
-    shape: Shape
+    shape: TableShape
     """What the table was described with."""
 
     @classmethod
     def of(cls, table: Table, batch: int, seq: int) -> Self:
         """Return the version of a table as a log has it, up to ``seq``."""
         last = max((each.last for each in table.identities), default=_NOWHERE)
-        return cls(table.qualified, table.relation_oid, batch, seq, last, Shape.of(table))
+        return cls(table.qualified, table.relation_oid, batch, seq, last, TableShape.of(table))
 
     def to_json(self) -> dict[str, Any]:
         """Return it as values of JSON that a person can read."""
@@ -151,7 +151,7 @@ class Version:
         lsn = told["last"]["commit_lsn"]
         last = (_NOWHERE[0] if lsn is None else int(Lsn(lsn)), int(told["last"]["seq"]))
         # Earlier versions wrote keywords, and names with a dollar sign, without quotes.
-        return cls(**{**told, "table": normal_name(told["table"]), "last": last, "shape": Shape(**shape)})
+        return cls(**{**told, "table": normal_name(told["table"]), "last": last, "shape": TableShape(**shape)})
 
     def to_text(self) -> str:
         """Return it as text, for formats whose metadata hold text."""

@@ -9,7 +9,7 @@ from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
-from pgoutput_construct.spark._replicate.batch_plan import Step
+from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
@@ -79,7 +79,7 @@ def read_missing(spark: SparkSession, warehouse: Address, table: str) -> DataFra
     return _read_reports(spark, plain_path(f"{place.path}/{_reports_folder(place.find(normal_name(table)))}"))
 
 
-def report_missing(warehouse: Warehouse, step: Step, rows: DataFrame) -> int:
+def report_missing(warehouse: Warehouse, step: TableStep, rows: DataFrame) -> int:
     """Keep the changes that a step finds no rows for; return how many there are.
 
     A step that is done again, after a batch that was interrupted, puts the same in place of what it left.

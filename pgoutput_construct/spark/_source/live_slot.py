@@ -21,11 +21,11 @@ from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.postgres.peeking import open_slot
 from pgoutput_construct.spark._log_view.added_columns import Prefix
 from pgoutput_construct.spark._log_view.change_columns import CHANGE, changes_schema
-from pgoutput_construct.spark._log_view.visible_rows import Plan
-from pgoutput_construct.spark._source.micro_batches import Pace, held_fields
-from pgoutput_construct.spark._source.segment_rows import Part, rows_of_part
+from pgoutput_construct.spark._log_view.visible_rows import LogPlan
+from pgoutput_construct.spark._source.micro_batches import PollInterval, held_fields
+from pgoutput_construct.spark._source.segment_rows import SegmentPart, rows_of_part
 from pgoutput_construct.spark._source.source_options import SourceOptions
-from pgoutput_construct.spark._source.task_plan import Used
+from pgoutput_construct.spark._source.task_plan import ReaderColumns
 from pgoutput_construct.stream.identifiers import split_name
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Commit, Lsn, Relation, Type, parse
@@ -93,7 +93,7 @@ class LiveStreamReader(DataSourceStreamReader):
         self.schema = schema
         self._last: dict[str, Any] | None = None
         self._told: dict[str, Any] = {}
-        self._pace = Pace(_LOOK)
+        self._pace = PollInterval(_LOOK)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name, as those below
         """Return where the slot is."""
@@ -162,7 +162,9 @@ def _read(task: _Peek) -> Iterator[pa.RecordBatch]:
     yield from map(prefix.batch, rows_of_part(part, columns, inner, used, options.badRecords != "fail"))
 
 
-def _part(options: SourceOptions, payloads: list[bytes], after: int, until: int) -> tuple[Part, dict[int, Used]]:
+def _part(
+    options: SourceOptions, payloads: list[bytes], after: int, until: int
+) -> tuple[SegmentPart, dict[int, ReaderColumns]]:
     """Index payloads as a change log would."""
     zeros, count = np.zeros(len(payloads), np.int64), len(payloads)
     states = {name: np.zeros(count, np.bool_) for name in STATE_PARAMETERS}
@@ -177,11 +179,11 @@ def _part(options: SourceOptions, payloads: list[bytes], after: int, until: int)
     (rows,) = segment_table([block], 0).combine_chunks().to_batches()
     mine, own = split_name(options.table or ""), Prefix(options.metadataPrefix)
     used = {
-        each.seq: Used(tuple(own.inner_name(column.name) for column in each.relation.columns), {})
+        each.seq: ReaderColumns(tuple(own.inner_name(column.name) for column in each.relation.columns), {})
         for each in history.descriptions
         if (each.relation.namespace or "pg_catalog", each.relation.name) == mine
     }
-    return Part(f"(slot {options.slot})", rows, block.index, Plan(spans_of(wanted), history)), used
+    return SegmentPart(f"(slot {options.slot})", rows, block.index, LogPlan(spans_of(wanted), history)), used
 
 
 def _description(payloads: list[bytes]) -> Description:

@@ -14,7 +14,7 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._source.micro_batches import (
     Limits,
     Offset,
-    Pace,
+    PollInterval,
     advance_reader,
     check_same_log,
     held_fields,
@@ -46,7 +46,7 @@ class LogStreamReader(DataSourceStreamReader):
         self.options = options
         self.schema = schema
         self.limits = Limits(options.maxTransactionsPerTrigger, options.maxBytesPerTrigger)
-        self._pace = Pace(_LOOK)
+        self._pace = PollInterval(_LOOK)
         self._last: dict[str, Any] | None = None
         self._target: int | None = None
 

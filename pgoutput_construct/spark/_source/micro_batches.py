@@ -28,7 +28,7 @@ from pgoutput_construct.wire import Lsn, Timestamp
 __all__ = [
     "Limits",
     "Offset",
-    "Pace",
+    "PollInterval",
     "advance_reader",
     "check_same_log",
     "held_fields",
@@ -250,7 +250,7 @@ def _changed(name: str, what: str) -> ChangeLogError:
 Answer = TypeVar("Answer")
 
 
-class Pace:
+class PollInterval:
     """Waits before a question whose last answer had nothing new, longer where answers take longer.
 
     It never gives an old answer: who has just written into a log, and then asks, finds it.

@@ -18,10 +18,10 @@ from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.spark._log_view.visible_rows import index_log, timestamps
-from pgoutput_construct.spark._source.read_range import Range
+from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.spark._source.segment_rows import read_part
 from pgoutput_construct.spark._source.source_options import SourceOptions
-from pgoutput_construct.spark._source.task_plan import Piece, segment_pieces
+from pgoutput_construct.spark._source.task_plan import SegmentGroup, segment_pieces
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["EventsView", "MessagesView", "TransactionsView"]
@@ -59,11 +59,11 @@ class _IndexView(ABC):
         """Return the columns."""
         return self.columns
 
-    def tasks(self, log: ChangeLog, as_of: int, wanted: Range, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
-        return [_Indexes(piece, schema) for piece in segment_pieces(log, wanted)]
+        return [_IndexTask(piece, schema) for piece in segment_pieces(log, wanted)]
 
-    def read(self, task: "_Indexes") -> Iterator[pa.RecordBatch]:
+    def read(self, task: "_IndexTask") -> Iterator[pa.RecordBatch]:
         """Read the indexes of the segments."""
         for segment in task.piece.segments:
             _, index = read_part(segment, _no_rows)
@@ -71,7 +71,7 @@ class _IndexView(ABC):
             yield from found.select(task.schema.names).cast(task.schema).combine_chunks().to_batches()
 
     @abstractmethod
-    def entries(self, wanted: Range, segment: Segment, index: SegmentIndex) -> pa.Table:
+    def entries(self, wanted: LogRange, segment: Segment, index: SegmentIndex) -> pa.Table:
         """Return the entries of one segment."""
 
 
@@ -79,8 +79,8 @@ def _no_rows(index: SegmentIndex) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     return np.array([], np.int64), np.array([], np.int64)
 
 
-class _Indexes(InputPartition):
-    def __init__(self, piece: Piece, schema: pa.Schema) -> None:
+class _IndexTask(InputPartition):
+    def __init__(self, piece: SegmentGroup, schema: pa.Schema) -> None:
         self.piece = piece
         self.schema = schema
 
@@ -90,7 +90,7 @@ class TransactionsView(_IndexView):
 
     columns = _TRANSACTIONS
 
-    def entries(self, wanted: Range, segment: Segment, index: SegmentIndex) -> pa.Table:
+    def entries(self, wanted: LogRange, segment: Segment, index: SegmentIndex) -> pa.Table:
         """Return those that committed in a segment."""
         found = _in_segment(wanted.transactions(index), segment)
         spans = pc.list_flatten(found["spans"])
@@ -109,7 +109,7 @@ class EventsView(_IndexView):
 
     columns = _EVENTS
 
-    def entries(self, wanted: Range, segment: Segment, index: SegmentIndex) -> pa.Table:
+    def entries(self, wanted: LogRange, segment: Segment, index: SegmentIndex) -> pa.Table:
         """Return those that stand in a segment."""
         found = _in_segment(index.entries("events"), segment)
         is_wanted = pc.and_(pc.greater(found["seq"], wanted.after), pc.less_equal(found["seq"], wanted.until))
@@ -153,8 +153,8 @@ _MESSAGES: Final = pa.schema(
 row's chunk."""
 
 
-class _Messages(InputPartition):
-    def __init__(self, piece: Piece, schema: pa.Schema) -> None:
+class _MessagesTask(InputPartition):
+    def __init__(self, piece: SegmentGroup, schema: pa.Schema) -> None:
         self.piece = piece
         self.schema = schema
 
@@ -169,11 +169,11 @@ class MessagesView:
         """Return the columns: those of the log, and one for each field of a message's header."""
         return _MESSAGES
 
-    def tasks(self, log: ChangeLog, as_of: int, wanted: Range, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
-        return [_Messages(piece, schema) for piece in segment_pieces(log, wanted)]
+        return [_MessagesTask(piece, schema) for piece in segment_pieces(log, wanted)]
 
-    def read(self, task: _Messages) -> Iterator[pa.RecordBatch]:
+    def read(self, task: _MessagesTask) -> Iterator[pa.RecordBatch]:
         """Read the messages of the segments."""
         wanted = task.piece.range
         ends = np.array([wanted.after + 1]), np.array([wanted.until])

@@ -20,7 +20,7 @@ from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._source.source_options import SourceOptions
 from pgoutput_construct.wire import Lsn, Timestamp
 
-__all__ = ["Range", "address_of", "log_at", "log_of", "opened_at", "range_between", "range_of"]
+__all__ = ["LogRange", "address_of", "log_at", "log_of", "opened_at", "range_between", "range_of"]
 
 
 def log_of(options: SourceOptions) -> tuple[ChangeLog, int]:
@@ -33,7 +33,7 @@ _MOST: Final = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Bounds:
+class LsnBounds:
     """What ``_commit_lsn`` of wanted rows is between; both ends are within.
 
     They are options' alone, never those of a filter that Spark pushes down (``DataSourceReader.pushFilters``): up to
@@ -56,14 +56,14 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Range:
+class LogRange:
     """Which transactions and copies are wanted."""
 
     after: int
     """Those that ended after this seq,"""
     until: int
     """up to this one,"""
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: LsnBounds = field(default_factory=LsnBounds)
     """and committed between these;"""
     lost: tuple[LostEnd, ...] = ()
     """without those of histories of the server that were lost."""
@@ -80,15 +80,15 @@ class Range:
         return found.filter(pa.array(self.holds(found)))
 
 
-def range_of(log: ChangeLog, as_of: int, options: SourceOptions) -> Range:
+def range_of(log: ChangeLog, as_of: int, options: SourceOptions) -> LogRange:
     """Return what a batch read is of."""
     return range_between(log, -1 if options.fromSeq is None else options.fromSeq - 1, as_of, options)
 
 
-def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions) -> Range:
+def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions) -> LogRange:
     """Return what ended after one seq, up to another."""
     lost = tuple((seq, end) for seq, end in lost_ends(log.index) if seq <= until)  # what was lost later, was there then
-    return Range(after, until, bounds_of(options), lost)
+    return LogRange(after, until, bounds_of(options), lost)
 
 
 Numbers = NDArray[np.int64]
@@ -111,13 +111,13 @@ def as_of_seq(log: ChangeLog, options: SourceOptions) -> int:
     return log.index.last_seq
 
 
-def bounds_of(options: SourceOptions) -> Bounds:
+def bounds_of(options: SourceOptions) -> LsnBounds:
     """Return what ``_commit_lsn`` is between.
 
     A copy that was made after a position may stand before what committed there: the seq alone does not leave it out.
     """
     last = (int(each) for each in (options.asOfLsn, options.untilLsn) if each is not None)
-    return Bounds(int(options.fromLsn or 0), min(last, default=Bounds.last_lsn))
+    return LsnBounds(int(options.fromLsn or 0), min(last, default=LsnBounds.last_lsn))
 
 
 def _check_complete(log: ChangeLog, lsn: Lsn) -> None:

@@ -15,10 +15,10 @@ from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import Decoded
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.spark._log_view.visible_rows import rows_of
-from pgoutput_construct.spark._source.read_range import Range
-from pgoutput_construct.spark._source.segment_rows import Part, failed, parts_of_piece, renamed
+from pgoutput_construct.spark._source.read_range import LogRange
+from pgoutput_construct.spark._source.segment_rows import SegmentPart, failed, parts_of_piece, renamed
 from pgoutput_construct.spark._source.source_options import SourceOptions
-from pgoutput_construct.spark._source.task_plan import Found, Piece, pieces
+from pgoutput_construct.spark._source.task_plan import SegmentGroup, SelectedRuns, pieces
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
@@ -47,8 +47,8 @@ _CHANGES: Final = pa.schema(
 )
 
 
-class _Changes(InputPartition):
-    def __init__(self, piece: Piece, schema: pa.Schema, keeps_bad: bool) -> None:
+class _ChangesTask(InputPartition):
+    def __init__(self, piece: SegmentGroup, schema: pa.Schema, keeps_bad: bool) -> None:
         self.piece = piece
         self.schema = schema
         self.keeps_bad = keeps_bad
@@ -67,13 +67,13 @@ class ChangesView:
         """Return the columns."""
         return _CHANGES
 
-    def tasks(self, log: ChangeLog, as_of: int, wanted: Range, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
-        found = Found(log.index, wanted)
+        found = SelectedRuns(log.index, wanted)
         keeps_bad = self.options.badRecords != "fail"
-        return [_Changes(piece, schema, keeps_bad) for piece in pieces(log, log.index, wanted, found)]
+        return [_ChangesTask(piece, schema, keeps_bad) for piece in pieces(log, log.index, wanted, found)]
 
-    def read(self, task: _Changes) -> Iterator[pa.RecordBatch]:
+    def read(self, task: _ChangesTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of the segments."""
         for part in parts_of_piece(task.piece):
             rows, logged = rows_of(part.rows, part.index)
@@ -91,7 +91,7 @@ class ChangesView:
 
 
 def _of_table(
-    part: Part, description: Description, chosen: Numbers, origins: Numbers, keeps_bad: bool
+    part: SegmentPart, description: Description, chosen: Numbers, origins: Numbers, keeps_bad: bool
 ) -> Iterator[dict[str, pa.Array]]:
     relation = description.relation
     names = [column.name for column in relation.columns]
@@ -116,7 +116,7 @@ def _of_table(
         }
 
 
-def _rows(part: Part, block: Decoded, names: Sequence[str], of_key: Flags) -> dict[str, pa.Array]:
+def _rows(part: SegmentPart, block: Decoded, names: Sequence[str], of_key: Flags) -> dict[str, pa.Array]:
     batch, index = block.batch, part.index
     assert batch is not None
     count, width = batch.num_rows, len(names)
@@ -167,8 +167,8 @@ _QUARANTINE: Final = pa.schema(
 _NOTHING: Final = pa.schema([])
 
 
-class _Rows(InputPartition):
-    def __init__(self, piece: Piece, schema: pa.Schema) -> None:
+class _QuarantineTask(InputPartition):
+    def __init__(self, piece: SegmentGroup, schema: pa.Schema) -> None:
         self.piece = piece
         self.schema = schema
 
@@ -183,18 +183,20 @@ class QuarantineView:
         """Return the columns."""
         return _QUARANTINE
 
-    def tasks(self, log: ChangeLog, as_of: int, wanted: Range, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
-        return [_Rows(piece, schema) for piece in pieces(log, log.index, wanted, Found(log.index, wanted))]
+        return [
+            _QuarantineTask(piece, schema) for piece in pieces(log, log.index, wanted, SelectedRuns(log.index, wanted))
+        ]
 
-    def read(self, task: _Rows) -> Iterator[pa.RecordBatch]:
+    def read(self, task: _QuarantineTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of the segments, without their values."""
         for part in parts_of_piece(task.piece):
             if found := list(_bad(part)):
                 yield pa.RecordBatch.from_pylist(found, schema=_QUARANTINE).select(task.schema.names)
 
 
-def _bad(part: Part) -> Iterator[dict[str, Any]]:
+def _bad(part: SegmentPart) -> Iterator[dict[str, Any]]:
     rows, logged = rows_of(part.rows, part.index)
     visible = part.plan.visible(logged)
     of_row = dict(zip(rows[visible.rows].tolist(), range(len(visible.rows)), strict=True))
@@ -210,7 +212,7 @@ def _bad(part: Part) -> Iterator[dict[str, Any]]:
         }
 
 
-def _reasons(part: Part, rows: Numbers, descriptions: Numbers) -> Iterator[tuple[int, str]]:
+def _reasons(part: SegmentPart, rows: Numbers, descriptions: Numbers) -> Iterator[tuple[int, str]]:
     """Yield the rows that are malformed, that nothing describes, or that do not fit what does."""
     for row in np.unique(rows[descriptions == UNDESCRIBED]).tolist():
         oid = int(part.index.rows["relation_oid"][row])

@@ -27,13 +27,13 @@ from pgoutput_construct.columnar.rows import Decoded
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._execution import keep_archives
-from pgoutput_construct.spark._log_view.table_columns import Missing, with_missing
-from pgoutput_construct.spark._log_view.visible_rows import Plan, Visible, index_log, rows_of
-from pgoutput_construct.spark._source.task_plan import Piece, TableRows, Used
+from pgoutput_construct.spark._log_view.table_columns import ColumnDefault, with_column_defaults
+from pgoutput_construct.spark._log_view.visible_rows import LogPlan, VisibleRows, index_log, rows_of
+from pgoutput_construct.spark._source.task_plan import ReaderColumns, SegmentGroup, TableTask
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
 
-__all__ = ["Part", "failed", "parts_of_piece", "read_part", "read_table_rows", "renamed", "rows_of_part"]
+__all__ = ["SegmentPart", "failed", "parts_of_piece", "read_part", "read_table_rows", "renamed", "rows_of_part"]
 
 Numbers = NDArray[np.int64]
 
@@ -41,7 +41,7 @@ _BATCH_ROWS: Final = 1 << 16
 
 
 @dataclass(frozen=True)
-class Part:
+class SegmentPart:
     """Some rows of one segment that may be wanted, and what tells which of them are."""
 
     name: str
@@ -49,11 +49,11 @@ class Part:
     rows: pa.RecordBatch
     """Of the log's SCHEMA."""
     index: BatchIndex
-    plan: Plan
+    plan: LogPlan
     """The wanted transactions and copies, and the descriptions of the segment."""
 
     @cached_property
-    def visible(self) -> Visible:
+    def visible(self) -> VisibleRows:
         """The wanted ones among them, as rows of ``rows``."""
         rows, logged = rows_of(self.rows, self.index)
         found = self.plan.visible(logged)
@@ -61,7 +61,7 @@ class Part:
 
     @cached_property
     def origins(self) -> Numbers:
-        """Where each row comes from, as ``Plan.origins_at`` has it; 0 for those that are not wanted."""
+        """Where each row comes from, as ``LogPlan.origins_at`` has it; 0 for those that are not wanted."""
         origins = np.zeros(self.rows.num_rows, np.int64)
         origins[self.visible.rows] = self.visible.origins
         return origins
@@ -74,14 +74,14 @@ class Part:
         return tuple((self.plan.history.descriptions[each], self.visible.rows[numbers == each]) for each in known)
 
 
-def read_table_rows(task: TableRows) -> Iterator[pa.RecordBatch]:
+def read_table_rows(task: TableTask) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a table; raises ChangeLogError, with segment, seq and field, for what is no row."""
     for part in parts_of_piece(task.piece, task.oids):
         yield from map(task.prefix.batch, rows_of_part(part, task.columns, task.schema, task.used, task.keeps_bad))
 
 
 def rows_of_part(
-    part: Part, columns: pa.Schema, schema: pa.Schema, used: Mapping[int, Used], keeps_bad: bool = False
+    part: SegmentPart, columns: pa.Schema, schema: pa.Schema, used: Mapping[int, ReaderColumns], keeps_bad: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a table in a part; ``used`` are its descriptions, by the seqs of the Relations.
 
@@ -95,7 +95,7 @@ def rows_of_part(
 
 
 def _blocks(
-    part: Part, columns: pa.Schema, description: Description, chosen: Numbers, keeps_bad: bool
+    part: SegmentPart, columns: pa.Schema, description: Description, chosen: Numbers, keeps_bad: bool
 ) -> Iterator[Decoded]:
     copied = bool(part.origins[chosen[0]] >= len(part.plan.spans.xid))
     for block in table_rows(part.index, chosen, Columns(description, columns), copied=copied):
@@ -106,10 +106,17 @@ def _blocks(
 
 
 def _typed(
-    part: Part, columns: pa.Schema, schema: pa.Schema, missing: Mapping[str, Missing], oid: int, block: Decoded
+    part: SegmentPart,
+    columns: pa.Schema,
+    schema: pa.Schema,
+    missing: Mapping[str, ColumnDefault],
+    oid: int,
+    block: Decoded,
 ) -> pa.RecordBatch:
     assert block.batch is not None
-    filled = with_missing(block.batch, {name: value for name, value in missing.items() if name in columns.names})
+    filled = with_column_defaults(
+        block.batch, {name: value for name, value in missing.items() if name in columns.names}
+    )
     places = part.plan.places(part.origins[block.rows], part.rows.column("seq").to_numpy()[block.rows])
     arrays = places | dict(zip(filled.schema.names, filled.columns, strict=True))
     if "_relation_oid" in schema.names:
@@ -117,7 +124,7 @@ def _typed(
     return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
 
-def parts_of_piece(piece: Piece, oids: tuple[int, ...] | None = None) -> Iterator[Part]:
+def parts_of_piece(piece: SegmentGroup, oids: tuple[int, ...] | None = None) -> Iterator[SegmentPart]:
     """Read the segments of a piece; of each the rows that change one of some relations, None for all.
 
     Raises ChangeLogError for damage, with segment and seqs, and for a segment that is not found here.
@@ -126,9 +133,9 @@ def parts_of_piece(piece: Piece, oids: tuple[int, ...] | None = None) -> Iterato
     for segment in piece.segments:
         needed = NeededRows(piece, segment, oids)
         table, known = read_part(segment, needed)
-        plan = Plan(needed.spans(known), relation_history(known), piece.copies)
+        plan = LogPlan(needed.spans(known), relation_history(known), piece.copies)
         for batch in _rows(table, oids).combine_chunks().to_batches(_BATCH_ROWS):
-            yield Part(segment.name, batch, index_log(segment.options, batch), plan)
+            yield SegmentPart(segment.name, batch, index_log(segment.options, batch), plan)
 
 
 def read_part(segment: Segment, needed: Needed) -> tuple[pa.Table, SegmentIndex]:
@@ -158,7 +165,7 @@ def _rows(table: pa.Table, oids: tuple[int, ...] | None) -> pa.Table:
     return table.filter(pa.array(is_row))
 
 
-def failed(part: Part, row: int, error: PgoutputError) -> ChangeLogError:
+def failed(part: SegmentPart, row: int, error: PgoutputError) -> ChangeLogError:
     """Say of an error in one row of a part where it is: segment, seq, field path."""
     (entry,) = table_entries(pa.Table.from_batches([part.rows.slice(row, 1)]), part.name)
     return explain(entry, error)
@@ -182,7 +189,7 @@ class NeededRows:
     needed, and the wanted chunks of copies.
     """
 
-    def __init__(self, piece: Piece, segment: Segment, oids: tuple[int, ...] | None) -> None:
+    def __init__(self, piece: SegmentGroup, segment: Segment, oids: tuple[int, ...] | None) -> None:
         self.piece, self.segment, self.oids = piece, segment, oids
         self._spans: Spans | None = None
 
@@ -231,7 +238,7 @@ def _together(one: Ranges, other: Ranges) -> Ranges:
     return first[order], np.maximum.accumulate(last[order])
 
 
-def _wanted(piece: Piece, segment: Segment, index: SegmentIndex) -> Spans:
+def _wanted(piece: SegmentGroup, segment: Segment, index: SegmentIndex) -> Spans:
     transactions = piece.range.transactions(index)
     # A segment that covers one that was compacted away has more of them.
     own = is_own(transactions, np.full(len(transactions), segment.first_seq, np.int64))

@@ -23,17 +23,17 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark._log_view.added_columns import USUAL, Prefix
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._log_view.replicated_tables import Table
-from pgoutput_construct.spark._log_view.table_columns import Missing
-from pgoutput_construct.spark._log_view.visible_rows import Plan
-from pgoutput_construct.spark._source.read_range import Range
+from pgoutput_construct.spark._log_view.table_columns import ColumnDefault
+from pgoutput_construct.spark._log_view.visible_rows import LogPlan
+from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
 
 __all__ = [
-    "Found",
-    "Piece",
-    "TableRows",
-    "Used",
+    "ReaderColumns",
+    "SegmentGroup",
+    "SelectedRuns",
+    "TableTask",
     "chosen",
     "described_pieces",
     "pieces",
@@ -58,10 +58,10 @@ _LEAST: Final = 1 / 4
 _FEW: Final = 4
 
 
-class Found:
+class SelectedRuns:
     """The rows that a range of a log has, by segment: runs of the index's ``rows``, and what shows them."""
 
-    def __init__(self, index: LogIndex, wanted: Range, oids: Sequence[int] | None = None) -> None:
+    def __init__(self, index: LogIndex, wanted: LogRange, oids: Sequence[int] | None = None) -> None:
         """Look for the rows of some relations, None for all."""
         commits, first_seqs = commits_of(index, wanted.lost), index.table["first_seq"].to_numpy()
         with_own, in_part = _with_own(commits, wanted)
@@ -80,7 +80,7 @@ class Found:
         runs, places = index.located("rows")
         span, first_seq, xids = (runs[name].to_numpy() for name in ("span", "first_seq", "xid"))
         chunks = np.where(span == COPIED, xids, -1)
-        plan = Plan(self.spans, RelationHistory(), self.copies)
+        plan = LogPlan(self.spans, RelationHistory(), self.copies)
         _, found = plan.origins_at(first_seq, xids, chunks)
         found |= (span == PLAIN) & with_own[places]
         if oids is not None:
@@ -91,7 +91,7 @@ class Found:
         """The seq of the Relation that describes each run."""
 
 
-def _with_own(commits: Mapping[str, Numbers], wanted: Range) -> tuple[Flags, Flags]:
+def _with_own(commits: Mapping[str, Numbers], wanted: LogRange) -> tuple[Flags, Flags]:
     """Tell of segments whether they have wanted transactions of their own, and of which the numbers do not tell it."""
     bounds, own = wanted.bounds, commits["own"] > 0
     within, without = own.copy(), ~own
@@ -104,7 +104,7 @@ def _with_own(commits: Mapping[str, Numbers], wanted: Range) -> tuple[Flags, Fla
     return within, ~within & ~without
 
 
-def _committed(transactions: pa.Table, wanted: Range) -> Flags:
+def _committed(transactions: pa.Table, wanted: LogRange) -> Flags:
     numbered = transactions.append_column("row", pa.array(np.arange(len(transactions))))
     found = committed(numbered.select(["row", "seq", "outcome", "end_lsn", "commit_lsn", "commit_time"]), wanted.lost)
     flags = np.zeros(len(transactions), np.bool_)
@@ -112,37 +112,37 @@ def _committed(transactions: pa.Table, wanted: Range) -> Flags:
     return flags
 
 
-def _copies(index: LogIndex, wanted: Range) -> tuple[TableCopy, ...]:
+def _copies(index: LogIndex, wanted: LogRange) -> tuple[TableCopy, ...]:
     copies = (copy for copy in present_copies(index) if copy.rows and wanted.after < copy.seq <= wanted.until)
     return tuple(sorted((copy for copy in copies if wanted.bounds.hold(copy)), key=lambda copy: copy.first_chunk))
 
 
 @dataclass(frozen=True)
-class Piece(InputPartition):
+class SegmentGroup(InputPartition):
     """Some segments, and which of their transactions are wanted."""
 
     segments: tuple[Segment, ...]
-    range: Range
+    range: LogRange
     spans: Spans | None = None
     """The wanted transactions in them that are not their own (``commit_numbers.is_own``), None for none."""
     copies: tuple[TableCopy, ...] = ()
     """The wanted copies."""
 
 
-def pieces(log: ChangeLog, index: LogIndex, wanted: Range, found: Found) -> Iterator[Piece]:
+def pieces(log: ChangeLog, index: LogIndex, wanted: LogRange, found: SelectedRuns) -> Iterator[SegmentGroup]:
     """Yield a piece for each task, of the segments that have rows which are wanted."""
     for piece in _pieces(log, index, np.unique(found.places), wanted):
         spans = _between(found.spans, piece.segments[0].first_seq, piece.segments[-1].last_seq)
         yield replace(piece, spans=spans, copies=found.copies)
 
 
-def segment_pieces(log: ChangeLog, wanted: Range) -> Iterator[Piece]:
+def segment_pieces(log: ChangeLog, wanted: LogRange) -> Iterator[SegmentGroup]:
     """Yield a piece for each task, of all segments in which something ended that is wanted."""
     first, last = log.segments.place(wanted.after + 1), log.segments.place(wanted.until)
     yield from _pieces(log, log.index, np.arange(max(first, 0), last + 1), wanted)
 
 
-def _pieces(log: ChangeLog, index: LogIndex, places: Numbers, wanted: Range) -> Iterator[Piece]:
+def _pieces(log: ChangeLog, index: LogIndex, places: Numbers, wanted: LogRange) -> Iterator[SegmentGroup]:
     if not len(places):
         return
     first = int(places[0])
@@ -152,24 +152,24 @@ def _pieces(log: ChangeLog, index: LogIndex, places: Numbers, wanted: Range) -> 
     listed = ((place, known[place - first]) for place in places.tolist())
     bare = [(place, each if each.index is None else replace(each, index=None)) for place, each in listed]
     for group in _groups(bare):
-        yield Piece(tuple(segment for _, segment in group), wanted)
+        yield SegmentGroup(tuple(segment for _, segment in group), wanted)
 
 
 @dataclass(frozen=True)
-class Used:
+class ReaderColumns:
     """What a description of a table's rows is to a reader."""
 
     names: tuple[str, ...]
     """What its columns are called."""
-    missing: Mapping[str, Missing]
+    missing: Mapping[str, ColumnDefault]
     """What its rows have in columns that came later."""
 
 
 @dataclass(frozen=True)
-class TableRows(InputPartition):
+class TableTask(InputPartition):
     """The rows of one table in a piece."""
 
-    piece: Piece
+    piece: SegmentGroup
     table: str
     """Its name, for messages."""
     oids: tuple[int, ...]
@@ -178,7 +178,7 @@ class TableRows(InputPartition):
     """The columns that are wanted."""
     schema: pa.Schema
     """All that is returned."""
-    used: Mapping[int, Used]
+    used: Mapping[int, ReaderColumns]
     """What its rows are described by, by the seqs of the Relations."""
     keeps_bad: bool = False
     """Whether malformed rows are left out."""
@@ -189,40 +189,42 @@ class TableRows(InputPartition):
 def table_pieces(
     opened: LogTables,
     table: Table,
-    wanted: Range,
+    wanted: LogRange,
     columns: pa.Schema,
     schema: pa.Schema,
     keeps_bad: bool = False,
     prefix: Prefix = USUAL,
-) -> list[TableRows]:
+) -> list[TableTask]:
     """Return what reads the tables that had a name, a task each.
 
     ``prefix`` is that of its reader, all else has the names of replays.
     """
     oids, used = table.relation_oids, used_by(opened, table)
     return [
-        TableRows(piece, table.qualified, oids, columns, schema, chosen(used, described), keeps_bad, prefix)
+        TableTask(piece, table.qualified, oids, columns, schema, chosen(used, described), keeps_bad, prefix)
         for piece, described in described_pieces(opened, wanted, oids)
     ]
 
 
-def described_pieces(opened: LogTables, wanted: Range, oids: Sequence[int]) -> Iterator[tuple[Piece, list[int]]]:
+def described_pieces(
+    opened: LogTables, wanted: LogRange, oids: Sequence[int]
+) -> Iterator[tuple[SegmentGroup, list[int]]]:
     """Yield a piece for each task that reads rows of some relations, and the seqs of the Relations of these rows."""
-    found = Found(opened.index, wanted, oids)
+    found = SelectedRuns(opened.index, wanted, oids)
     for piece in pieces(opened.log, opened.index, wanted, found):
         first, last = (opened.log.segments.place(s.first_seq) for s in (piece.segments[0], piece.segments[-1]))
         yield piece, np.unique(found.descriptions[(found.places >= first) & (found.places <= last)]).tolist()
 
 
-def chosen(used: Mapping[int, Used], described: Iterable[int]) -> dict[int, Used]:
+def chosen(used: Mapping[int, ReaderColumns], described: Iterable[int]) -> dict[int, ReaderColumns]:
     """Return the descriptions of a table that are among those of a piece."""
     return {seq: used[seq] for seq in described if seq in used}
 
 
-def used_by(opened: LogTables, table: Table) -> dict[int, Used]:
+def used_by(opened: LogTables, table: Table) -> dict[int, ReaderColumns]:
     """Return the descriptions of a table, by the seqs of the Relations."""
     descriptions = opened.plan.history.descriptions
-    return {descriptions[i].seq: Used(names, table.missing.get(i, {})) for i, names in table.names.items()}
+    return {descriptions[i].seq: ReaderColumns(names, table.missing.get(i, {})) for i, names in table.names.items()}
 
 
 def _groups(segments: Sequence[tuple[int, Segment]]) -> Iterator[list[tuple[int, Segment]]]:

@@ -16,11 +16,11 @@ from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._log_view.visible_rows import timestamps
 from pgoutput_construct.spark._source.micro_batches import offset_at
 from pgoutput_construct.spark._source.raw_views import EventsView, MessagesView, TransactionsView
-from pgoutput_construct.spark._source.read_range import Range, opened_at
+from pgoutput_construct.spark._source.read_range import LogRange, opened_at
 from pgoutput_construct.spark._source.row_views import ChangesView, QuarantineView
 from pgoutput_construct.spark._source.segment_rows import read_table_rows
 from pgoutput_construct.spark._source.source_options import SourceOptions
-from pgoutput_construct.spark._source.task_plan import TableRows, table_pieces
+from pgoutput_construct.spark._source.task_plan import TableTask, table_pieces
 
 __all__ = ["view_of"]
 
@@ -33,7 +33,7 @@ class View(Protocol):
     def schema(self, log: ChangeLog, as_of: int) -> pa.Schema:
         """Return the columns, as of a seq."""
 
-    def tasks(self, log: ChangeLog, as_of: int, wanted: Range, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Plan a read of some of the columns, as they are as of a seq."""
 
     def read(self, task: Any) -> Iterator[pa.RecordBatch]:
@@ -58,20 +58,20 @@ class TableView:
         columns = table.columns if names is None else _columns(table, names)
         return self.prefix.schema(changes_schema(self.prefix.columns(columns)))
 
-    def tasks(self, log: ChangeLog, as_of: int, wanted: Range, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Plan a read of those of the table's rows that are wanted, into columns of ``schema``."""
         opened = opened_at(log, as_of, self.options.types, self.keeps_bad)
         table, inner = self.prefix.table(opened.table(self.name)), self.prefix.inner(schema)
         columns = pa.schema([field for field in inner if field.name not in CHANGE])
         return [*table_pieces(opened, table, wanted, columns, inner, self.keeps_bad, self.prefix)]
 
-    def read(self, task: TableRows) -> Iterator[pa.RecordBatch]:
+    def read(self, task: TableTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task."""
         return read_table_rows(task)
 
 
 @dataclass
-class _Row(InputPartition):
+class _BatchTask(InputPartition):
     batch: pa.RecordBatch
 
 
@@ -85,7 +85,7 @@ class BatchesView:
         """Return the columns."""
         return _BATCHES
 
-    def tasks(self, log: ChangeLog, as_of: int, wanted: Range, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task that has the row."""
         offset = offset_at(log.index, wanted.until)
         time = timestamps(np.array([offset.time or 0], np.int64))
@@ -95,9 +95,9 @@ class BatchesView:
             "commit_lsn": pa.array([offset.lsn], pa.int64()),
             "commit_time": time if offset.time is not None else pa.nulls(1, time.type),
         }
-        return [_Row(pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema))]
+        return [_BatchTask(pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema))]
 
-    def read(self, task: _Row) -> Iterator[pa.RecordBatch]:
+    def read(self, task: _BatchTask) -> Iterator[pa.RecordBatch]:
         """Return the row."""
         yield task.batch
 

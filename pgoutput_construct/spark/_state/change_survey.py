@@ -27,7 +27,7 @@ from pgoutput_construct.spark._state.equality import exact
 from pgoutput_construct.stream.rows import OPERATIONS
 from pgoutput_construct.wire.messages import Truncate, Update
 
-__all__ = ["Seen", "Survey", "after", "joined", "moves", "see", "survey"]
+__all__ = ["ChangeSummary", "ChangeSurvey", "after", "combined_summary", "moves", "summarize", "survey"]
 
 _BITS: Final = 62
 """Columns that one number says something of."""
@@ -47,7 +47,7 @@ def moves(changes: DataFrame, key_columns: Sequence[str]) -> Column:
     return has_new & F.col("_before").isNotNull() & ~same
 
 
-class Survey(NamedTuple):
+class ChangeSurvey(NamedTuple):
     """What changes have in them; of those before the last truncate too, except for their number."""
 
     changes: int
@@ -71,7 +71,7 @@ class Survey(NamedTuple):
         return F.broadcast(touched) if self.changes <= _FEW else touched
 
 
-class Seen(NamedTuple):
+class ChangeSummary(NamedTuple):
     """What changes have in them at most, told by who has read them: of some of them no more need be true."""
 
     changes: int
@@ -89,19 +89,19 @@ class Seen(NamedTuple):
 
 
 def survey(
-    changes: DataFrame, key_columns: Sequence[str] = (), columns: Sequence[str] = (), seen: Seen | None = None
-) -> Survey:
+    changes: DataFrame, key_columns: Sequence[str] = (), columns: Sequence[str] = (), seen: ChangeSummary | None = None
+) -> ChangeSurvey:
     """Find what decides how ``changes`` of a table with a key are applied, and to its ``columns``.
 
     What was ``seen`` of them is enough unless there is a truncate; else few of their columns are read, once. Without
     a key it is whether there is a truncate.
     """
     if seen is not None and not seen.truncates:
-        return Survey(seen.changes, None, *seen[2:])
+        return ChangeSurvey(seen.changes, None, *seen[2:])
     return _read(changes, key_columns, columns)
 
 
-def _read(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]) -> Survey:
+def _read(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]) -> ChangeSurvey:
     others = F.array(*(F.lit(name) for name in columns if name not in key_columns)).cast("array<string>")
     left_out, own = F.size("_unchanged") > 0, [name for name in changes.columns if name not in (*CHANGE, SHAPE)]
     parts = [own[begin : begin + _BITS] for begin in range(0, len(own), _BITS)]
@@ -118,7 +118,9 @@ def _read(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]
     truncated = None if row["truncated"] is None else (row["truncated"][0], row["truncated"][1])
     said = [row[f"unsent{place}"] or 0 for place in range(len(parts))]
     found = frozenset(own[place] for place in range(len(own)) if said[place // _BITS] >> place % _BITS & 1)
-    return Survey(row["changes"], truncated, found, *(bool(row[name]) for name in ("moved", "chained", "untyped")))
+    return ChangeSurvey(
+        row["changes"], truncated, found, *(bool(row[name]) for name in ("moved", "chained", "untyped"))
+    )
 
 
 def _bits(names: Sequence[str]) -> Column:
@@ -133,13 +135,15 @@ def after(changes: DataFrame, truncated: Place | None) -> DataFrame:
     return changes if truncated is None else changes.where(place() > at_place(truncated))
 
 
-def joined(one: Seen, other: Seen) -> Seen:
+def combined_summary(one: ChangeSummary, other: ChangeSummary) -> ChangeSummary:
     """Return what is in both."""
     flags = (a or b for a, b in zip(one[3:], other[3:], strict=True))
-    return Seen(one.changes + other.changes, one.truncates or other.truncates, one.unsent | other.unsent, *flags)
+    return ChangeSummary(
+        one.changes + other.changes, one.truncates or other.truncates, one.unsent | other.unsent, *flags
+    )
 
 
-def see(batch: pa.RecordBatch) -> Seen:
+def summarize(batch: pa.RecordBatch) -> ChangeSummary:
     """Return what is in changes."""
     op, unchanged = batch.column("_op"), batch.column("_unchanged")
     # Of a table without columns there is no ``_before``.
@@ -151,4 +155,4 @@ def see(batch: pa.RecordBatch) -> Seen:
         for flags in (pc.equal(op, OPERATIONS[Truncate]), is_moved, pc.and_(is_moved, left_out))
     )
     unsent = frozenset(pc.unique(unchanged.flatten()).to_pylist())
-    return Seen(batch.num_rows, truncates, unsent, moved, chained, len(batch.column("_untyped").keys) > 0)
+    return ChangeSummary(batch.num_rows, truncates, unsent, moved, chained, len(batch.column("_untyped").keys) > 0)

@@ -12,7 +12,7 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE_ALL,
 )
-from pgoutput_construct.spark._log_view.replicated_tables import Base, Table
+from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, Table
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Insert
 
@@ -60,7 +60,7 @@ def _adds(visibility: Visibility) -> Column:
     return counts
 
 
-def counted_rows(changes: pa.Table, base: Base | None, with_copy: bool) -> pa.Table:
+def counted_rows(changes: pa.Table, base: BaseCopy | None, with_copy: bool) -> pa.Table:
     """Return what ``counting`` does, of changes in Arrow; the rows of the copy only where they are wanted."""
     is_copied = _flags(changes["_op"], SNAPSHOT)
     if base is None:
@@ -73,14 +73,14 @@ def counted_rows(changes: pa.Table, base: Base | None, with_copy: bool) -> pa.Ta
     return _with_lsn(found, np.where(is_copied, BEFORE_ALL, lsn)).filter(pa.array(of_copy | (~is_copied & counts)))
 
 
-def unplaced_rows(rows: pa.Table, base: Base | None) -> pa.Table:
+def unplaced_rows(rows: pa.Table, base: BaseCopy | None) -> pa.Table:
     """Put rows that are still as they were copied before all changes: ``_commit_lsn`` is BEFORE_ALL."""
     if base is None:
         return rows
     return _with_lsn(rows, np.where(_is_of_copy(rows, base), BEFORE_ALL, rows["_commit_lsn"].to_numpy()))
 
 
-def placed_rows(rows: pa.Table, base: Base | None) -> pa.Table:
+def placed_rows(rows: pa.Table, base: BaseCopy | None) -> pa.Table:
     """Say of copied rows where they are from: ``_commit_lsn`` is that of the snapshot."""
     if base is None:
         return rows
@@ -88,7 +88,7 @@ def placed_rows(rows: pa.Table, base: Base | None) -> pa.Table:
     return _with_lsn(rows, np.where(lsn == BEFORE_ALL, int(base.copy.snapshot.lsn), lsn))
 
 
-def _is_of_copy(rows: pa.Table, base: Base) -> Flags:
+def _is_of_copy(rows: pa.Table, base: BaseCopy) -> Flags:
     lsn, seq = (rows[name].to_numpy() for name in ("_commit_lsn", "_seq"))
     found: Flags = (lsn == int(base.copy.snapshot.lsn)) & (seq > base.after_seq) & (seq < base.copy.seq)
     return found & _flags(rows["_op"], SNAPSHOT) if "_op" in rows.column_names else found

@@ -44,7 +44,7 @@ from pgoutput_construct.errors import EngineError
 __all__ = ["codes_of", "combined", "exact", "exact_key", "is_always_typed", "restored", "same_sql"]
 
 
-class _Rule(NamedTuple):
+class _EqualityRule(NamedTuple):
     """How values of a type are told apart; ``kind`` is the type."""
 
     arrow: Callable[[pa.Array], pa.Array]
@@ -105,7 +105,7 @@ def is_always_typed(kind: T.DataType) -> bool:
     return _rule(kind).always_typed
 
 
-def _rule(kind: T.DataType) -> _Rule:
+def _rule(kind: T.DataType) -> _EqualityRule:
     if type(kind) not in _RULES:
         raise EngineError(
             f"nothing says when values of the type {kind.simpleString()} are the same: please report this"
@@ -161,18 +161,20 @@ def _item(kind: T.DataType) -> T.DataType:
     return kind.elementType
 
 
-_BY_VALUE: Final = _Rule(lambda values: values, lambda value, _: value, lambda value, _: value, lambda value, _: value)
+_BY_VALUE: Final = _EqualityRule(
+    lambda values: values, lambda value, _: value, lambda value, _: value, lambda value, _: value
+)
 _ALWAYS_TYPED: Final = _BY_VALUE._replace(always_typed=True)
 # Java's text of a floating-point number has its sign and all of its digits, and one NaN.
-_BY_TEXT: Final = _Rule(
+_BY_TEXT: Final = _EqualityRule(
     _bits,
     lambda value, _: value.cast("string"),
     lambda text, kind: text.cast(kind),
     lambda value, _: f"CAST({value} AS STRING)",
 )
-_BY_ITEMS: Final = _Rule(_codes_of_items, _array, _restored_array, _array_sql)
+_BY_ITEMS: Final = _EqualityRule(_codes_of_items, _array, _restored_array, _array_sql)
 
-_RULES: Final[Mapping[type[T.DataType], _Rule]] = {
+_RULES: Final[Mapping[type[T.DataType], _EqualityRule]] = {
     T.BooleanType: _ALWAYS_TYPED,
     T.ShortType: _ALWAYS_TYPED,
     T.IntegerType: _ALWAYS_TYPED,

@@ -13,9 +13,9 @@ from pgoutput_construct.spark._log_view.change_columns import BEFORE_ALL, at_pla
 from pgoutput_construct.spark._log_view.replicated_tables import Identity, Place, Table
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["Within", "phases_of", "with_keys"]
+__all__ = ["PhaseReader", "phases_of", "with_keys"]
 
-Within: TypeAlias = Callable[[Place | None, Place | None], DataFrame]
+PhaseReader: TypeAlias = Callable[[Place | None, Place | None], DataFrame]
 """Reads the changes from one place up to another, None for no limit; there may be more than these."""
 
 _WORDS: Final[Mapping[str, str]] = {
@@ -32,7 +32,7 @@ _REMEDY: Final = "the changes can still be read; to have the state, copy the tab
 
 
 def phases_of(
-    events: DataFrame, table: Table, before: DataFrame | None, within: Within | None = None
+    events: DataFrame, table: Table, before: DataFrame | None, within: PhaseReader | None = None
 ) -> list[tuple[Identity, DataFrame]]:
     """Return the phases of a table, each with its changes: those of ``events``, or such as ``within`` reads them."""
     phases = find_phases(_in_force(events, table, before)) or (_NO_CHANGE,)

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.compiled.jit import inlined, kernel
 
-__all__ = ["OPEN", "Alike", "Events", "Intervals", "find_intervals", "truncate_of"]
+__all__ = ["OPEN", "Events", "Intervals", "RowMatching", "find_intervals", "truncate_of"]
 
 Numbers = NDArray[np.int64]
 
@@ -86,7 +86,7 @@ def truncate_of(ended: Numbers) -> Numbers:
     return -2 - ended
 
 
-class Alike(NamedTuple):
+class RowMatching(NamedTuple):
     """By what rows are told apart: as numbers, for the kernel."""
 
     compared: tuple[frozenset[str], ...]
@@ -103,13 +103,13 @@ class Alike(NamedTuple):
     """Whether one row at most has a code."""
 
     @classmethod
-    def by_key(cls, keys: Sequence[str]) -> "Alike":
+    def by_key(cls, keys: Sequence[str]) -> "RowMatching":
         """Return that of rows with a key."""
         nothing = np.zeros((1, 1), np.int64)
         return cls((frozenset(keys),), nothing, nothing, nothing[0], nothing[0], unique=True)
 
     @classmethod
-    def by_rows(cls, shapes: Sequence[frozenset[str]]) -> "Alike":
+    def by_rows(cls, shapes: Sequence[frozenset[str]]) -> "RowMatching":
         """Return that of full rows, which were described with some columns each."""
         compared = list(dict.fromkeys(one & other for one in shapes for other in shapes))
         lists = list(dict.fromkeys((now, now_has & has) for now, now_has in enumerate(shapes) for has in shapes))
@@ -125,7 +125,7 @@ class Alike(NamedTuple):
         return cls(tuple(compared), found, order, of_list, sizes, unique=False)
 
 
-def find_intervals(events: Events, alike: Alike, truncates: int) -> Intervals:
+def find_intervals(events: Events, alike: RowMatching, truncates: int) -> Intervals:
     """Replay events, among a number of truncates."""
     count, lists = len(events.goes), len(alike.of_list)
     codes = 1 + max(events.old.max(initial=-1), events.new.max(initial=-1))

@@ -25,19 +25,19 @@ from pgoutput_construct.spark._log_view.change_columns import (
     texts,
     untyped_of,
 )
-from pgoutput_construct.spark._state.change_survey import Survey, moves
+from pgoutput_construct.spark._state.change_survey import ChangeSurvey, moves
 from pgoutput_construct.spark._state.demands import Demand
 from pgoutput_construct.spark._state.equality import exact_key, restored
 from pgoutput_construct.spark._state.moved_values import leaves_open, with_moved_values
 from pgoutput_construct.spark._state.row_replay import Replay
 
-__all__ = ["Layout", "advanced", "net_rows", "netted"]
+__all__ = ["KeyedLayout", "advanced", "net_rows", "netted"]
 
 _META: Final = ("_untyped", "_commit_lsn", "_seq")
 
 
 @dataclass(frozen=True)
-class Layout:
+class KeyedLayout:
     """A table with a key. In frames its columns have numbers: ``k0``, ``k1`` are the key, ``c0``, ``c1`` all columns.
 
     ``kt``, part of the key, has texts of what the key's columns cannot hold; it is there only where it is needed.
@@ -57,7 +57,7 @@ class Layout:
     """Whether some update left out a column of the key, which ``_before`` has then."""
 
     @classmethod
-    def of(cls, changes: DataFrame, keys: Sequence[str], names: Sequence[str], found: Survey) -> "Layout":
+    def of(cls, changes: DataFrame, keys: Sequence[str], names: Sequence[str], found: ChangeSurvey) -> "KeyedLayout":
         """Return that of a table which now has the columns ``names``."""
         kinds = {field.name: field.dataType for field in changes.schema}
         unsent = tuple(name for name in names if name in found.unsent and name not in keys)
@@ -133,7 +133,7 @@ class Layout:
         return F.col(f"{self.place(name)}.t") if name in self.unsent else F.col("_row._texts")[self.sent.index(name)]
 
 
-def netted(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
+def netted(changes: DataFrame, layout: KeyedLayout, found: ChangeSurvey) -> DataFrame:
     """Return what changes come to, key by key, as ``net_of`` does."""
     if found.chained and layout.unsent:
         replay = Replay(layout.names, layout.keys, tuple(name for name in layout.names if name in found.unsent))
@@ -141,7 +141,7 @@ def netted(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
     return net_of(touching(changes, layout, found), layout)
 
 
-def net_rows(net: DataFrame, layout: Layout) -> DataFrame:
+def net_rows(net: DataFrame, layout: KeyedLayout) -> DataFrame:
     """Return net changes under the columns' own names, as ``net_changes`` has them."""
     key = [value.alias(name) for name, value in layout.key_values("_was.").items()]
     texts = F.col("_was.kt") if layout.has_texts else F.lit(None).cast("array<string>")
@@ -156,7 +156,12 @@ def net_rows(net: DataFrame, layout: Layout) -> DataFrame:
 
 
 def advanced(
-    before: DataFrame | None, changes: DataFrame, layout: Layout, found: Survey, demand: Demand, is_small: bool
+    before: DataFrame | None,
+    changes: DataFrame,
+    layout: KeyedLayout,
+    found: ChangeSurvey,
+    demand: Demand,
+    is_small: bool,
 ) -> DataFrame:
     """Return the rows after changes: the columns, ``_untyped``, ``_commit_lsn`` and ``_seq``, as ``before`` has them.
 
@@ -191,18 +196,18 @@ def _as_inserts(rows: DataFrame, changes: DataFrame) -> DataFrame:
     return rows.select(*(column(name) for name in rows.columns if name not in CHANGE), *more)
 
 
-def _keys(rows: DataFrame, layout: Layout, prefix: str, *others: str | Column) -> DataFrame:
+def _keys(rows: DataFrame, layout: KeyedLayout, prefix: str, *others: str | Column) -> DataFrame:
     """Return keys under names of their own, and other columns."""
     return rows.select(*(F.col(prefix + name).alias(f"net_{name}") for name in layout.key), *others)
 
 
-def _same(layout: Layout, prefix: str) -> Column:
+def _same(layout: KeyedLayout, prefix: str) -> Column:
     """Return whether a key is one of ``_keys``. It is null only where a text says more."""
     pairs = [(F.col(prefix + name), F.col(f"net_{name}")) for name in layout.key]
     return reduce(and_, (a.eqNullSafe(b) if layout.has_texts else a == b for a, b in pairs))
 
 
-def _rows(net: DataFrame, layout: Layout, demand: Demand) -> DataFrame:
+def _rows(net: DataFrame, layout: KeyedLayout, demand: Demand) -> DataFrame:
     key, is_row = _shown_key(layout), F.col("_row").isNotNull()
     if demand.rows:
         is_row = F.when(F.col("_missing") > 0, demand.refuse_row(F.col("_place"), key)).otherwise(is_row)
@@ -212,11 +217,11 @@ def _rows(net: DataFrame, layout: Layout, demand: Demand) -> DataFrame:
     return net.where(is_row).select(*_values(layout))
 
 
-def _values(layout: Layout) -> list[Column]:
+def _values(layout: KeyedLayout) -> list[Column]:
     return [*layout.values(), layout.untyped().alias("_untyped"), F.col("_place._commit_lsn"), F.col("_place._seq")]
 
 
-def _filled(net: DataFrame, needed: DataFrame, layout: Layout) -> DataFrame:
+def _filled(net: DataFrame, needed: DataFrame, layout: KeyedLayout) -> DataFrame:
     """Put into net changes what is open in them, from the rows that they are of."""
     joined = net.join(_keys(needed, layout, "", "_stored"), _same(layout, "_was."), "left")
     is_found, filled = F.col("_stored").isNotNull(), dict[str, Column]()
@@ -229,7 +234,7 @@ def _filled(net: DataFrame, needed: DataFrame, layout: Layout) -> DataFrame:
     return joined.withColumns({**filled, "_open": still})
 
 
-def _found(net: DataFrame, there: DataFrame, layout: Layout) -> DataFrame:
+def _found(net: DataFrame, there: DataFrame, layout: KeyedLayout) -> DataFrame:
     """Take it from what is missing of net changes where the row was there before."""
     keys = _keys(there, layout, "", F.lit(1).alias("_there"))
     joined = net.join(keys, _same(layout, ""), "left")
@@ -237,11 +242,11 @@ def _found(net: DataFrame, there: DataFrame, layout: Layout) -> DataFrame:
     return found.select(*net.columns)
 
 
-def _shown_key(layout: Layout) -> Column:
+def _shown_key(layout: KeyedLayout) -> Column:
     return F.to_json(F.struct(*(value.alias(name) for name, value in layout.key_values().items())))
 
 
-def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
+def touching(changes: DataFrame, layout: KeyedLayout, found: ChangeSurvey) -> DataFrame:
     """Return changes by the key that they touch: key, ``_now``, ``_since`` and pairs.
 
     Each of these begins with the place of the change, so that the greatest of them is the last: ``_now`` has ``_row``,
@@ -265,7 +270,7 @@ def touching(changes: DataFrame, layout: Layout, found: Survey) -> DataFrame:
     )
 
 
-def _since(changes: DataFrame, layout: Layout, gone: Column, moved: Column) -> Column:
+def _since(changes: DataFrame, layout: KeyedLayout, gone: Column, moved: Column) -> Column:
     """Return from where on a key has none of the values that it had before."""
     if ROOT not in changes.columns:
         return F.when(gone, place())
@@ -274,18 +279,18 @@ def _since(changes: DataFrame, layout: Layout, gone: Column, moved: Column) -> C
     return F.when(gone, F.struct(*PLACE, nothing)).otherwise(came)
 
 
-def _narrowed(changes: DataFrame, layout: Layout) -> DataFrame:
+def _narrowed(changes: DataFrame, layout: KeyedLayout) -> DataFrame:
     """Leave out of ``_before`` all but the key: Parquet then reads no other column of it."""
     old = F.struct(*(BEFORE.value(name).alias(name) for name in layout.keys))
     return changes.withColumn("_before", F.when(F.col("_before").isNotNull(), old))
 
 
-def _key(layout: Layout, gone: Column) -> list[Column]:
+def _key(layout: KeyedLayout, gone: Column) -> list[Column]:
     """Return the key that is touched; one that was left out is in ``_before``."""
     return layout.key_of(*_sides(layout, gone))
 
 
-def _sides(layout: Layout, gone: Column) -> tuple[Callable[[str], Column], Callable[[str], Column]]:
+def _sides(layout: KeyedLayout, gone: Column) -> tuple[Callable[[str], Column], Callable[[str], Column]]:
     """Return what gives values, and texts, of the row with the key that is touched."""
 
     def of_side(name: str, value: Column, before: Column) -> Column:
@@ -298,7 +303,7 @@ def _sides(layout: Layout, gone: Column) -> tuple[Callable[[str], Column], Calla
     )
 
 
-def net_of(touched: DataFrame, layout: Layout) -> DataFrame:
+def net_of(touched: DataFrame, layout: KeyedLayout) -> DataFrame:
     """Return one row a key: its ``_row``, null where it is gone, pairs, and where the last change of it stands.
 
     ``_open`` are the columns that no change has sent, of the row under the key ``_was``. It is that in the table
@@ -330,11 +335,11 @@ def _missing() -> Column:
     return F.when(F.col("_last._row").isNotNull(), 1).otherwise(0) - F.col("_steps")
 
 
-def _sent(layout: Layout, name: str) -> Column:
+def _sent(layout: KeyedLayout, name: str) -> Column:
     return F.struct(*PLACE, *layout.pair_of(name))
 
 
-def _open(layout: Layout) -> Column:
+def _open(layout: KeyedLayout) -> Column:
     found, since = [], F.struct(*(f"_since.{part}" for part in PLACE))
     for name in layout.unsent:
         pair = layout.place(name)

@@ -40,9 +40,9 @@ from pgoutput_construct.spark._log_view.change_columns import (
     joined_texts,
     untyped_of,
 )
-from pgoutput_construct.spark._state.change_survey import Survey, moves
+from pgoutput_construct.spark._state.change_survey import ChangeSurvey, moves
 from pgoutput_construct.spark._state.replay_tasks import component_of, events_of, replayed
-from pgoutput_construct.spark._state.row_replay import BOTH, COMES, GOES, Replay, Replayed
+from pgoutput_construct.spark._state.row_replay import BOTH, COMES, GOES, Replay, ReplayResult
 
 __all__ = ["leaves_open", "with_moved_values"]
 
@@ -51,7 +51,7 @@ KeyOf = Callable[[Callable[[str], Column], Callable[[str], Column]], list[Column
 
 
 def with_moved_values(
-    before: DataFrame | None, changes: DataFrame, replay: Replay, found: Survey, key_of: KeyOf | None = None
+    before: DataFrame | None, changes: DataFrame, replay: Replay, found: ChangeSurvey, key_of: KeyOf | None = None
 ) -> DataFrame:
     """Return changes in which links have the values that they left out, as far as a row has them; the rest is null.
 
@@ -79,7 +79,7 @@ def _taken(
     links: DataFrame,
     link: Column,
     replay: Replay,
-    found: Survey,
+    found: ChangeSurvey,
     key_of: KeyOf | None,
 ) -> DataFrame:
     """Return what links take along from the rows that they find, each of them by its ``__link``.
@@ -101,7 +101,7 @@ def _taken(
     values = {f"v{number}": kinds[name] for number, name in enumerate(names)}
     schema = T.StructType([T.StructField(name, kind) for name, kind in {**own, **given, **values}.items()])
 
-    def emit(done: Replayed, _is_end: bool) -> pa.Table:
+    def emit(done: ReplayResult, _is_end: bool) -> pa.Table:
         is_link = np.asarray(done.changes[LINK].is_valid().to_numpy(), np.bool_)
         chosen = np.flatnonzero(is_link & (done.intervals.found >= 0))
         rows = done.rows(done.intervals.found[chosen], (*names, ORIGIN))

@@ -32,13 +32,13 @@ from pgoutput_construct.spark._log_view.change_columns import (
     column,
     is_unsent,
 )
-from pgoutput_construct.spark._state.change_survey import Survey, moves
+from pgoutput_construct.spark._state.change_survey import ChangeSurvey, moves
 from pgoutput_construct.spark._state.equality import exact_key
-from pgoutput_construct.spark._state.row_replay import BOTH, COMES, GOES, Replay, Replayed
+from pgoutput_construct.spark._state.row_replay import BOTH, COMES, GOES, Replay, ReplayResult
 
 __all__ = ["Emit", "component_of", "events_of", "in_parts", "replayed"]
 
-Emit = Callable[[Replayed, bool], pa.Table]
+Emit = Callable[[ReplayResult, bool], pa.Table]
 """Makes what is asked for of a replay: of what has ended, and, where nothing follows (True), of what is open."""
 
 _Each = Callable[[pa.Table, bool], tuple[pa.Table, pa.Table, Numbers]]
@@ -69,7 +69,7 @@ def events_of(
     before: DataFrame | None,
     changes: DataFrame,
     replay: Replay,
-    found: Survey,
+    found: ChangeSurvey,
     apart: bool,
 ) -> tuple[DataFrame, DataFrame | None]:
     """Return rows before and changes by the component that they belong to, and the rows before that nothing touches.
@@ -118,7 +118,7 @@ def in_parts(
 
     Of their rows that are there and ``equal`` few are held, and as many as a piece may take away: see WaitingRows.
     """
-    held, waiting = list[pa.Table](), WaitingRows(equal, min(_LEAST, most))
+    held, waiting = list[pa.Table](), SpilledRows(equal, min(_LEAST, most))
     try:
         for batch in batches:
             if not batch.num_rows:
@@ -143,7 +143,7 @@ def in_parts(
         waiting.close()
 
 
-class WaitingRows:
+class SpilledRows:
     """The rows of one component that wait."""
 
     def __init__(self, equal: Callable[[pa.Table], Numbers], most: int) -> None:
@@ -219,20 +219,20 @@ class WaitingRows:
         return paths
 
 
-def _filled(held: Sequence[pa.Table], waiting: WaitingRows) -> list[pa.Table]:
+def _filled(held: Sequence[pa.Table], waiting: SpilledRows) -> list[pa.Table]:
     """Return rows that are there, and batches, with as many rows that waited as these may take away."""
     going = (pc.and_(pc.not_equal(part["_op"], CAME), pc.not_equal(part[SIDE], COMES)) for part in held[1:])
     return [waiting.filled(held[0], sum(pc.sum(each).as_py() or 0 for each in going)), *held[1:]]
 
 
-def _ended(events: pa.Table, each: _Each, waiting: WaitingRows) -> Iterator[pa.Table]:
+def _ended(events: pa.Table, each: _Each, waiting: SpilledRows) -> Iterator[pa.Table]:
     """Yield what is made of components which no more comes of; what waits is for the first one of them."""
     yield each(events, True)[0]
     for rows in waiting.rest():
         yield each(rows, True)[0]
 
 
-def _routed(changes: DataFrame, replay: Replay, found: Survey) -> DataFrame:
+def _routed(changes: DataFrame, replay: Replay, found: ChangeSurvey) -> DataFrame:
     """Return changes by component, those whose two rows are in different ones once for each."""
     kinds = {name: changes.schema[name].dataType for name in _hashed(replay)}
     old, new = component_of(BEFORE.value, kinds), component_of(_new(replay), kinds)

@@ -27,9 +27,9 @@ from pgoutput_construct.spark._log_view.change_columns import (
 )
 from pgoutput_construct.spark._log_view.replicated_tables import Place
 from pgoutput_construct.spark._state.equality import codes_of, combined
-from pgoutput_construct.spark._state.intervals import OPEN, Alike, Events, Intervals, find_intervals, truncate_of
+from pgoutput_construct.spark._state.intervals import OPEN, Events, Intervals, RowMatching, find_intervals, truncate_of
 
-__all__ = ["BOTH", "COMES", "GOES", "Replay", "Replayed"]
+__all__ = ["BOTH", "COMES", "GOES", "Replay", "ReplayResult"]
 
 BOTH, GOES, COMES = 0, 1, 2
 """Of a change its old row and its new one, or one of them: they may be in different partitions."""
@@ -37,7 +37,7 @@ BOTH, GOES, COMES = 0, 1, 2
 _BEFORE: Final = "_before"
 
 
-class _Side(NamedTuple):
+class _EventRows(NamedTuple):
     """The old or the new rows of changes, by column: values, and texts of what these cannot hold."""
 
     values: dict[str, pa.Array]
@@ -70,14 +70,14 @@ class Replay:
         return tuple(name for name in self.unsent if name not in self.identity)
 
     @cached_property
-    def alike(self) -> Alike:
+    def alike(self) -> RowMatching:
         """By what rows are told apart."""
         if self.keys is not None:
-            return Alike.by_key(self.keys)
+            return RowMatching.by_key(self.keys)
         own = frozenset(self.columns)
-        return Alike.by_rows([shape & own for shape in self.shapes] or [own])
+        return RowMatching.by_rows([shape & own for shape in self.shapes] or [own])
 
-    def run(self, changes: pa.Table, is_end: bool = True) -> "Replayed":
+    def run(self, changes: pa.Table, is_end: bool = True) -> "ReplayResult":
         """Replay changes in their order, rows before them first; truncates are not among them.
 
         Those of rows that may be the same must all be there. Columns are those of changes, ``__turn``, ``__side`` and
@@ -88,11 +88,11 @@ class Replay:
         changes = changes.combine_chunks()
         events, old, new = self._events(changes)
         truncates = len(self.truncates) if is_end else int(events.epochs.max(initial=0))
-        return Replayed(self, changes, old, new, events, find_intervals(events, self.alike, truncates))
+        return ReplayResult(self, changes, old, new, events, find_intervals(events, self.alike, truncates))
 
     def equal(self, rows: pa.Table) -> Numbers:
         """Return a number for each row, the same for those that nothing but their order tells apart."""
-        texts = Texts(rows["_untyped"])
+        texts = UntypedTexts(rows["_untyped"])
         parts = [_numbers(rows, SHAPE)]
         if EPOCH in rows.column_names:
             parts.append(np.asarray(rows[EPOCH].fill_null(0).to_numpy(), np.int64))
@@ -100,7 +100,7 @@ class Replay:
             parts += [codes_of(_array(rows[name])), codes_of(texts.of(name))]
         return combined(len(rows), parts)
 
-    def _events(self, changes: pa.Table) -> tuple[Events, _Side, _Side]:
+    def _events(self, changes: pa.Table) -> tuple[Events, _EventRows, _EventRows]:
         """Return changes as events, and their old and new rows."""
         op, turn, side = changes["_op"], _numbers(changes, TURN), _numbers(changes, SIDE)
         is_stored, has_before = turn < CHANGED, _BEFORE in changes.column_names
@@ -126,18 +126,18 @@ class Replay:
         )
         return events, old, new
 
-    def _rows(self, changes: pa.Table) -> tuple[_Side, _Side]:
+    def _rows(self, changes: pa.Table) -> tuple[_EventRows, _EventRows]:
         """Return the rows of changes of which each has either: its new row, or its old one."""
-        texts = Texts(changes["_untyped"])
+        texts = UntypedTexts(changes["_untyped"])
         values = {name: _array(changes[name]) for name in self.columns}
-        rows = _Side(values, {name: texts.of(name) for name in self.columns})
+        rows = _EventRows(values, {name: texts.of(name) for name in self.columns})
         return rows, rows
 
-    def _sides(self, changes: pa.Table, has_old: Flags) -> tuple[_Side, _Side]:
+    def _sides(self, changes: pa.Table, has_old: Flags) -> tuple[_EventRows, _EventRows]:
         """Return the new rows, and of the old ones the columns of the identity; each of these is in one of both."""
-        texts, fields = Texts(changes["_untyped"]), changes.schema.field(_BEFORE).type
+        texts, fields = UntypedTexts(changes["_untyped"]), changes.schema.field(_BEFORE).type
         before = changes[_BEFORE].combine_chunks()
-        new, old = _Side({}, {}), _Side({}, {})
+        new, old = _EventRows({}, {}), _EventRows({}, {})
         for name in self.columns:
             value, text = _array(changes[name]), texts.of(name)
             if name in self.identity:
@@ -150,7 +150,7 @@ class Replay:
             new.values[name], new.texts[name] = value, text
         return new, old
 
-    def _codes(self, changes: pa.Table, old: _Side, new: _Side) -> Numbers:
+    def _codes(self, changes: pa.Table, old: _EventRows, new: _EventRows) -> Numbers:
         """Return the codes of old rows and, after them, of new ones, for each comparison; once where they are one."""
         sides, found = [new] if old is new else [old, new], dict[str, list[Numbers]]()
         rows = len(sides) * len(changes)
@@ -177,13 +177,13 @@ class Replay:
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayResult:
     """Changes, and what their replay found."""
 
     rule: Replay
     changes: pa.Table
-    old: _Side
-    new: _Side
+    old: _EventRows
+    new: _EventRows
     events: Events
     intervals: Intervals
 
@@ -278,7 +278,7 @@ def _lists_of(flags: Mapping[str, Flags], rows: int) -> pa.Array:
     return pa.ListArray.from_arrays(starts, names)
 
 
-class Texts:
+class UntypedTexts:
     """``_untyped`` of rows in Arrow."""
 
     def __init__(self, untyped: pa.ChunkedArray) -> None:

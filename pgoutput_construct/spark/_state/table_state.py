@@ -1,7 +1,7 @@
 """A table's rows, rebuilt in Spark from its changes, and what a batch of changes comes to.
 
 A table whose replica identity changes inside the log is replayed in *phases*, each by the identity that it had then: a
-``Step`` is the rows before a phase, and its changes.
+``ReplayPhase`` is the rows before a phase, and its changes.
 """
 
 import json
@@ -29,14 +29,14 @@ from pgoutput_construct.spark._log_view.change_columns import (
     joined_texts,
 )
 from pgoutput_construct.spark._log_view.replicated_tables import Table
-from pgoutput_construct.spark._state.change_survey import Seen, Survey, after, survey
+from pgoutput_construct.spark._state.change_survey import ChangeSummary, ChangeSurvey, after, survey
 from pgoutput_construct.spark._state.copy_visibility import counting, placed
 from pgoutput_construct.spark._state.demands import AS_IT_COMES, Demand, OnMissing, demand_of
 from pgoutput_construct.spark._state.equality import exact
-from pgoutput_construct.spark._state.identity_phases import Within, phases_of, with_keys
-from pgoutput_construct.spark._state.keyed_rows import Layout, advanced, net_rows, netted
+from pgoutput_construct.spark._state.identity_phases import PhaseReader, phases_of, with_keys
+from pgoutput_construct.spark._state.keyed_rows import KeyedLayout, advanced, net_rows, netted
 from pgoutput_construct.spark._state.replay_tasks import events_of, replayed
-from pgoutput_construct.spark._state.row_replay import Replay, Replayed
+from pgoutput_construct.spark._state.row_replay import Replay, ReplayResult
 from pgoutput_construct.spark._state.schema_evolution import shapes_of, stored_rows, with_shapes
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
@@ -67,12 +67,12 @@ def current_state(
     own = [name for name in changes.columns if name not in CHANGE]
     events = changes.withColumn(SHAPE, F.lit(0))
     names = tuple(own if columns is None else columns)
-    step = Step(None, events, tuple(key_columns), replica_identity, names, (frozenset(own),))
+    step = ReplayPhase(None, events, tuple(key_columns), replica_identity, names, (frozenset(own),))
     return stepped(step, Demand()).drop("_commit_lsn", "_seq")
 
 
 def net_changes(
-    changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str], seen: Seen | None = None
+    changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str], seen: ChangeSummary | None = None
 ) -> DataFrame:
     """Return what a batch of changes of a table with a key comes to, one row a key, for a table with the rows before.
 
@@ -94,12 +94,12 @@ def net_changes(
         if name in NET:
             raise ChangeLogError(f"the column {name!r} is named as one of the net changes: rename it")
     found = survey(changes, key_columns, columns, seen)
-    layout = Layout.of(changes, key_columns, columns, found)
+    layout = KeyedLayout.of(changes, key_columns, columns, found)
     return net_rows(netted(after(changes, found.truncated), layout, found), layout)
 
 
 @dataclass(frozen=True)
-class Step:
+class ReplayPhase:
     """Changes of a table that one identity tells apart, and the rows before them."""
 
     before: DataFrame | None
@@ -114,7 +114,7 @@ class Step:
     """The columns of the rows after the changes."""
     shapes: tuple[frozenset[str], ...]
     """Columns by name, with which changes and rows were described; ``__shape`` says with which of these."""
-    seen: Seen | None = None
+    seen: ChangeSummary | None = None
     """What is known of the changes already."""
     is_small: bool = False
     """Whether the rows before are so few that they may all be shuffled."""
@@ -129,7 +129,7 @@ class Step:
         return self.replica_identity == RelationReplicaIdentity.FULL
 
     @cached_property
-    def survey(self) -> Survey:
+    def survey(self) -> ChangeSurvey:
         """What the changes have in them; they are read once for it where nobody has seen them."""
         found = survey(self.changes, self.key_columns, self.columns, self.seen)
         has_stored = self.before is not None and (self.is_small or bool(found.unsent))
@@ -151,12 +151,12 @@ class Step:
         unsent = tuple(name for name in own if name in self.survey.unsent)
         return Replay(own, None if self.is_full else self.key_columns, unsent, self.shapes)
 
-    def by_keys(self) -> Layout:
+    def by_keys(self) -> KeyedLayout:
         """Return the table as rows that have keys."""
-        return Layout.of(self.changes, self.key_columns, self.columns, self.survey)
+        return KeyedLayout.of(self.changes, self.key_columns, self.columns, self.survey)
 
 
-def stepped(step: Step, demand: Demand) -> DataFrame:
+def stepped(step: ReplayPhase, demand: Demand) -> DataFrame:
     """Return the rows after changes: ``columns``, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
     What is demanded and is not so makes an action fail.
@@ -180,10 +180,10 @@ def advance(
     changes: DataFrame,
     table: Table,
     on_missing: OnMissing = "error",
-    seen: Seen | None = None,
+    seen: ChangeSummary | None = None,
     is_small: bool = False,
     is_whole: bool = False,
-    within: Within | None = None,
+    within: PhaseReader | None = None,
 ) -> DataFrame:
     """Return the rows of a table after ``changes``: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
@@ -213,7 +213,7 @@ def missing_rows(
     before: DataFrame | None,
     changes: DataFrame,
     table: Table,
-    within: Within | None = None,
+    within: PhaseReader | None = None,
 ) -> DataFrame:
     """Return the changes of rows that must be there and are not, as ``advance`` with the same arguments meets them.
 
@@ -230,11 +230,11 @@ def _walk(
     before: DataFrame | None,
     changes: DataFrame,
     table: Table,
-    seen: Seen | None,
+    seen: ChangeSummary | None,
     demand: Demand,
-    within: Within | None,
+    within: PhaseReader | None,
     is_small: bool = False,
-) -> tuple[DataFrame, list[Step]]:
+) -> tuple[DataFrame, list[ReplayPhase]]:
     """Return the rows after changes, and the steps that lead to them, one a phase."""
 
     def events_of(read: DataFrame) -> DataFrame:
@@ -243,13 +243,13 @@ def _walk(
 
     shapes, events = shapes_of(table, before), events_of(changes)
     phases = phases_of(events, table, before, within and (lambda *ends: events_of(within(*ends))))
-    left, steps = None if before is None else stored_rows(before, table, events), list[Step]()
+    left, steps = None if before is None else stored_rows(before, table, events), list[ReplayPhase]()
     for number, (phase, mine) in enumerate(phases, 1):
         rows = None if left is None else with_keys(left, table, phase)
         is_last = number == len(phases)
         columns = table.current if is_last else tuple(table.columns.names)
         keys, identity = phase.key_columns, phase.replica_identity
-        steps.append(Step(rows, mine, keys, identity, columns, tuple(shapes), seen, is_small))
+        steps.append(ReplayPhase(rows, mine, keys, identity, columns, tuple(shapes), seen, is_small))
         left = stepped(steps[-1], demand)
         left = left if is_last else as_leaf(with_shapes(left, table))
     assert left is not None
@@ -315,7 +315,7 @@ def remaining(
     before: DataFrame | None,
     changes: DataFrame,
     replay: Replay,
-    found: Survey,
+    found: ChangeSurvey,
     names: Sequence[str],
     demand: Demand,
     apart: bool,
@@ -330,7 +330,7 @@ def remaining(
     events = events.drop("_commit_time", EPOCH, *(["_unchanged"] if replay.keys is None else []))
     chosen = [*names, "_untyped", *PLACE]
 
-    def emit(done: Replayed, is_end: bool) -> pa.Table:
+    def emit(done: ReplayResult, is_end: bool) -> pa.Table:
         _check(done, demand)
         found = done.rows(done.open if is_end else done.open[:0], names)
         places = {name: done.taken(name, done.open if is_end else done.open[:0]) for name in PLACE}
@@ -344,14 +344,14 @@ def remaining(
     return rows.unionAll(left.select(*map(column, names), untyped, *PLACE))
 
 
-def _check(done: Replayed, demand: Demand) -> None:
+def _check(done: ReplayResult, demand: Demand) -> None:
     """Raise ChangeLogError for what is demanded and is not so."""
     if demand.rows and len(done.missing):
         event = done.missing[:1]
         raise demand.row_error(*_place(done, event), _shown(done.old_rows(event), done.rule.identity))
 
 
-def _place(done: Replayed, event: Numbers) -> tuple[int, int]:
+def _place(done: ReplayResult, event: Numbers) -> tuple[int, int]:
     lsn, seq = (done.taken(name, event)[0].as_py() for name in PLACE)
     return lsn, seq
 
@@ -363,7 +363,7 @@ def _shown(row: Mapping[str, pa.Array], names: Sequence[str]) -> str:
     return json.dumps(known, default=str, ensure_ascii=False, separators=(",", ":"))  # as Spark's to_json writes it
 
 
-def unfound(before: DataFrame | None, changes: DataFrame, replay: Replay, found: Survey) -> DataFrame:
+def unfound(before: DataFrame | None, changes: DataFrame, replay: Replay, found: ChangeSurvey) -> DataFrame:
     """Return the updates and deletes whose rows are not there: ``_commit_lsn, _seq, _op, _row, _unchanged``.
 
     ``_row`` is the key, or the row, that was to be found: texts by column.
@@ -371,7 +371,7 @@ def unfound(before: DataFrame | None, changes: DataFrame, replay: Replay, found:
     events, _ = events_of(before, changes, replay, found, apart=True)
     kept, names = (*PLACE, "_op", "_unchanged"), [*replay.identity, "_untyped"]
 
-    def emit(done: Replayed, is_end: bool) -> pa.Table:
+    def emit(done: ReplayResult, is_end: bool) -> pa.Table:
         old = done.old_rows(done.missing)
         arrays = [*(done.taken(name, done.missing) for name in kept), *(old[name] for name in names)]
         return pa.Table.from_arrays(arrays, [*kept, *(f"c{number}" for number in range(len(names)))])

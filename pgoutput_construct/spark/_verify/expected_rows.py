@@ -19,7 +19,7 @@ from pgoutput_construct.spark._log_view.change_columns import at_place, column, 
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.sink import Naming, Sink, unescaped
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, Shape, Warehouse, damaged_of
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, TableShape, Warehouse, damaged_of
 from pgoutput_construct.spark._replicate.warehouse_reader import open_sink
 from pgoutput_construct.spark._state.table_state import advance
 from pgoutput_construct.spark._verify.part_checksums import TEXTS
@@ -28,21 +28,21 @@ from pgoutput_construct.stream.identifiers import normal_name
 from pgoutput_construct.stream.rows import SNAPSHOT
 
 __all__ = [
-    "BehindError",
-    "Kept",
+    "OutdatedTableError",
+    "WarehouseTable",
     "chosen_tables",
     "expected_rows",
     "format_of",
     "is_ahead",
     "near_the_end",
-    "read_kept",
+    "read_warehouse_table",
     "table_of",
 ]
 
 _XIDS = 2**32
 
 
-class BehindError(Exception):
+class OutdatedTableError(Exception):
     """A table of the warehouse cannot be compared before it is brought up to date. Never leaves this room."""
 
 
@@ -56,18 +56,18 @@ def table_of(log: OpenLog, dataset: Dataset) -> Table:
     for table in log.opened.tables.values():
         if table.relation_oid == version.oid and not table.dropped:
             if table.qualified != version.table:
-                raise BehindError(f"{version.table} is called {table.qualified} since the warehouse read it")
-            if version.shape.added_in(Shape.of(table)) is None:
-                raise BehindError(f"{version.table} was altered or copied again after the warehouse read it")
+                raise OutdatedTableError(f"{version.table} is called {table.qualified} since the warehouse read it")
+            if version.shape.added_in(TableShape.of(table)) is None:
+                raise OutdatedTableError(f"{version.table} was altered or copied again after the warehouse read it")
             for lack in log.lacks:
                 if lack.relation_oid == version.oid and lack.stale_since is not None:
-                    raise BehindError(str(lack))
+                    raise OutdatedTableError(str(lack))
             return table
-    raise BehindError(f"{version.table} was dropped after the warehouse read it")
+    raise OutdatedTableError(f"{version.table} was dropped after the warehouse read it")
 
 
 @dataclass(frozen=True)
-class Kept:
+class WarehouseTable:
     """A table as a warehouse has it."""
 
     dataset: Dataset
@@ -76,7 +76,7 @@ class Kept:
     """Under the names of replays (``metadata.py``). They are persisted: whatever is written meanwhile, they stay."""
 
 
-def expected_rows(log: OpenLog, table: Table, kept: Kept, snapshot: Snapshot) -> DataFrame:
+def expected_rows(log: OpenLog, table: Table, kept: WarehouseTable, snapshot: Snapshot) -> DataFrame:
     """Return the rows that the table has under a snapshot: its current columns, and TEXTS.
 
     The log must reach the snapshot, and the snapshot must see all that the dataset holds (``is_ahead``).
@@ -141,7 +141,7 @@ def format_of(warehouse: Address) -> str:
 def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> list[str]:
     """Return tables of a warehouse by their names, sorted, None for all; raises PgoutputError for one that it lacks.
 
-    Among them are those whose notes are damaged: ``read_kept`` raises the error of each.
+    Among them are those whose notes are damaged: ``read_warehouse_table`` raises the error of each.
     """
     format_of(warehouse)
     place = Warehouse(warehouse)
@@ -156,7 +156,7 @@ def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> 
     return sorted(chosen)
 
 
-def read_kept(spark: SparkSession, address: Address, name: str) -> Kept:
+def read_warehouse_table(spark: SparkSession, address: Address, name: str) -> WarehouseTable:
     """Read a table of a warehouse as it is now; raises PgoutputError where it is gone, or its note is damaged."""
     warehouse, progress = Warehouse(address), _progress(address)
     check_format(spark, progress.format)
@@ -169,7 +169,7 @@ def read_kept(spark: SparkSession, address: Address, name: str) -> Kept:
         rows = sink.replayed(spark, known).persist()
         rows.count()
         if _truly(spark, sink, dataset) == known:
-            return Kept(known, rows)
+            return WarehouseTable(known, rows)
         rows.unpersist()
 
 

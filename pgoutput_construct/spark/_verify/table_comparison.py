@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.columnar.canonical import NOTHING, ByHash, ByKey, Checksum, Division
 from pgoutput_construct.spark._verify.part_checksums import checksums, digests, names_of, rows_of
-from pgoutput_construct.spark._verify.verdicts import Difference, Record, TableVerdict
+from pgoutput_construct.spark._verify.verdicts import Difference, TableVerdict, VerificationRecord
 
-__all__ = ["Comparison", "Held", "Pace", "Source"]
+__all__ = ["SnapshotSource", "SourceSnapshot", "TableComparison", "VerifyOptions"]
 
 _ROW_BY_ROW: Final = 20
 """How many parts of a table are compared row by row."""
@@ -22,7 +22,7 @@ _ROW_BY_ROW: Final = 20
 Texts = Sequence[str | None]
 
 
-class SourceTable(Protocol):
+class ServerTable(Protocol):
     """A table under a snapshot."""
 
     @property
@@ -43,7 +43,7 @@ class SourceTable(Protocol):
 
 
 @dataclass(frozen=True)
-class Pace:
+class VerifyOptions:
     """How a verification proceeds."""
 
     wait: float = 600.0
@@ -59,16 +59,16 @@ class Pace:
 
 
 @dataclass
-class Comparison:
+class TableComparison:
     """One table under a snapshot."""
 
-    source: SourceTable
+    source: ServerTable
     rows: DataFrame
     """What the warehouse should have: the table's columns, and TEXTS."""
     keys: tuple[str, ...]
     """The columns of its key; none where it has none."""
-    pace: Pace
-    record: Record
+    pace: VerifyOptions
+    record: VerificationRecord
     verdict: TableVerdict
     """What was found so far."""
     _total: int = 0
@@ -126,7 +126,7 @@ Key: TypeAlias = tuple[str, ...]
 
 
 def compare_part(
-    source: SourceTable, rows: DataFrame, division: Division, number: int, keys: Sequence[str]
+    source: ServerTable, rows: DataFrame, division: Division, number: int, keys: Sequence[str]
 ) -> tuple[int, list[Difference]]:
     """Return how many rows of a part differ, and the first of them by their keys.
 
@@ -173,19 +173,19 @@ def _by_key(
     return {tuple(row[name] for name in keys or names): row for row in found}
 
 
-class Held(Protocol):
+class SourceSnapshot(Protocol):
     """A snapshot that is held."""
 
     @property
     def snapshot(self) -> Snapshot:
         """Which transactions it contains; its position is after the commits of all of them."""
 
-    def table(self, relation_oid: int, columns: pa.Schema) -> SourceTable | str:
+    def table(self, relation_oid: int, columns: pa.Schema) -> ServerTable | str:
         """Return a table by its OID with these columns; what happened to it where it is there no more like that."""
 
 
-class Source(Protocol):
+class SnapshotSource(Protocol):
     """A server."""
 
-    def held(self) -> AbstractContextManager[Held]:
+    def held(self) -> AbstractContextManager[SourceSnapshot]:
         """Hold a snapshot while a block runs."""

@@ -9,7 +9,7 @@ from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["Difference", "Record", "TableVerdict"]
+__all__ = ["Difference", "TableVerdict", "VerificationRecord"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class TableVerdict:
 FILE_NAME: Final = "_verify.json"
 
 
-class Record:
+class VerificationRecord:
     """What has been compared; written after each table, and after each few ranges of a large one."""
 
     def __init__(self, store: LogStore, name: str = FILE_NAME) -> None:

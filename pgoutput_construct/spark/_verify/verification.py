@@ -20,16 +20,21 @@ from pgoutput_construct.spark._open_log import OpenLog, open_log
 from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
 from pgoutput_construct.spark._verify.expected_rows import (
-    BehindError,
-    Kept,
+    OutdatedTableError,
+    WarehouseTable,
     chosen_tables,
     expected_rows,
     is_ahead,
-    read_kept,
+    read_warehouse_table,
     table_of,
 )
-from pgoutput_construct.spark._verify.table_comparison import Comparison, Held, Pace, Source
-from pgoutput_construct.spark._verify.verdicts import Record, TableVerdict
+from pgoutput_construct.spark._verify.table_comparison import (
+    SnapshotSource,
+    SourceSnapshot,
+    TableComparison,
+    VerifyOptions,
+)
+from pgoutput_construct.spark._verify.verdicts import TableVerdict, VerificationRecord
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["verify"]
@@ -42,10 +47,10 @@ def verify(
     spark: SparkSession,
     log: Address,
     warehouse: Address,
-    source: Source,
+    source: SnapshotSource,
     tables: Collection[str] | None = None,
-    pace: Pace | None = None,
-    record: Record | None = None,
+    pace: VerifyOptions | None = None,
+    record: VerificationRecord | None = None,
 ) -> Iterator[TableVerdict]:
     """Compare the tables of a warehouse with the server whose changes are in a log, and yield what was found of each.
 
@@ -67,10 +72,10 @@ def verify(
             position in time. What is wrong with one table is the ``problem`` of its verdict.
     """
     place = Warehouse(warehouse)
-    record = record or Record(place.store)
+    record = record or VerificationRecord(place.store)
     check_same_log(ChangeLog(log), place.progress(), place)
     with ExitStack() as stack, plain_errors():
-        run = _Run(spark, log, warehouse, source, pace or Pace(), record, stack)
+        run = _VerificationRun(spark, log, warehouse, source, pace or VerifyOptions(), record, stack)
         for name in chosen_tables(warehouse, tables):
             verdict = record.done(name) or run.table(name)
             if not verdict.problem:
@@ -80,17 +85,17 @@ def verify(
 
 
 @dataclass
-class _Run:
+class _VerificationRun:
     """One verification; its snapshot serves several tables."""
 
     spark: SparkSession
     address: Address
     warehouse: Address
-    source: Source
-    pace: Pace
-    record: Record
+    source: SnapshotSource
+    pace: VerifyOptions
+    record: VerificationRecord
     stack: ExitStack
-    held: Held | None = None
+    held: SourceSnapshot | None = None
     log: OpenLog | None = None
     taken: float = 0.0
 
@@ -102,13 +107,13 @@ class _Run:
         deadline, found = time.monotonic() + self.pace.wait, ""
         while True:
             try:
-                kept = read_kept(self.spark, self.warehouse, name)
+                kept = read_warehouse_table(self.spark, self.warehouse, name)
             except Exception as error:
                 return TableVerdict(name, problem=reason_of(error))
             try:
                 held, log = self._snapshot()  # what is wrong with the server, or the log, is no table's
                 return self._under_snapshot(kept, held, log)
-            except BehindError as error:
+            except OutdatedTableError as error:
                 found = str(error)
             finally:
                 kept.rows.unpersist()
@@ -119,28 +124,28 @@ class _Run:
             self.pace.tell(f"{name}: {found}; waiting")
             time.sleep(PAUSE)
 
-    def _under_snapshot(self, kept: Kept, held: Held, log: OpenLog) -> TableVerdict:
+    def _under_snapshot(self, kept: WarehouseTable, held: SourceSnapshot, log: OpenLog) -> TableVerdict:
         try:
             return self._compared(kept, held, log)
-        except BehindError:
+        except OutdatedTableError:
             raise
         except Exception as error:
             self._release()  # the snapshot may be of no use any more
             return TableVerdict(kept.dataset.version.table, problem=reason_of(error))
 
-    def _compared(self, kept: Kept, held: Held, log: OpenLog) -> TableVerdict:
+    def _compared(self, kept: WarehouseTable, held: SourceSnapshot, log: OpenLog) -> TableVerdict:
         version = kept.dataset.version
         if is_ahead(log, version.seq, held.snapshot):
             # Taken before the version was written, or a transaction waits for a synchronous standby.
-            raise BehindError("transactions in the warehouse are not visible on the server yet")
+            raise OutdatedTableError("transactions in the warehouse are not visible on the server yet")
         table = table_of(log, kept.dataset)
         found = held.table(table.relation_oid, table.current_columns)
         if isinstance(found, str):
-            raise BehindError(found)
+            raise OutdatedTableError(found)
         rows = expected_rows(log, table, kept, held.snapshot).persist()
         try:
             verdict = TableVerdict(version.table, version.seq, held.snapshot.lsn)
-            compared = Comparison(found, rows, table.key_columns, self.pace, self.record, verdict).run()
+            compared = TableComparison(found, rows, table.key_columns, self.pace, self.record, verdict).run()
             if not compared.equal:
                 self._check_present(kept.dataset)
             return compared
@@ -151,11 +156,11 @@ class _Run:
         """Raise BehindError where a table was rewritten: that may be told after all that the snapshot sees."""
         try:
             table_of(self._opened(), dataset)
-        except BehindError:
+        except OutdatedTableError:
             self.record.forget(dataset.version.table)
             raise
 
-    def _snapshot(self) -> tuple[Held, OpenLog]:
+    def _snapshot(self) -> tuple[SourceSnapshot, OpenLog]:
         """Return a snapshot, and the log once it has all that this sees; the last one, where that is not too old."""
         if self.held is None or self.log is None or time.monotonic() - self.taken > _SNAPSHOT_SECONDS:
             self._release()
@@ -178,7 +183,7 @@ PAUSE: Final = 0.5
 """Seconds between two looks at what is waited for."""
 
 
-def wait_for_log(address: Address, lsn: Lsn, pace: Pace) -> None:
+def wait_for_log(address: Address, lsn: Lsn, pace: VerifyOptions) -> None:
     """Wait until the log has all that the server committed before a position."""
     deadline = time.monotonic() + pace.wait
     while (reached := _reached(address)) < lsn:

@@ -19,7 +19,7 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark._replicate import Batch, read_current, read_missing, replicate, troubles
-from pgoutput_construct.spark._verify import Pace, TableVerdict, verify
+from pgoutput_construct.spark._verify import TableVerdict, VerifyOptions, verify
 from tests.postgres.shop import Shop, wait_until
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -38,7 +38,9 @@ def shop(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
 def _verified(spark: Any, shop: Shop, warehouse: Path) -> dict[str, TableVerdict]:
     source = SourceServer(shop.dsn, shop.log().options.publications)
     with shop.capturing():
-        return {each.table: each for each in verify(spark, shop.directory, warehouse, source, pace=Pace(wait=60))}
+        return {
+            each.table: each for each in verify(spark, shop.directory, warehouse, source, pace=VerifyOptions(wait=60))
+        }
 
 
 def test_verify_and_missing_rows(spark: Any, shop: Shop, tmp_path: Path) -> None:

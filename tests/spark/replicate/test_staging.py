@@ -12,9 +12,9 @@ from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.spark import open_log, read_current, replicate
 from pgoutput_construct.spark._log_view.change_columns import changes_schema
 from pgoutput_construct.spark._log_view.replicated_tables import Table
-from pgoutput_construct.spark._replicate.staging import StagedTable, Wanted, stage, staging, staging_tasks
+from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedTable, stage, staging, staging_tasks
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
-from pgoutput_construct.spark._source.task_plan import Used
+from pgoutput_construct.spark._source.task_plan import ReaderColumns
 from tests.spark.logs import log_options, write_log
 
 pytestmark = pytest.mark.spark
@@ -41,10 +41,10 @@ def test_changes_lie_in_files_while_they_are_needed(spark: Any, tmp_path: Path) 
     place.store.prepare()
     second = log.opened.index.transactions["seq"][1].as_py()
     wanted = [
-        Wanted("public.t1", -1),
-        Wanted("public.t2", second),
-        Wanted("public.t1", second),
-        Wanted("public.t3", 99),
+        ChangeRequest("public.t1", -1),
+        ChangeRequest("public.t2", second),
+        ChangeRequest("public.t1", second),
+        ChangeRequest("public.t3", 99),
     ]
     with staging(log, place, wanted) as staged:
         found = [staged.changes(spark, each) for each in wanted]
@@ -84,7 +84,7 @@ def test_a_warehouse_that_an_executor_does_not_find(spark: Any, tmp_path: Path) 
     """The error names the host; a local path that machines do not share is the usual reason."""
     write_log(tmp_path / "log", _payloads(), log_options(), rows=5)
     log, elsewhere = open_log(spark, tmp_path / "log"), LocalStore(tmp_path / "not" / "shared")
-    task = next(staging_tasks(log, elsewhere, [Wanted("public.t1", -1)], [log.table("public.t1")]))
+    task = next(staging_tasks(log, elsewhere, [ChangeRequest("public.t1", -1)], [log.table("public.t1")]))
     with pytest.raises(pgo.ChangeLogError, match=r"not/shared: not found on the host .* all executors share"):
         list(stage(task))
 
@@ -100,7 +100,7 @@ def test_a_table_that_ends_its_executor(spark: Any, tmp_path: Path, monkeypatch:
     """Tables are staged one by one then: it alone is in trouble, and comes back when it can."""
     write_log(tmp_path / "log", _payloads(), log_options(), rows=5)
 
-    def staged_table(number: int, table: Table, used: Mapping[int, Used]) -> StagedTable:
+    def staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns]) -> StagedTable:
         known = _Fatal(used) if table.name == "t2" else used
         return StagedTable(number, table.columns, changes_schema(table.columns), known)
 

@@ -17,7 +17,7 @@ from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import open_log, read_table, write_tables
 from pgoutput_construct.spark._replicate import Batch, read_current, read_history, replicate
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
-from pgoutput_construct.spark._verify import Pace, verify
+from pgoutput_construct.spark._verify import VerifyOptions, verify
 from pgoutput_construct.wire import Lsn
 from tests.postgres.shop import Shop
 
@@ -319,7 +319,7 @@ def test_verified(spark: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
 
         def verified(tables: Collection[str] | None = None, wait: float = 60) -> dict[str, str]:
             with shop.capturing():
-                found = verify(spark, shop.directory, warehouse, source, tables, Pace(wait=wait))
+                found = verify(spark, shop.directory, warehouse, source, tables, VerifyOptions(wait=wait))
                 return {each.table: each.problem or f"{each.rows} {each.equal}" for each in found}
 
         assert verified() == {"public.exchanged": "3 True", "public.exchanged_new": "3 True", "public.item": "0 True"}
