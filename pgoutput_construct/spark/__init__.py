@@ -1,6 +1,17 @@
 """A change log as typed DataFrames, tables of Parquet, and current state. Needs the extra ``spark`` and Java 17.
 
-What is named here is imported when it is asked for: Spark starts Python processes that need the data source alone.
+In comes a change log; out go DataFrames of changes and of states (``open_log``), a data source (``register``,
+``format("pgoutput")``), datasets of Parquet (``write_tables``), tables of a warehouse (``replicate``), and whether
+these equal their source (``verify``). Public is what this module names, with ``formats`` (jars and settings of a
+session); everything else may change. Names are imported on first use: Spark starts Python processes that need the data
+source alone.
+
+Data goes forward, and imports only back: ``_log_view`` (what a log says of its tables) -> ``_source`` (segments become
+rows) -> ``_state`` (changes become rows of tables) -> ``_open_log`` (both for users) -> ``_replicate`` -> ``_verify``.
+``_execution`` is what Spark runs for all of them. Start reading at ``_open_log``, then ``_source`` and ``_state``.
+
+Invariants: executors need the log and nothing else; no row is decoded twice for one read; what fails in an executor
+comes back as the error of this package that it is (``plain_errors``).
 """
 
 from importlib import import_module

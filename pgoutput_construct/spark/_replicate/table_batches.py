@@ -1,4 +1,27 @@
-"""One batch: every table that was touched is brought up to a position of the log, tables side by side."""
+"""One batch: every table that was touched is brought up to a seq of the log, several tables at a time.
+
+**Each change is applied exactly once**, whatever fails when. That needs no transaction over several tables:
+
+- A dataset's ``Version`` says up to which seq of the log it has everything that ended. It is written in the same commit
+  as the rows: Delta Lake has it in the commit's ``userMetadata``, Iceberg in a property of the snapshot; a Parquet
+  dataset is the directory that its note names, and the note is written last, atomically. So rows and seq never
+  disagree, and a batch reads for each table the changes after that table's own seq.
+- A batch is announced before it begins: ``Progress.batch`` and ``seq`` with ``done=False``. It is done when every note
+  says what its data are; then ``applied`` is the seq.
+- After an interruption the notes may be older than the data. They are no longer trusted: ``_settle`` asks the data of
+  each table that is to be touched for their version. A table whose commit succeeded has nothing left to do; any other
+  one is done again from its own seq. A version directory of Parquet that no note names is removed (``recover``).
+- The batch that follows an interruption ends at or after the seq of the interrupted one (``least_seq``): some tables
+  are there already, and no table goes back.
+- What else a batch writes is derived, and written again under the same name: staged changes (removed before and after),
+  reports of missing rows (named after the seq that the table's changes begin after).
+- One process writes: ``replicate`` holds the warehouse's lock.
+- The log retains what is needed: it is told how far the warehouse is (``warehouse_log``) after the notes are written,
+  and of a table in trouble before, so that prune never removes changes that are still to be applied.
+
+A table's failure is noted (``troubles``), its dataset stays at its last version, and ``Progress.own_seqs`` has its seq;
+a later batch begins there.
+"""
 
 import logging
 import time
