@@ -23,13 +23,13 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 __all__ = [
     "SparkSessions",
     "as_leaf",
-    "deal",
+    "cache_archives",
+    "error_column",
+    "error_text",
     "is_alive",
-    "keep_archives",
     "plain_errors",
-    "prefixed",
     "reason_of",
-    "refuse",
+    "run_tasks",
 ]
 
 _OURS = re.compile(r"pgoutput_construct\.[\w.]*?(\w+Error): (.+)")
@@ -76,13 +76,13 @@ def reason_of(error: Exception) -> str:
     return f"{type(error).__name__}: {line[:_LONGEST]}"
 
 
-def refuse(*parts: Column | str) -> Column:
+def error_column(*parts: Column | str) -> Column:
     """Return a column that fails with a ChangeLogError when it is evaluated."""
-    texts = (F.lit(part) if isinstance(part, str) else part.cast("string") for part in (prefixed(""), *parts))
+    texts = (F.lit(part) if isinstance(part, str) else part.cast("string") for part in (error_text(""), *parts))
     return F.raise_error(F.concat_ws("", *texts))
 
 
-def prefixed(text: str) -> str:
+def error_text(text: str) -> str:
     """Return the text of a ChangeLogError: named as an error of an executor is, so that plain_errors finds it."""
     return f"{ChangeLogError.__module__}.{ChangeLogError.__name__}: {text}"
 
@@ -108,7 +108,7 @@ _FEW: Final = 32
 """More tasks than this are dealt out one by one, so that none waits for another that takes long."""
 
 
-def deal(
+def run_tasks(
     spark: SparkSession, tasks: Sequence[Any], work: Callable[[Any], Iterable[dict[str, Any]]], schema: pa.Schema
 ) -> list[Row]:
     """Return the rows, of ``schema``, that ``work`` yields for each task; both are pickled. Raises what it raises."""
@@ -187,7 +187,7 @@ def is_alive(session: SparkSession) -> bool:
         return False
 
 
-def keep_archives() -> None:
+def cache_archives() -> None:
     """Let importers keep what they know of zip files, such as those with PySpark itself: they do not change.
 
     Before each task a worker of PySpark tells all importers that files may have changed. Those of zip files then read

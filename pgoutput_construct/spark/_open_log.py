@@ -22,10 +22,10 @@ from pgoutput_construct.changelog._facts.copies import snapshot_command
 from pgoutput_construct.changelog._index.listing import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark._log_view.added_columns import PREFIX, USUAL, Prefix, check_prefix
+from pgoutput_construct.spark._log_view.added_columns import DEFAULT_PREFIX, PREFIX, Prefix, check_prefix
 from pgoutput_construct.spark._log_view.change_columns import changes_schema
 from pgoutput_construct.spark._log_view.log_tables import LogTables
-from pgoutput_construct.spark._log_view.replicated_tables import Place, Table
+from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition, Table
 from pgoutput_construct.spark._source.datasource import PgoutputSource, register
 from pgoutput_construct.spark._state.demands import OnMissing, check_on_missing
 from pgoutput_construct.spark._state.identity_phases import PhaseReader
@@ -37,7 +37,7 @@ __all__ = ["OpenLog", "open_log"]
 class OpenLog:
     """A change log as tables; made by ``open_log``."""
 
-    def __init__(self, spark: SparkSession, opened: LogTables, prefix: Prefix = USUAL) -> None:
+    def __init__(self, spark: SparkSession, opened: LogTables, prefix: Prefix = DEFAULT_PREFIX) -> None:
         self.spark = spark
         self.log = opened.log
         self.opened = opened
@@ -146,7 +146,7 @@ class OpenLog:
         """
         copied = 0 if table.base is None else int(table.base.copy.snapshot.lsn)
 
-        def read(first: Place | None, end: Place | None) -> DataFrame:
+        def read(first: ChangePosition | None, end: ChangePosition | None) -> DataFrame:
             limits = {} if first is None else {"fromLsn": str(first[0])}
             if end is not None:
                 limits["untilLsn"] = str(end[0] if first is not None else max(end[0], copied))

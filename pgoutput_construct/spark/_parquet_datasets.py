@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.changelog._index.planning import lost_ends
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark._execution import deal, plain_errors
-from pgoutput_construct.spark._log_view.added_columns import USUAL, Prefix
+from pgoutput_construct.spark._execution import plain_errors, run_tasks
+from pgoutput_construct.spark._log_view.added_columns import DEFAULT_PREFIX, Prefix
 from pgoutput_construct.spark._log_view.change_columns import changes_schema
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
@@ -31,10 +31,10 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile, codec_of
 from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.spark._source.segment_rows import read_table_rows
-from pgoutput_construct.spark._source.task_plan import TableTask, table_pieces
+from pgoutput_construct.spark._source.task_plan import TableTask, table_tasks
 from pgoutput_construct.stream.rows import OPS
 
-__all__ = ["Written", "read_table", "replacing", "write_tables"]
+__all__ = ["Written", "directory_swap", "read_table", "write_tables"]
 
 _RESULT: Final = pa.schema([("file", pa.string()), ("op", pa.string()), ("rows", pa.int64())])
 
@@ -76,7 +76,7 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
     log.check_names(table)
     with plain_errors():
         if mode == "overwrite":
-            with replacing(path) as written:
+            with directory_swap(path) as written:
                 counts = write_changes(log.spark, log.opened, table, written, log.prefix)
         elif not path.exists():
             counts = write_changes(log.spark, log.opened, table, path, log.prefix)
@@ -89,7 +89,7 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
 
 
 def write_changes(
-    spark: SparkSession, opened: LogTables, table: Table, path: Path, prefix: Prefix = USUAL
+    spark: SparkSession, opened: LogTables, table: Table, path: Path, prefix: Prefix = DEFAULT_PREFIX
 ) -> dict[str, int]:
     """Write all changes of a table into a directory that is not there yet; return how many there are of each ``_op``.
 
@@ -100,24 +100,24 @@ def write_changes(
     own = prefix.table(table)
     schema = changes_schema(own.columns)
     wanted = LogRange(-1, opened.as_of, lost=tuple(lost_ends(opened.index)))
-    tasks = table_pieces(opened, own, wanted, own.columns, schema, prefix=prefix)
+    tasks = table_tasks(opened, own, wanted, own.columns, schema, prefix=prefix)
     path.mkdir(parents=True)
     try:
         with tempfile.TemporaryDirectory(prefix="_temporary-", dir=path) as directory:  # Spark sees no such names
             writer = _Writer(directory, prefix.schema(schema), codec_of(spark), prefix.ours("_op"))
-            return _moved(_written(spark, writer, tasks), Path(directory), path)
+            return _publish(_write_files(spark, writer, tasks), Path(directory), path)
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         raise
 
 
-def _written(spark: SparkSession, writer: "_Writer", tasks: list[TableTask]) -> list[tuple[str, str, int]]:
+def _write_files(spark: SparkSession, writer: "_Writer", tasks: list[TableTask]) -> list[tuple[str, str, int]]:
     if not tasks:
         return [(writer.write([]), "", 0)]
-    return [(row["file"], row["op"], row["rows"]) for row in deal(spark, tasks, writer.done, _RESULT)]
+    return [(row["file"], row["op"], row["rows"]) for row in run_tasks(spark, tasks, writer.done, _RESULT)]
 
 
-def _moved(written: list[tuple[str, str, int]], directory: Path, path: Path) -> dict[str, int]:
+def _publish(written: list[tuple[str, str, int]], directory: Path, path: Path) -> dict[str, int]:
     """Let those files be seen that count: a task that was done twice, or given up, may have left another one."""
     for number, file in enumerate(dict.fromkeys(file for file, *_ in written)):
         (directory / file).rename(path / f"part-{number:05d}-{file}")
@@ -154,12 +154,12 @@ class _Writer:
     def done(self, task: TableTask) -> Iterator[dict[str, Any]]:
         """Write the file of a task; yields how many rows of each ``_op`` it has."""
         counts = Counter[str]()
-        file = self.write(_counted(read_table_rows(task), counts, self.op))
+        file = self.write(_count_ops(read_table_rows(task), counts, self.op))
         for op, count in counts.items() or [("", 0)]:
             yield {"file": file, "op": op, "rows": count}
 
 
-def _counted(batches: Iterable[pa.RecordBatch], counts: Counter[str], op: str) -> Iterator[pa.RecordBatch]:
+def _count_ops(batches: Iterable[pa.RecordBatch], counts: Counter[str], op: str) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for found in pc.value_counts(batch[op]).to_pylist():
             counts[found["values"]] += found["counts"]
@@ -173,7 +173,7 @@ _RENAME_EXCHANGE: Final = 2
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def directory_swap(path: Path) -> Iterator[Path]:
     """Yield where to write a directory, which takes the place of ``path`` when the block ends; else it is removed.
 
     Who looks at ``path`` meanwhile sees what was there, and then what was written: on Linux both are exchanged in one
@@ -192,14 +192,14 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _exchange(one: Path, other: Path) -> None:
-    if not _exchanged(one, other):
+    if not _try_exchange(one, other):
         aside = other.with_name(f"_{uuid4().hex}")
         other.rename(aside)
         one.rename(other)
         aside.rename(one)
 
 
-def _exchanged(one: Path, other: Path) -> bool:
+def _try_exchange(one: Path, other: Path) -> bool:
     """Exchange two names at once; return whether the system, and the file system, can do that."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     if rename is None:

@@ -70,7 +70,7 @@ def format_settings(names: Collection[str], store: str | None = None) -> dict[st
 
     ``store`` is where they lie, one of STORES; None for directories.
     """
-    formats = [_known(name) for name in names]
+    formats = [_table_format(name) for name in names]
     found = {key: value for each in formats for key, value in each.settings.items()}
     jars = [_jars(name, each.jars) for name, each in zip(names, formats, strict=True) if each.jars]
     if jars:
@@ -83,7 +83,7 @@ def format_settings(names: Collection[str], store: str | None = None) -> dict[st
 
 def check_format(spark: SparkSession, name: str) -> None:
     """Raise PgoutputError when a session that runs cannot write tables of a format."""
-    extension = _known(name).extension
+    extension = _table_format(name).extension
     if extension and extension not in (spark.conf.get(_EXTENSIONS, "") or ""):
         raise PgoutputError(
             f"the Spark session has no {name}: start it with spark_session(into=[{name!r}]), or set {_PACKAGES}, "
@@ -91,7 +91,7 @@ def check_format(spark: SparkSession, name: str) -> None:
         )
 
 
-def _known(name: str) -> TableFormat:
+def _table_format(name: str) -> TableFormat:
     if name not in FORMATS:
         raise PgoutputError(f"{name!r} is no format of tables: choose one of {', '.join(FORMATS)}")
     return FORMATS[name]
@@ -161,10 +161,12 @@ def bucket_settings(address: Address | None) -> dict[str, str]:
         return {}
     parts = urlsplit(str(address))
     place = f"{STORES[name].bucket}{parts.netloc.rpartition('@')[2]}."
-    return {f"{place}{key}": value for key, value in _told(parts.netloc, parse_qs(parts.query)).items() if value}
+    return {
+        f"{place}{key}": value for key, value in _hadoop_options(parts.netloc, parse_qs(parts.query)).items() if value
+    }
 
 
-def _told(netloc: str, query: Mapping[str, list[str]]) -> dict[str, str]:
+def _hadoop_options(netloc: str, query: Mapping[str, list[str]]) -> dict[str, str]:
     """Return what Hadoop calls the options of a URI."""
     user, _, password = netloc.rpartition("@")[0].partition(":")
     host = query.get("endpoint_override", [""])[-1]

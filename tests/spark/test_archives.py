@@ -7,7 +7,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from pgoutput_construct.spark._execution import keep_archives
+from pgoutput_construct.spark._execution import cache_archives
 
 
 @pytest.mark.parametrize("keeps", [True, False])
@@ -20,7 +20,7 @@ def test_archives_are_not_read_for_each_task(tmp_path: Path, monkeypatch: pytest
     assert importlib.util.find_spec("module_of_archive") is not None
     try:
         if keeps:
-            keep_archives()
+            cache_archives()
         with ZipFile(archive, "a") as file:
             file.writestr("later_module.py", "")
         importlib.invalidate_caches()

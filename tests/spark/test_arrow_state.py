@@ -19,7 +19,7 @@ from pgoutput_construct.spark._replicate.small_tables import (
     advanced_rows,
     rows_schema,
 )
-from pgoutput_construct.spark._state.copy_visibility import counted_rows
+from pgoutput_construct.spark._state.copy_visibility import counted_changes_arrow
 from pgoutput_construct.wire import Lsn
 
 COLUMNS = pa.schema([("id", pa.int32()), ("big", pa.string())])
@@ -81,9 +81,9 @@ def test_changes_that_count_beside_a_copy() -> None:
         *(_change(xid, "insert", xid, _commit_lsn=xid, _xid=xid) for xid in (91, 92, 94, 95)),
         _change(200, "insert", 200, _commit_lsn=200, _xid=94),
     )
-    whole = counted_rows(changes, BASE, with_copy=True)
+    whole = counted_changes_arrow(changes, BASE, with_copy=True)
     assert whole["id"].to_pylist() == [4, 8, 92, 95, 200]
     assert whole["_commit_lsn"].to_pylist() == [BEFORE_ALL, BEFORE_ALL, 92, 95, 200]
     assert set(whole["_op"].to_pylist()) == {"insert"}
-    assert counted_rows(changes, BASE, with_copy=False)["id"].to_pylist() == [92, 95, 200]
-    assert counted_rows(changes, None, with_copy=True)["id"].to_pylist() == [91, 92, 94, 95, 200]
+    assert counted_changes_arrow(changes, BASE, with_copy=False)["id"].to_pylist() == [92, 95, 200]
+    assert counted_changes_arrow(changes, None, with_copy=True)["id"].to_pylist() == [91, 92, 94, 95, 200]

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.spark._log_view.added_columns import USUAL, Prefix
+from pgoutput_construct.spark._log_view.added_columns import DEFAULT_PREFIX, Prefix
 from pgoutput_construct.spark._log_view.log_tables import Usage, find_tables
 from tests.stream.test_relations import history
 
@@ -44,9 +44,9 @@ def test_names_that_collide(name: str, sensitive: bool) -> None:
     timeline = history((0, None, relation(1, "t", ("id", 23), (name, 23))))
     names = find_tables(timeline, [Usage(0, 0, 1, (1, 0), (1, 0))])["public.t"].columns.names
     with pytest.raises(pgo.ChangeLogError, match=r"public\.t: .*(--metadata-prefix|caseSensitive)"):
-        USUAL.check("public.t", names, sensitive)
+        DEFAULT_PREFIX.check("public.t", names, sensitive)
     if not sensitive:
-        USUAL.check("public.t", names, True)
+        DEFAULT_PREFIX.check("public.t", names, True)
     Prefix.free_of(names).check("public.t", names, True)
     with pytest.raises(pgo.ChangeLogError, match=r"'pg_seq' is named as one that is added.*than 'pg_'"):
         Prefix("pg_").check("public.t", [*names, "pg_seq"], True)

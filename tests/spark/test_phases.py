@@ -18,7 +18,7 @@ from pgoutput_construct.spark import (
     read_table,
     write_tables,
 )
-from pgoutput_construct.spark._log_view.replicated_tables import Place
+from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition
 from pgoutput_construct.spark._replicate.table_history import history
 from pgoutput_construct.spark._state.identity_phases import PhaseReader
 from tests.spark.logs import log_options, write_log
@@ -126,7 +126,7 @@ class WatchedLog(OpenLog):
         read = super().within(table)
         self.found = list[list[int]]()
 
-        def noted(first: Place | None, end: Place | None) -> DataFrame:
+        def noted(first: ChangePosition | None, end: ChangePosition | None) -> DataFrame:
             rows = read(first, end)
             self.found.append(sorted({row._commit_lsn for row in rows.select("_commit_lsn").collect()}))
             return rows

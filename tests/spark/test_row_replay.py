@@ -19,7 +19,7 @@ from pgoutput_construct.spark._log_view.change_columns import (
     changes_schema,
 )
 from pgoutput_construct.spark._state.intervals import OPEN
-from pgoutput_construct.spark._state.replay_tasks import in_parts
+from pgoutput_construct.spark._state.replay_tasks import replay_in_parts
 from pgoutput_construct.spark._state.row_replay import Replay
 from tests.spark.histories import COLUMNS, KEYS, LONG, History, batch_of, held, histories
 
@@ -88,7 +88,7 @@ def test_components_in_parts(full: bool, most: int) -> None:
         whole = _table([row for _, row in rows], CHANGED).append_column(COMPONENT, numbers)
         whole = whole.append_column(EPOCH, pa.nulls(len(rows), pa.int64()))
         expected = each(whole, True)[0].to_pylist()
-        parts = in_parts(whole.to_batches(max_chunksize=40), each, replay.equal, most)
+        parts = replay_in_parts(whole.to_batches(max_chunksize=40), each, replay.equal, most)
         assert sorted(map(repr, (row for part in parts for row in part.to_pylist()))) == sorted(map(repr, expected))
 
     run()
@@ -123,6 +123,6 @@ def test_equal_rows_in_parts(shapes: int, emptied: bool) -> None:
     whole = whole if emptied else whole.drop_columns([EPOCH])
     expected = each(whole, True)[0].to_pylist()
     held.clear()
-    parts = in_parts(whole.to_batches(max_chunksize=40), each, replay.equal, most)
+    parts = replay_in_parts(whole.to_batches(max_chunksize=40), each, replay.equal, most)
     assert sorted(map(repr, (row for part in parts for row in part.to_pylist()))) == sorted(map(repr, expected))
     assert max(held) < 5000

@@ -13,7 +13,7 @@ import pytest
 from pgoutput_construct.spark import changes_schema, current_state
 from pgoutput_construct.spark._log_view.change_columns import COMPONENT
 from pgoutput_construct.spark._state.change_survey import survey
-from pgoutput_construct.spark._state.replay_tasks import events_of
+from pgoutput_construct.spark._state.replay_tasks import replay_events
 from pgoutput_construct.spark._state.row_replay import Replay
 
 pytestmark = pytest.mark.spark
@@ -144,7 +144,7 @@ def test_chain_over_a_table(spark: Any) -> None:
         source.put("update", (number, day), (number + 1, day))
     changes = frame(spark, source.changes)
     replay = Replay(tuple(COLUMNS.names), KEYS, ("big",))
-    events, _ = events_of(None, changes, replay, survey(changes, KEYS, COLUMNS.names), apart=False)
+    events, _ = replay_events(None, changes, replay, survey(changes, KEYS, COLUMNS.names), apart=False)
     assert max(row["count"] for row in events.groupBy(COMPONENT).count().collect()) == 3  # it comes, goes, and comes
     assert found(current_state(changes, KEYS, "d")) == expected(source.rows.values())
 

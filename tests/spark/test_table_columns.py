@@ -11,9 +11,9 @@ from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.spark._log_view.table_columns import (
     ColumnDefault,
+    catalog_description,
     find_columns,
-    read_one,
-    used_ones,
+    group_descriptions,
     with_column_defaults,
 )
 from pgoutput_construct.stream.relations import Description
@@ -51,11 +51,11 @@ def test_renamed_and_added_again() -> None:
     """One column under its latest name; another one where the name comes back; by name where nothing is known."""
     known = Known({0: (1, 2), 5: (1, 2), 9: (1, 3)})
     latest_first = [described(9, "id", "b"), described(7, "id", "b"), described(5, "id", "b"), described(0, "id", "a")]
-    found = find_columns(used_ones(latest_first, known), known)
+    found = find_columns(group_descriptions(latest_first, known), known)
     assert found.names == {9: ("id", "b"), 7: ("id", "b_dropped_2"), 5: ("id", "b_dropped_2"), 0: ("id", "b_dropped_2")}
     assert found.schema.names == ["id", "b", "b_dropped_2"] and found.current == ("id", "b")
     nothing = Known({})
-    assert find_columns(used_ones(latest_first, nothing), nothing).schema.names == ["id", "b", "a"]
+    assert find_columns(group_descriptions(latest_first, nothing), nothing).schema.names == ["id", "b", "a"]
 
 
 def test_rows_older_than_a_column() -> None:
@@ -68,7 +68,7 @@ def test_rows_older_than_a_column() -> None:
         described(3, "id", "c"),
         described(0, "id"),
     ]
-    found = find_columns(used_ones(uses, known), known)
+    found = find_columns(group_descriptions(uses, known), known)
     texts = {index: {name: each.text for name, each in given.items()} for index, given in found.missing.items()}
     assert texts == {0: {"c": "20", "d": "30"}, 3: {"d": "30"}, 5: {"d": "30"}, 6: {"d": "30"}}
 
@@ -76,7 +76,7 @@ def test_rows_older_than_a_column() -> None:
 def test_tables_that_had_one_name() -> None:
     """They share columns of equal names, whatever their numbers."""
     known = Known({0: (1, 2), 5: (1, 2)}, {2: "7"})
-    found = find_columns(used_ones([described(5, "id", "b", oid=2), described(0, "b", "id")], known), known)
+    found = find_columns(group_descriptions([described(5, "id", "b", oid=2), described(0, "b", "id")], known), known)
     assert found.schema.names == ["id", "b"] and found.names == {5: ("id", "b"), 0: ("b", "id")}
 
 
@@ -92,8 +92,8 @@ def test_what_the_catalog_says_comes_last() -> None:
     )
     snapshot = Snapshot(1, 1, (), pgo.Lsn(9))
     reading = TableReading(oid=1, namespace="public", name="t", snapshot=snapshot, columns=SharedColumns(columns))
-    used = used_ones([described(0, "id", "old")], known)
-    found = find_columns([read_one(reading, used), *used], known)
+    used = group_descriptions([described(0, "id", "old")], known)
+    found = find_columns([catalog_description(reading, used), *used], known)
     assert found.current == ("id", "new", "later") and found.names == {0: ("id", "new")}
     assert found.missing[0]["later"].text == "x"
 

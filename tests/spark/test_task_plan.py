@@ -10,10 +10,10 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog._index.planning import committed_spans
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.spark._log_view.visible_rows import LoggedRows, LogPlan, bounds_of_runs, plan_of, rows_of
+from pgoutput_construct.spark._log_view.visible_rows import LoggedRows, LogPlan, log_plan, logged_rows, run_bounds
 from pgoutput_construct.spark._source.read_range import LogRange
-from pgoutput_construct.spark._source.segment_rows import failed, parts_of_piece
-from pgoutput_construct.spark._source.task_plan import SegmentGroup, SelectedRuns, pieces
+from pgoutput_construct.spark._source.segment_rows import read_parts, row_error
+from pgoutput_construct.spark._source.task_plan import SegmentGroup, SelectedRuns, groups_with_rows
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transactions import TransactionReader
@@ -53,14 +53,14 @@ def test_rows_are_those_found_one_by_one(recordings: dict[str, Recording], tmp_p
     """Streamed, rolled back, prepared and truncated: each task finds its rows, their descriptions and places."""
     write_recording(tmp_path, recordings[name], rows=170)
     log = ChangeLog(tmp_path)
-    plan, found = plan_of(log), Counter[tuple[object, ...]]()
+    plan, found = log_plan(log), Counter[tuple[object, ...]]()
     expected = planned(log)
     assert committed_spans(log.index) == expected.spans and plan.history.descriptions == expected.history.descriptions
     last = log.index.last_seq
     # What ended by some seq, and what ended after it, are together all.
     for first, end in ((-1, last // 3), (last // 3, last)):
         wanted = LogRange(first, end)
-        for piece in pieces(log, log.index, wanted, SelectedRuns(log.index, wanted)):
+        for piece in groups_with_rows(log, log.index, wanted, SelectedRuns(log.index, wanted)):
             found += rows_in(pickle.loads(pickle.dumps(piece)))
     assert found == found_one_by_one(log, expected)
 
@@ -68,8 +68,8 @@ def test_rows_are_those_found_one_by_one(recordings: dict[str, Recording], tmp_p
 def rows_in(piece: SegmentGroup) -> Counter[tuple[object, ...]]:
     """Return seq, table, seq of the description and place of every visible row, as a task finds them."""
     found: Counter[tuple[object, ...]] = Counter()
-    for part in parts_of_piece(piece):
-        rows, logged = rows_of(part.rows, part.index)
+    for part in read_parts(piece):
+        rows, logged = logged_rows(part.rows, part.index)
         assert (np.diff(rows) >= 0).all()
         visible = part.plan.visible(logged)
         seqs, oids = logged.seqs[visible.rows], logged.oids[visible.rows]
@@ -90,12 +90,12 @@ def test_malformed_rows_are_among_the_rows(tmp_path: Path) -> None:
     write_log(tmp_path, [begin, *[insert] * 3, commit], log_options(), errors={2: insert[:-1], 3: insert[:4]})
     log = ChangeLog(tmp_path)
     wanted = LogRange(-1, log.index.last_seq)
-    (piece,) = pieces(log, log.index, wanted, SelectedRuns(log.index, wanted))
-    (part,) = parts_of_piece(piece, (7,))
-    rows, logged = rows_of(part.rows, part.index)
+    (piece,) = groups_with_rows(log, log.index, wanted, SelectedRuns(log.index, wanted))
+    (part,) = read_parts(piece, (7,))
+    rows, logged = logged_rows(part.rows, part.index)
     assert (rows.tolist(), logged.oids.tolist()) == ([0, 1, 2], [7, 7, 0])
     with pytest.raises(pgo.ChangeLogError, match=r"seq 2 .*Insert\.new"):
-        raise failed(part, 1, part.index.error(1))
+        raise row_error(part, 1, part.index.error(1))
 
 
 @pytest.mark.parametrize("time", ["infinity", "-infinity", str(-(2**62)), str(252_455_616_000_000_000)])
@@ -128,5 +128,5 @@ def test_a_log_without_rows() -> None:
 )
 def test_bounds_of_runs(keys: list[list[int]], bounds: tuple[list[int], list[int]]) -> None:
     """A run ends where any number changes."""
-    first, last = bounds_of_runs(np.array(keys, np.int64))
+    first, last = run_bounds(np.array(keys, np.int64))
     assert (first.tolist(), last.tolist()) == bounds

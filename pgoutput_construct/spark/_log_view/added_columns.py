@@ -22,15 +22,15 @@ from pgoutput_construct.spark._log_view.change_columns import CHANGE, column
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 
 __all__ = [
+    "DEFAULT_PREFIX",
     "MARK",
     "PREFIX",
-    "USUAL",
     "Prefix",
     "check_prefix",
     "escaped",
     "escaped_table",
-    "renamed_columns",
-    "renamed_within",
+    "rename_columns",
+    "rename_references",
 ]
 
 PREFIX: Final = "_"
@@ -169,7 +169,7 @@ class Prefix:
     def _array(self, name: str, array: pa.Array, kind: pa.DataType) -> pa.Array:
         if name == _BEFORE:  # a cast would look for fields by their names
             return pa.StructArray.from_arrays(array.flatten(), fields=list(kind), mask=array.is_null())
-        return _TOLD[name](array, self.said) if name in _TOLD else array
+        return _NAMING_COLUMNS[name](array, self.said) if name in _NAMING_COLUMNS else array
 
     def said(self, name: str) -> str:
         """Return what a column is called in ``_untyped`` and ``_unchanged``; there one of the old row has a prefix."""
@@ -183,11 +183,11 @@ class Prefix:
         if self.is_usual:
             return rows
         ours = {self.ours(name): name for name in CHANGE}
-        found = renamed_columns(rows, {name: ours.get(name, escaped(name)) for name in rows.columns})
+        found = rename_columns(rows, {name: ours.get(name, escaped(name)) for name in rows.columns})
         if _BEFORE in found.columns:
             fields = [T.StructField(escaped(each.name), each.dataType) for each in _fields(found, _BEFORE)]
             found = found.withColumn(_BEFORE, F.col(_BEFORE).cast(T.StructType(fields)))
-        return renamed_within(found, self._unsaid, *(name for name in _TOLD if name in found.columns))
+        return rename_references(found, self._unsaid, *(name for name in _NAMING_COLUMNS if name in found.columns))
 
     def _unsaid(self, name: Column) -> Column:
         """Return what ``said`` was made of."""
@@ -201,22 +201,22 @@ class Prefix:
         """Return rows that were replayed as a reader has them; ``telling`` are the added columns that name others."""
         if self.is_usual:
             return rows
-        rows = renamed_within(rows, lambda name: F.regexp_replace(name, f"^{MARK}", ""), *telling)
-        return renamed_columns(rows, {name: self.outer(name) for name in rows.columns})
+        rows = rename_references(rows, lambda name: F.regexp_replace(name, f"^{MARK}", ""), *telling)
+        return rename_columns(rows, {name: self.outer(name) for name in rows.columns})
 
 
-USUAL: Final = Prefix()
+DEFAULT_PREFIX: Final = Prefix()
 """That of readers who choose none."""
 
 
-def renamed_columns(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
+def rename_columns(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
     """Return rows with all of their columns under other names."""
     if all(name == other for name, other in names.items()):
         return rows
     return rows.select(*(column(name).alias(other) for name, other in names.items()))
 
 
-def renamed_within(rows: DataFrame, changed: Callable[[Column], Column], *columns: str) -> DataFrame:
+def rename_references(rows: DataFrame, changed: Callable[[Column], Column], *columns: str) -> DataFrame:
     """Change the names of columns that are the keys of a map, or the elements of an array."""
     for name in columns:
         if isinstance(rows.schema[name].dataType, T.MapType):
@@ -239,11 +239,11 @@ def _fields(rows: DataFrame, name: str) -> list[T.StructField]:
 
 
 def _keyed(array: pa.MapArray, changed: Callable[[str], str]) -> pa.Array:
-    return pa.MapArray.from_arrays(_offsets(array), _changed(array.keys, changed), array.items)
+    return pa.MapArray.from_arrays(_offsets(array), _map_names(array.keys, changed), array.items)
 
 
 def _listed(array: pa.ListArray, changed: Callable[[str], str]) -> pa.Array:
-    return pa.ListArray.from_arrays(_offsets(array), _changed(array.values, changed))
+    return pa.ListArray.from_arrays(_offsets(array), _map_names(array.values, changed))
 
 
 def _offsets(array: pa.Array) -> pa.Array:
@@ -252,13 +252,13 @@ def _offsets(array: pa.Array) -> pa.Array:
     return pa.array(array.offsets.to_numpy(), pa.int32(), mask=mask)
 
 
-def _changed(names: pa.Array, changed: Callable[[str], str]) -> pa.Array:
+def _map_names(names: pa.Array, changed: Callable[[str], str]) -> pa.Array:
     coded = pc.dictionary_encode(names)
     others = pa.array([changed(name) for name in coded.dictionary.to_pylist()], pa.string())
     return others.take(coded.indices)
 
 
-_TOLD: Final[Mapping[str, Callable[[Any, Callable[[str], str]], pa.Array]]] = {
+_NAMING_COLUMNS: Final[Mapping[str, Callable[[Any, Callable[[str], str]], pa.Array]]] = {
     "_untyped": _keyed,
     "_unchanged": _listed,
 }

@@ -9,42 +9,42 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.columnar import rows_schema
-from pgoutput_construct.spark._log_view.replicated_tables import Place
+from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition
 from pgoutput_construct.stream.rows import OPERATIONS
 from pgoutput_construct.wire.messages import Delete, Insert, Truncate
 
 __all__ = [
     "BEFORE",
     "BEFORE_ALL",
-    "CAME",
     "CARRIED",
     "CHANGE",
     "CHANGED",
     "COMPONENT",
-    "EMPTIED",
+    "DELETE",
     "EPOCH",
-    "GONE",
+    "INSERT",
     "LINK",
     "NEW",
     "ORIGIN",
-    "PLACE",
+    "POSITION",
     "ROOT",
     "SENT",
     "SHAPE",
     "SIDE",
     "STORED",
     "TAKEN",
+    "TRUNCATE",
     "TURN",
-    "WORK",
-    "at_place",
+    "WORK_COLUMNS",
     "changes_schema",
     "column",
     "is_unsent",
-    "joined_texts",
-    "place",
+    "merge_untyped",
+    "position",
+    "position_at",
     "quoted",
-    "texts",
-    "untyped_of",
+    "text_array",
+    "untyped_map",
 ]
 
 CHANGE: Final = (
@@ -69,12 +69,12 @@ TAKEN, SENT = "__taken", "__sent"
 STORED, CARRIED, CHANGED = 0, 1, 2
 """Rows before all changes, rows that an earlier part of these changes made, and changes."""
 
-WORK: Final = (SHAPE, TURN, SIDE, EPOCH, COMPONENT, LINK, ORIGIN, ROOT, TAKEN, SENT, "__left", "__given")
+WORK_COLUMNS: Final = (SHAPE, TURN, SIDE, EPOCH, COMPONENT, LINK, ORIGIN, ROOT, TAKEN, SENT, "__left", "__given")
 """Columns that stand next to the table's own while a state is rebuilt."""
 
-CAME, GONE, EMPTIED = (OPERATIONS[cls] for cls in (Insert, Delete, Truncate))
+INSERT, DELETE, TRUNCATE = (OPERATIONS[cls] for cls in (Insert, Delete, Truncate))
 
-PLACE: Final = ("_commit_lsn", "_seq")
+POSITION: Final = ("_commit_lsn", "_seq")
 """The columns that say where a change stands."""
 
 BEFORE_ALL: Final = -1
@@ -104,13 +104,13 @@ def changes_schema(columns: pa.Schema) -> pa.Schema:
     return pa.schema([*columns, *((rows | places)[name] for name in CHANGE if name in rows | places)])
 
 
-def place() -> Column:
+def position() -> Column:
     """Return where a change stands, for comparisons."""
-    return F.struct(*PLACE)
+    return F.struct(*POSITION)
 
 
-def at_place(found: Place) -> Column:
-    """Return a place that ``place()`` can be compared with."""
+def position_at(found: ChangePosition) -> Column:
+    """Return a place that ``position()`` can be compared with."""
     commit_lsn, seq = (F.lit(number).cast("bigint") for number in found)
     return F.struct(commit_lsn.alias("_commit_lsn"), seq.alias("_seq"))
 
@@ -140,13 +140,13 @@ def is_unsent(name: str) -> Column:
     return F.coalesce(F.array_contains("_unchanged", name), F.lit(False))
 
 
-def texts(parts: Sequence[Column]) -> Column:
+def text_array(parts: Sequence[Column]) -> Column:
     """Return texts as an array, null where all of them are."""
     found = F.array(*parts).cast("array<string>")
     return F.when(F.exists(found, lambda text: text.isNotNull()), found)
 
 
-def untyped_of(found: Mapping[str, Column]) -> Column:
+def untyped_map(found: Mapping[str, Column]) -> Column:
     """Return the map of the texts that are not null, by column; null for none."""
     if not found:
         return F.lit(None).cast("map<string,string>")
@@ -155,7 +155,7 @@ def untyped_of(found: Mapping[str, Column]) -> Column:
     return F.when(F.coalesce(*found.values()).isNotNull(), untyped)
 
 
-def joined_texts(*maps: Column) -> Column:
+def merge_untyped(*maps: Column) -> Column:
     """Return maps such as ``_untyped``, of which any may be null, as one; null for none."""
     nothing = F.create_map().cast("map<string,string>")
     both = F.map_concat(*(F.coalesce(each, nothing) for each in maps))

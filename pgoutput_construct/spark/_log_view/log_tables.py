@@ -22,16 +22,16 @@ from pgoutput_construct.changelog.reader import ChangeLog, explain, index_as_of
 from pgoutput_construct.columnar import AS_USUAL, Choices, chosen_types
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
-from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, ColumnsSince, Identity, Place, Table
+from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, ChangePosition, ColumnsSince, Identity, Table
 from pgoutput_construct.spark._log_view.table_columns import (
     BY_NAME,
     Numbering,
     TableColumns,
+    catalog_description,
     find_columns,
-    read_one,
-    used_ones,
+    group_descriptions,
 )
-from pgoutput_construct.spark._log_view.visible_rows import LogPlan, bounds_of_runs, plan_of
+from pgoutput_construct.spark._log_view.visible_rows import LogPlan, log_plan, run_bounds
 from pgoutput_construct.stream.identifiers import full_name, normal_name
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.engine import parse
@@ -50,9 +50,9 @@ class Usage(NamedTuple):
     """Index in the history's descriptions."""
     rows: int
     """How many rows (truncates count as one)."""
-    first: Place
+    first: ChangePosition
     """Where the first of them stands."""
-    last: Place
+    last: ChangePosition
     """Where the last of them stands."""
     copied: bool = False
     """Whether they were copied from the table."""
@@ -96,7 +96,7 @@ class LogTables:
         """
         choices = chosen_types(types)
         index = log.index if as_of is None else index_as_of(log, as_of)
-        plan = plan_of(log, index)
+        plan = log_plan(log, index)
         runs = visible_runs(index, plan)
         is_known = runs.column("description") != UNDESCRIBED
         for run in np.flatnonzero(~is_known).tolist() if not lets_pass else ():
@@ -186,9 +186,9 @@ def find_tables(
 
 def _latest(
     history: RelationHistory, usages: Iterable[Usage], copied: Mapping[int, Sequence[TableCopy]]
-) -> dict[int, Place]:
+) -> dict[int, ChangePosition]:
     """Return where each description is used last; of a table that was copied without a row, those that it has."""
-    latest: dict[int, Place] = {}
+    latest: dict[int, ChangePosition] = {}
     for usage in usages:
         latest[usage.description] = max(latest.get(usage.description, usage.last), usage.last)
     used = {history.descriptions[index].relation.relation_oid for index in latest}
@@ -214,9 +214,9 @@ def _table(
     mine = [usage for usage in usages if usage.description in oids]
     own = [usage for usage in mine if oids[usage.description] == oids[order[0]]]
     of_copies = {usage.description for usage in mine if usage.copied}
-    used = used_ones([(index, history.descriptions[index], index in of_copies) for index in order], numbering)
-    if reading is not None and _tells_columns(reading):
-        used.insert(0, read_one(reading, used))
+    used = group_descriptions([(index, history.descriptions[index], index in of_copies) for index in order], numbering)
+    if reading is not None and _has_columns(reading):
+        used.insert(0, catalog_description(reading, used))
     columns = find_columns(used, numbering, choices)
     latest = history.descriptions[order[0]]
     relation = latest.relation
@@ -247,7 +247,7 @@ def _table(
     )
 
 
-def _tells_columns(reading: TableReading) -> bool:
+def _has_columns(reading: TableReading) -> bool:
     """Return whether a reading says which columns a table has in the log: it is published, or has none any more."""
     has_none = not reading.gone and all(column.dropped for column in reading.columns)
     return has_none or any(column.published for column in reading.columns)
@@ -339,7 +339,7 @@ def find_usages(runs: VisibleRuns, plan: LogPlan) -> Iterator[Usage]:
     first = plan.positions(runs.first_origins, runs.column("first_seq"))
     last = plan.positions(runs.last_origins, runs.column("last_seq"))
     by_first, by_last = np.lexsort((first, first_lsns, *keys)), np.lexsort((last, last_lsns, *keys))
-    starts, ends = bounds_of_runs(keys[:, by_first])
+    starts, ends = run_bounds(keys[:, by_first])
     counts = np.add.reduceat(runs.column("count")[by_first], starts)
     head, tail = by_first[starts], by_last[ends]
     numbers = [column.tolist() for column in (*keys[:, head], counts)]

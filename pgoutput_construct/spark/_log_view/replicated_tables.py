@@ -16,19 +16,19 @@ from pgoutput_construct.stream.identifiers import full_name
 
 __all__ = [
     "BaseCopy",
+    "ChangePosition",
     "ColumnsSince",
     "Identity",
-    "Place",
     "Table",
     "directory_name",
     "plain_path",
     "table_of_directory",
 ]
 
-Place = tuple[int, int]
+ChangePosition = tuple[int, int]
 """Where a change stands: ``(_commit_lsn, _seq)``."""
 
-ColumnsSince = tuple[Place, frozenset[str]]
+ColumnsSince = tuple[ChangePosition, frozenset[str]]
 """From where on changes have which columns; the table may have others that came later, or were dropped before."""
 
 
@@ -49,9 +49,9 @@ class Identity(NamedTuple):
     """As relreplident in pg_class."""
     key_columns: tuple[str, ...]
     """Its columns; none when the identity is the full row, or nothing."""
-    first: Place
+    first: ChangePosition
     """Its first change."""
-    last: Place
+    last: ChangePosition
     """Its last change."""
 
 

@@ -21,10 +21,10 @@ __all__ = [
     "ColumnDefault",
     "Numbering",
     "TableColumns",
+    "catalog_description",
     "default_row",
     "find_columns",
-    "read_one",
-    "used_ones",
+    "group_descriptions",
     "with_column_defaults",
 ]
 
@@ -114,7 +114,9 @@ class TableColumns:
     """The attribute numbers of those of the latest description's table, where they are known."""
 
 
-def used_ones(descriptions: Iterable[tuple[int, Description, bool]], numbering: Numbering) -> list[UsedDescription]:
+def group_descriptions(
+    descriptions: Iterable[tuple[int, Description, bool]], numbering: Numbering
+) -> list[UsedDescription]:
     """Put descriptions together that say the same; each is given by its index, and whether its rows were copied.
 
     They stay in their order, each where the first of it is.
@@ -131,7 +133,7 @@ def used_ones(descriptions: Iterable[tuple[int, Description, bool]], numbering: 
     return list(found.values())
 
 
-def read_one(reading: TableReading, known: Sequence[UsedDescription]) -> UsedDescription:
+def catalog_description(reading: TableReading, known: Sequence[UsedDescription]) -> UsedDescription:
     """Return what the catalog says of a table as the description of the rows that come next."""
     columns = [column for column in reading.columns if column.published and not column.dropped]
     types = {oid: kind for each in reversed(known) for oid, kind in each.description.types.items()}
@@ -160,14 +162,14 @@ def find_columns(used: Sequence[UsedDescription], numbering: Numbering, choices:
     for oid in dict.fromkeys(each.oid for each in used):
         mine = [each for each in used if each.oid == oid]
         identities = [_identities(each, mine) for each in mine]
-        called = _called(mine, identities)
+        called = _column_names(mine, identities)
         if numbers is None:
             numbers = {name: number for number, name in called.items() if isinstance(number, int)}
         missing |= _missing(mine, identities, called, numbering)
         for each, own in zip(mine, identities, strict=True):
             named.append((each, tuple(called[one] for one in own)))
             names |= dict.fromkeys(each.seqs, named[-1][1])
-    return TableColumns(_united(named, choices), named[0][1], names, missing, numbers or {})
+    return TableColumns(_unified_schema(named, choices), named[0][1], names, missing, numbers or {})
 
 
 def _identities(used: UsedDescription, all_used: Iterable[UsedDescription]) -> tuple[_Attribute, ...]:
@@ -185,17 +187,19 @@ def _distance(seq: int, here: int) -> tuple[bool, int]:
     return seq > here, abs(seq - here)
 
 
-def _called(used: Sequence[UsedDescription], identities: Sequence[tuple[_Attribute, ...]]) -> dict[_Attribute, str]:
+def _column_names(
+    used: Sequence[UsedDescription], identities: Sequence[tuple[_Attribute, ...]]
+) -> dict[_Attribute, str]:
     """Return the name of each column, which is that of no other."""
     called: dict[_Attribute, str] = {}
     for each, own in zip(used, identities, strict=True):
         for column, identity in zip(each.columns, own, strict=True):
             if identity not in called:
-                called[identity] = _free(column.name, identity, set(called.values()))
+                called[identity] = _unique_name(column.name, identity, set(called.values()))
     return called
 
 
-def _free(name: str, identity: _Attribute, taken: set[str]) -> str:
+def _unique_name(name: str, identity: _Attribute, taken: set[str]) -> str:
     found = name if name not in taken else f"{name}_dropped_{identity}"
     while found in taken:
         found += "_"
@@ -226,7 +230,7 @@ def _missing(
     return found
 
 
-def _united(named: Iterable[tuple[UsedDescription, tuple[str, ...]]], choices: Choices) -> pa.Schema:
+def _unified_schema(named: Iterable[tuple[UsedDescription, tuple[str, ...]]], choices: Choices) -> pa.Schema:
     kinds: dict[str, pa.DataType] = {}
     for each, names in named:
         for field, name in zip(columns_schema(each.description, choices), names, strict=True):

@@ -24,9 +24,18 @@ from pgoutput_construct.stream.transactions import Spans
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
-__all__ = ["LogPlan", "LoggedRows", "VisibleRows", "bounds_of_runs", "index_log", "plan_of", "rows_of", "timestamps"]
+__all__ = [
+    "LogPlan",
+    "LoggedRows",
+    "VisibleRows",
+    "index_payloads",
+    "log_plan",
+    "logged_rows",
+    "run_bounds",
+    "timestamps",
+]
 
-_OF_COPIES: Final = {"first_seq": 0, "position": 0, "xid": NO_XID, "commit_time": FIRST_TIMESTAMP - 1}
+_COPY_VALUES: Final = {"first_seq": 0, "position": 0, "xid": NO_XID, "commit_time": FIRST_TIMESTAMP - 1}
 """What copied rows have in the place of what spans say: their position is their seq, and they have no time."""
 
 
@@ -112,7 +121,7 @@ class LogPlan:
     @cached_property
     def _columns(self) -> dict[str, Numbers]:
         lsns = [int(copy.snapshot.lsn) for copy in self.copies]
-        of_copies = {"commit_lsn": lsns, **{name: [value] * len(lsns) for name, value in _OF_COPIES.items()}}
+        of_copies = {"commit_lsn": lsns, **{name: [value] * len(lsns) for name, value in _COPY_VALUES.items()}}
         return {name: np.append(self._of_spans(name), np.array(each, np.int64)) for name, each in of_copies.items()}
 
     def _of_spans(self, name: str) -> Numbers:
@@ -144,7 +153,7 @@ class LogPlan:
         return np.array([span << 32 | xid for span, xids in self.spans.aborted.items() for xid in xids], np.int64)
 
 
-def plan_of(log: ChangeLog, index: LogIndex | None = None) -> LogPlan:
+def log_plan(log: ChangeLog, index: LogIndex | None = None) -> LogPlan:
     """Return the plan of a log, from its index; raise ChangeLogError for what of it does not fit together.
 
     Of its transactions it has those in which runs of rows begin or end: some of each segment, however many there are.
@@ -157,13 +166,13 @@ def plan_of(log: ChangeLog, index: LogIndex | None = None) -> LogPlan:
     return LogPlan(run_spans(index), relation_history(index), tuple(copies))
 
 
-def index_log(options: LogOptions, batch: pa.RecordBatch) -> BatchIndex:
+def index_payloads(options: LogOptions, batch: pa.RecordBatch) -> BatchIndex:
     """Walk the payloads of a batch of the log's SCHEMA once."""
     states = {name: batch.column(name) for name in STATE_PARAMETERS}
     return index_batch(batch.column("payload"), **states, **options.layout())
 
 
-def rows_of(batch: pa.RecordBatch, index: BatchIndex) -> tuple[Numbers, LoggedRows]:
+def logged_rows(batch: pa.RecordBatch, index: BatchIndex) -> tuple[Numbers, LoggedRows]:
     """Return the rows of a batch of the log's SCHEMA, malformed ones too: indexes in the batch, and what they are."""
     rows, oids = index.tables()
     malformed = np.flatnonzero(IS_ROW[index.tags] & ~index.valid)
@@ -188,7 +197,7 @@ def timestamps(times: Numbers) -> pa.Array:
     return pa.array(unix, mask=outside).cast(pa.timestamp("us", tz="UTC"))
 
 
-def bounds_of_runs(keys: Numbers) -> tuple[Numbers, Numbers]:
+def run_bounds(keys: Numbers) -> tuple[Numbers, Numbers]:
     """Return where runs of equal columns begin and end (the last column of each), in a two-dimensional array."""
     first = np.flatnonzero(np.append(True, (np.diff(keys) != 0).any(axis=0))[: keys.shape[1]])
     return first, np.append(first[1:], keys.shape[1])[: len(first)] - 1

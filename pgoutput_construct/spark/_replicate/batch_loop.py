@@ -21,7 +21,7 @@ from pgoutput_construct.spark._open_log import open_log
 from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress, Reporter
 from pgoutput_construct.spark._replicate.sink import Naming
 from pgoutput_construct.spark._replicate.table_batches import Batch, WarehouseTables
-from pgoutput_construct.spark._replicate.troubles import failure
+from pgoutput_construct.spark._replicate.troubles import combined_error
 from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._replicate.warehouse_reader import open_sink
@@ -158,7 +158,7 @@ def replicate(
         if not once:
             follow(spark, log, batches[0].seq, bring, interval, stop, retry)
         elif batches[0].troubled:
-            raise failure(batches[0].troubled)
+            raise combined_error(batches[0].troubled)
     return batches[0]
 
 
@@ -275,7 +275,7 @@ def follow(
                 raise
 
     with TemporaryDirectory(prefix="pgoutput-") as checkpoint:
-        query = _started(spark, log, after, work, interval, f"file://{checkpoint}")
+        query = _start_query(spark, log, after, work, interval, f"file://{checkpoint}")
         try:
             while query.isActive and not stop():
                 query.awaitTermination(_TICK)
@@ -295,7 +295,7 @@ def follow(
         raise failures[0]
 
 
-def _started(
+def _start_query(
     spark: SparkSession, log: Address, after: int, work: Callable[[DataFrame, int], None], interval: float, place: str
 ) -> Any:
     register(spark)

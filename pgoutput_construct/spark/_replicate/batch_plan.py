@@ -17,15 +17,15 @@ from pgoutput_construct.spark._replicate.warehouse_notes import HISTORY_SUFFIX, 
 
 __all__ = [
     "BATCH_BYTES",
+    "BatchPlanner",
     "BatchProgress",
-    "Plans",
     "Reporter",
     "TableStep",
     "UpdateMode",
-    "abandoned",
-    "aside",
+    "aside_directory",
     "directory_of",
-    "newest",
+    "latest_datasets",
+    "obsolete_datasets",
 ]
 
 
@@ -84,14 +84,14 @@ class TableStep:
         return -1 if self.before is None or is_rebuilt else self.before.version.seq
 
 
-class Plans:
+class BatchPlanner:
     """What is to be done for tables, given the datasets that are there, by their directories."""
 
     def __init__(self, datasets: Mapping[str, Dataset], coverage: Coverage, seq: int, resync: Collection[str]) -> None:
         """``coverage`` is what the log still has, ``seq`` where it ends; ``resync`` are begun from scratch."""
         self._datasets = datasets
         mine = (each for each in datasets.values() if not coverage.progress.is_foreign(each.version))
-        self._by_oid = newest(mine)
+        self._by_oid = latest_datasets(mine)
         self._coverage = coverage
         self._seq = seq
         self._resync = resync
@@ -109,7 +109,7 @@ class Plans:
         if before is not None:
             version = self._coverage.continued(before.version, version)
             version = replace(version, shape=version.shape.after(before.version.shape))
-        how = UpdateMode.WRITTEN if has_gap else _how(before, version)
+        how = UpdateMode.WRITTEN if has_gap else _mode(before, version)
         directory = directory_of(table, is_history)
         details, replaced = before.details if before else {}, self._datasets.get(directory)
         if table.qualified in self._resync:
@@ -120,7 +120,7 @@ class Plans:
             return None
         if is_history and before is not None:
             _check_names(before.version, version)
-        added = _added(before, version) if how is UpdateMode.CHANGED else ()
+        added = _added_columns(before, version) if how is UpdateMode.CHANGED else ()
         has_defaults = not table.defaults.keys().isdisjoint(added or ())
         return TableStep(Dataset(directory, version, details, is_history), before, replaced, how, has_defaults)
 
@@ -128,7 +128,9 @@ class Plans:
         return Version.of(table, self._coverage.progress.batch + 1, self._seq)
 
 
-def abandoned(tables: Collection[Table], datasets: Mapping[str, Dataset], keep_dropped: bool) -> Iterator[Dataset]:
+def obsolete_datasets(
+    tables: Collection[Table], datasets: Mapping[str, Dataset], keep_dropped: bool
+) -> Iterator[Dataset]:
     """Yield the datasets of tables that have another name now, or are no more; the histories of these stay.
 
     That of a table whose name another one has now is replaced by it.
@@ -146,7 +148,7 @@ def abandoned(tables: Collection[Table], datasets: Mapping[str, Dataset], keep_d
             yield dataset
 
 
-def newest(datasets: Iterable[Dataset]) -> dict[tuple[int, bool], Dataset]:
+def latest_datasets(datasets: Iterable[Dataset]) -> dict[tuple[int, bool], Dataset]:
     """Return the datasets of tables by OID, and by whether they are histories.
 
     Of two, which a batch leaves that is interrupted while tables exchange their names, it is the one written later.
@@ -160,7 +162,7 @@ def directory_of(table: Table, is_history: bool) -> str:
     return f"{table.directory}{HISTORY_SUFFIX if is_history else ''}"
 
 
-def aside(history: Dataset) -> str:
+def aside_directory(history: Dataset) -> str:
     """Return the directory of a copy of a history; sorted, it comes before that.
 
     The OID is part of it: a table whose own history stands aside already may give up the same name.
@@ -168,8 +170,8 @@ def aside(history: Dataset) -> str:
     return f"{history.directory.removesuffix(HISTORY_SUFFIX)}.aside{history.version.oid}{HISTORY_SUFFIX}"
 
 
-def _how(before: Dataset | None, version: Version) -> UpdateMode | None:
-    added = _added(before, version)
+def _mode(before: Dataset | None, version: Version) -> UpdateMode | None:
+    added = _added_columns(before, version)
     if before is None or before.version.table != version.table or added is None:
         return UpdateMode.WRITTEN
     if before.version.last > version.last:
@@ -189,7 +191,7 @@ def _check_names(before: Version, version: Version) -> None:
         )
 
 
-def _added(before: Dataset | None, version: Version) -> tuple[str, ...] | None:
+def _added_columns(before: Dataset | None, version: Version) -> tuple[str, ...] | None:
     return before.version.shape.added_in(version.shape) if before is not None else None
 
 
@@ -230,14 +232,14 @@ class Reporter:
 
     def groups(self, log: OpenLog, batch: int, steps: Sequence[TableStep]) -> Iterator[list[TableStep]]:
         """Yield the steps of a batch in groups within the limit; what a table and its history need is read once."""
-        self._needs = _needs_of(log, steps)
+        self._needs = _estimate_work(log, steps)
         part = (log.opened.as_of + 1) / (max(self.target, log.opened.as_of) + 1)
         total = self.rows_of(steps)
         self._progress = BatchProgress(batch, len(steps), rows=total, part=part)
         self.report(self._progress)
         group: list[TableStep] = []
         size = 0.0
-        for wanted, together in _together(steps):
+        for wanted, together in _by_request(steps):
             if group and self.limit is not None and size + self._needs[wanted].bytes > self.limit:
                 yield group
                 group, size = [], 0.0
@@ -247,7 +249,7 @@ class Reporter:
 
     def rows_of(self, steps: Iterable[TableStep]) -> int:
         """Return about how many rows steps of the batch are of."""
-        return sum(self._needs[_wanted(step)].rows for step in steps)
+        return sum(self._needs[_request_key(step)].rows for step in steps)
 
     def did(self, steps: Iterable[TableStep]) -> None:
         """Report that steps are done."""
@@ -260,15 +262,15 @@ class Reporter:
                 self.report(self._progress)
 
 
-def _wanted(step: TableStep) -> tuple[str, int]:
+def _request_key(step: TableStep) -> tuple[str, int]:
     return step.table, step.after
 
 
-def _together(steps: Iterable[TableStep]) -> Iterator[tuple[tuple[str, int], list[TableStep]]]:
+def _by_request(steps: Iterable[TableStep]) -> Iterator[tuple[tuple[str, int], list[TableStep]]]:
     """Yield the steps that need the same changes."""
     found: dict[tuple[str, int], list[TableStep]] = {}
     for step in steps:
-        found.setdefault(_wanted(step), []).append(step)
+        found.setdefault(_request_key(step), []).append(step)
     yield from found.items()
 
 
@@ -280,7 +282,7 @@ class _WorkEstimate(NamedTuple):
     """Of the payloads of these rows, which are as long as those of their segments are on average."""
 
 
-def _needs_of(log: OpenLog, steps: Iterable[TableStep]) -> dict[tuple[str, int], _WorkEstimate]:
+def _estimate_work(log: OpenLog, steps: Iterable[TableStep]) -> dict[tuple[str, int], _WorkEstimate]:
     """Return what steps need, as the index counts it: the rows of their tables after their seqs."""
     runs, places = log.opened.index.located("rows")
     oids, counts, lasts = (runs[name].to_numpy() for name in ("oid", "count", "last_seq"))
@@ -293,5 +295,7 @@ def _needs_of(log: OpenLog, steps: Iterable[TableStep]) -> dict[tuple[str, int],
     for step in steps:
         first, end = np.searchsorted(oids, [step.dataset.version.oid, step.dataset.version.oid + 1]).tolist()
         later = lasts[first:end] > step.after
-        found[_wanted(step)] = _WorkEstimate(int(counts[first:end][later].sum()), float(sizes[first:end][later].sum()))
+        found[_request_key(step)] = _WorkEstimate(
+            int(counts[first:end][later].sum()), float(sizes[first:end][later].sum())
+        )
     return found

@@ -12,13 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pgoutput_construct.changelog._facts.copies import snapshot_command
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import quoted
-from pgoutput_construct.spark._replicate.merge_statement import merging, recording
+from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statement
 from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 
 __all__ = ["DeltaSink"]
 
-_SAID: Final = "spark.databricks.delta.commitInfo.userMetadata"
+_COMMIT_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
 
@@ -58,7 +58,7 @@ class DeltaSink(MergingSink):
         history = spark.sql(f"DESCRIBE HISTORY {self._table(dataset)} LIMIT {_HISTORY}")
         said = history.where("userMetadata IS NOT NULL").orderBy("version", ascending=False).select("userMetadata")
         for row in said.take(1):
-            return _read(row["userMetadata"])
+            return _parse_version(row["userMetadata"])
         return None
 
     def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
@@ -74,14 +74,14 @@ class DeltaSink(MergingSink):
             writer.option("userMetadata", dataset.version.to_text()).save(self._path(dataset))
         else:
             self._redefine(spark, dataset, rows, {**_unmapped(there), **mapping})
-        return _said(dataset, names)
+        return _with_mapped_columns(dataset, names)
 
     def _redefine(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, properties: Mapping[str, str]) -> None:
         """Replace a table, with its properties, in one commit: an overwrite leaves these as they were."""
         writer = rows.writeTo(self._table(dataset)).using("delta")
         for name, value in properties.items():
             writer = writer.tableProperty(name, value)
-        spark.conf.set(_SAID, dataset.version.to_text())
+        spark.conf.set(_COMMIT_METADATA, dataset.version.to_text())
         writer.createOrReplace()
 
     def _properties(self, spark: SparkSession, dataset: Dataset) -> Mapping[str, str] | None:
@@ -107,19 +107,19 @@ class DeltaSink(MergingSink):
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge in one commit."""
         self._say_mapped(spark, dataset)
-        with merging(
+        with merge_statement(
             spark, self._table(dataset), lambda: self.read(spark, dataset), changes, dataset.version.shape
         ) as statement:
-            spark.conf.set(_SAID, dataset.version.to_text())
+            spark.conf.set(_COMMIT_METADATA, dataset.version.to_text())
             spark.sql(statement).collect()
         return dataset
 
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Merge in one commit, as ``merge`` does."""
-        with recording(
+        with history_statement(
             spark, self._table(dataset), self.read(spark, dataset), rows, self.naming_of(dataset)
         ) as statement:
-            spark.conf.set(_SAID, dataset.version.to_text())
+            spark.conf.set(_COMMIT_METADATA, dataset.version.to_text())
             spark.sql(statement).collect()
         return dataset
 
@@ -142,7 +142,7 @@ def _unmapped(properties: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in properties.items() if not name.startswith(_MAPPING)}
 
 
-def _said(dataset: Dataset, names: list[str]) -> Dataset:
+def _with_mapped_columns(dataset: Dataset, names: list[str]) -> Dataset:
     """Return a dataset whose note has the columns that are mapped; log it when they are others than before."""
     if names and dataset.details.get(_DETAIL) != names:
         _LOG.warning(
@@ -154,7 +154,7 @@ def _said(dataset: Dataset, names: list[str]) -> Dataset:
     return with_values(dataset, details={_DETAIL: names} if names else {})
 
 
-def _read(text: str) -> Version:
+def _parse_version(text: str) -> Version:
     try:
         return Version.from_json(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:

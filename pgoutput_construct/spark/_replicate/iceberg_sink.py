@@ -9,13 +9,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.spark._log_view.change_columns import quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
-from pgoutput_construct.spark._replicate.merge_statement import merging, recording
+from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statement
 from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset, Version, Warehouse
 
 __all__ = ["IcebergSink"]
 
-_SAID: Final = "pgoutput.version"
+_PROPERTY: Final = "pgoutput.version"
 
 _SNAPSHOT: Final = "spark.sql.iceberg.snapshot-property."
 
@@ -51,7 +51,7 @@ class IcebergSink(MergingSink):
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
         """Return what the latest snapshot of ours says."""
         table = self._table(dataset.directory)
-        said = f"summary['{_SAID}']"
+        said = f"summary['{_PROPERTY}']"
         latest = f"SELECT {said} AS said FROM {table}.snapshots WHERE {said} IS NOT NULL ORDER BY committed_at DESC"
         try:
             found = spark.sql(latest).take(1)
@@ -69,15 +69,17 @@ class IcebergSink(MergingSink):
         """Replace a table in one commit, with its columns; earlier snapshots stay readable."""
         namespace, _ = self._names(dataset.directory)
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self._catalog)}.{quoted(namespace)}")
-        spark.conf.set(_SNAPSHOT + _SAID, dataset.version.to_text())
+        spark.conf.set(_SNAPSHOT + _PROPERTY, dataset.version.to_text())
         rows.writeTo(self._table(dataset.directory)).tableProperty("format-version", "2").createOrReplace()
         return dataset
 
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge in one commit; columns that came or went are a commit of their own, which makes no snapshot."""
         table = self._table(dataset.directory)
-        with merging(spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape) as statement:
-            spark.conf.set(_SNAPSHOT + _SAID, dataset.version.to_text())
+        with merge_statement(
+            spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
+        ) as statement:
+            spark.conf.set(_SNAPSHOT + _PROPERTY, dataset.version.to_text())
             spark.sql(statement).collect()
         return dataset
 
@@ -93,8 +95,10 @@ class IcebergSink(MergingSink):
         try:
             rows.write.mode("overwrite").parquet(path)
             found = spark.read.schema(rows.schema).parquet(plain_path(path))
-            with recording(spark, table, self.read(spark, dataset), found, self.naming_of(dataset)) as statement:
-                spark.conf.set(_SNAPSHOT + _SAID, dataset.version.to_text())
+            with history_statement(
+                spark, table, self.read(spark, dataset), found, self.naming_of(dataset)
+            ) as statement:
+                spark.conf.set(_SNAPSHOT + _PROPERTY, dataset.version.to_text())
                 spark.sql(statement).collect()
         finally:
             self.warehouse.store.remove(folder)

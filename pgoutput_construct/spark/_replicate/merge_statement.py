@@ -8,15 +8,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
-from pgoutput_construct.spark._execution import prefixed
+from pgoutput_construct.spark._execution import error_text
 from pgoutput_construct.spark._log_view.added_columns import escaped
-from pgoutput_construct.spark._log_view.change_columns import PLACE, column, joined_texts, quoted, texts
-from pgoutput_construct.spark._replicate.sink import KNOWN_BY, Naming, NetChanges
+from pgoutput_construct.spark._log_view.change_columns import POSITION, column, merge_untyped, quoted, text_array
+from pgoutput_construct.spark._replicate.sink import ROW_KEY, Naming, NetChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import TableShape
 from pgoutput_construct.spark._state.demands import Demand
 from pgoutput_construct.spark._state.equality import exact_key, is_always_typed, same_sql
 
-__all__ = ["merging", "recording"]
+__all__ = ["history_statement", "merge_statement"]
 
 _SOURCE: Final = "pgoutput_net_changes"
 
@@ -24,7 +24,7 @@ _OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
 
 
 @contextmanager
-def merging(
+def merge_statement(
     spark: SparkSession, table: str, read: Callable[[], DataFrame], changes: NetChanges, shape: TableShape
 ) -> Iterator[str]:
     """Yield the statement that merges net changes into a table, of which ``read`` returns the present rows.
@@ -41,22 +41,24 @@ def merging(
             spark.sql(statement)
         keys, current = (tuple(map(escaped, names)) for names in (shape.key_columns, shape.current))
         there = naming.from_dataset(read(), is_history=False)
-        found = _resolved(rows, there, keys, current, demand) if changes.may_move_values else rows
-        naming.unescaped(found).createOrReplaceTempView(_SOURCE)
+        found = _with_moved_values(rows, there, keys, current, demand) if changes.may_move_values else rows
+        naming.unescape(found).createOrReplaceTempView(_SOURCE)
         yield _statement(table, keys, wanted, demand, naming)
     finally:
         rows.unpersist()
 
 
 @contextmanager
-def recording(spark: SparkSession, table: str, there: DataFrame, rows: DataFrame, naming: Naming) -> Iterator[str]:
+def history_statement(
+    spark: SparkSession, table: str, there: DataFrame, rows: DataFrame, naming: Naming
+) -> Iterator[str]:
     """Yield the statement that puts rows of a history into its table; columns that went stay in it."""
     for statement in _alterations(table, there.schema, rows.schema, drop=False):
         spark.sql(statement)
     rows.createOrReplaceTempView(_SOURCE)
     columns = ", ".join(map(quoted, rows.columns))
     values = ", ".join(f"s.{quoted(name)}" for name in rows.columns)
-    same = " AND ".join(f"t.{quoted(naming.ours(name))} = s.{quoted(naming.ours(name))}" for name in KNOWN_BY)
+    same = " AND ".join(f"t.{quoted(naming.ours(name))} = s.{quoted(naming.ours(name))}" for name in ROW_KEY)
     until, by = (quoted(naming.ours(name)) for name in ("_valid_to", "_ended_by"))
     yield (
         f"MERGE INTO {table} t USING {_SOURCE} s ON {same} "
@@ -76,7 +78,7 @@ def _alterations(table: str, there: T.StructType, wanted: T.StructType, drop: bo
             yield f"ALTER TABLE {table} DROP COLUMN {quoted(name)}"
 
 
-def _resolved(
+def _with_moved_values(
     changes: DataFrame, table: DataFrame, keys: Collection[str], columns: Collection[str], demand: Demand
 ) -> DataFrame:
     """Return net changes that leave open only what the row with their own key has, given the rows of the table now.
@@ -84,24 +86,24 @@ def _resolved(
     That of others, whose key changed, is looked up. ``changes`` are as ``net_changes`` returns them.
     """
     kinds = {name: changes.schema[name].dataType for name in keys}
-    said = texts([F.col("_untyped")[F.lit(name)] for name in keys])
+    said = text_array([F.col("_untyped")[F.lit(name)] for name in keys])
     here, was = _exact_key(kinds, said), _exact_key(kinds, F.col("_key._texts"), "_key")
     moved = (F.size("_unchanged") > 0) & ~here.eqNullSafe(was)
     rows = table.select(here.alias("_at"), F.struct(*map(column, columns), "_untyped").alias("_row"))
     joined = changes.withColumns({"_moved": moved, "_was": was}).join(
         rows, F.col("_moved") & F.col("_was").eqNullSafe(F.col("_at")), "left"
     )
-    found = [_looked_up(name, changes.schema[name].dataType, demand).alias(name) for name in columns]
+    found = [_resolved_value(name, changes.schema[name].dataType, demand).alias(name) for name in columns]
     untyped = F.when(F.col("_moved"), _texts_of(F.col("_row._untyped"))).otherwise(F.col("_untyped")).alias("_untyped")
     left = F.when(F.col("_moved"), F.array().cast("array<string>")).otherwise(F.col("_unchanged"))
-    return joined.select(*found, untyped, *PLACE, "_op", left.alias("_unchanged"), "_missing")
+    return joined.select(*found, untyped, *POSITION, "_op", left.alias("_unchanged"), "_missing")
 
 
 def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: Demand, naming: Naming) -> str:
     """Return the statement: what it names in the source ``s`` is replayed, in the table ``t`` and as text stored."""
     columns = [name for name in rows.names if name != "_untyped"]
     on = " AND ".join(part for name in keys for part in _same(name, rows[name].dataType, naming))
-    kept = {name: _kept(name, naming) for name in columns if name not in PLACE and name not in keys}
+    kept = {name: _sent_or_stored(name, naming) for name in columns if name not in POSITION and name not in keys}
     values = {name: kept.get(name, f"s.{quoted(name)}") for name in columns}
     values["_untyped"] = _untyped(naming)
     inserted = {name: _required(name, demand, naming) if name in kept else value for name, value in values.items()}
@@ -109,7 +111,7 @@ def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: De
     comes = "s._op <> 'delete'"
     if demand.rows:
         # A change of a row that is not there is as if inserted, which fails.
-        comes, inserted["_seq"] = f"({comes} OR s._missing > 0)", _of_a_row(keys, demand, naming)
+        comes, inserted["_seq"] = f"({comes} OR s._missing > 0)", _missing_row_error(keys, demand, naming)
     places = {name: quoted(naming.outer(name)) for name in values}
     return (
         f"MERGE INTO {table} t USING {_SOURCE} s ON {on} "
@@ -133,7 +135,7 @@ def _same(name: str, kind: T.DataType, naming: Naming) -> Iterator[str]:
         yield f"t.{quoted(naming.ours('_untyped'))}[{text}] <=> s._untyped[{text}]"
 
 
-def _kept(name: str, naming: Naming) -> str:
+def _sent_or_stored(name: str, naming: Naming) -> str:
     there = naming.outer(name)
     is_open = f"array_contains(s._unchanged, {_literal(there)})"
     return f"CASE WHEN {is_open} THEN t.{quoted(there)} ELSE s.{quoted(name)} END"
@@ -143,14 +145,14 @@ def _required(name: str, demand: Demand, naming: Naming) -> str:
     if not demand.values:
         return f"s.{quoted(name)}"
     there = naming.outer(name)
-    failing = f"raise_error({_literal(_missing(there, demand))})"
+    failing = f"raise_error({_literal(_missing_value_text(there, demand))})"
     return f"CASE WHEN array_contains(s._unchanged, {_literal(there)}) THEN {failing} ELSE s.{quoted(name)} END"
 
 
-def _of_a_row(keys: Collection[str], demand: Demand, naming: Naming) -> str:
+def _missing_row_error(keys: Collection[str], demand: Demand, naming: Naming) -> str:
     key = ", ".join(f"{_literal(naming.outer(name))}, s.{quoted(name)}" for name in keys)
     parts = [
-        _literal(prefixed(f"{demand.table}: up to commit ")),
+        _literal(error_text(f"{demand.table}: up to commit ")),
         "s._commit_lsn",
         "', seq '",
         "s._seq",
@@ -174,18 +176,18 @@ def _literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _missing(name: str, demand: Demand) -> str:
+def _missing_value_text(name: str, demand: Demand) -> str:
     text = f"a change does not send the value of the column {name!r}, and the table does not have the row before it"
-    return prefixed(f"{demand.table}: {text}")
+    return error_text(f"{demand.table}: {text}")
 
 
-def _looked_up(name: str, kind: T.DataType, demand: Demand) -> Column:
+def _resolved_value(name: str, kind: T.DataType, demand: Demand) -> Column:
     is_open = F.col("_moved") & F.array_contains("_unchanged", name)
-    failing = (F.raise_error(F.lit(_missing(name, demand))) if demand.values else F.lit(None)).cast(kind)
+    failing = (F.raise_error(F.lit(_missing_value_text(name, demand))) if demand.values else F.lit(None)).cast(kind)
     return F.when(is_open & F.col("_at").isNull(), failing).when(is_open, column("_row", name)).otherwise(column(name))
 
 
 def _texts_of(there: Column) -> Column:
     """Return ``_untyped`` of a row that has some columns from another one."""
     sent = F.map_filter("_untyped", lambda name, _: ~F.array_contains("_unchanged", name))
-    return joined_texts(sent, F.map_filter(there, lambda name, _: F.array_contains("_unchanged", name)))
+    return merge_untyped(sent, F.map_filter(there, lambda name, _: F.array_contains("_unchanged", name)))

@@ -16,14 +16,24 @@ from pgoutput_construct.spark._log_view.added_columns import (
     Prefix,
     escaped,
     escaped_table,
-    renamed_columns,
-    renamed_within,
+    rename_columns,
+    rename_references,
 )
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 from pgoutput_construct.spark._state.demands import Demand
 
-__all__ = ["HISTORY", "KNOWN_BY", "MergingSink", "Naming", "NetChanges", "Sink", "escaped_log", "renamed", "unescaped"]
+__all__ = [
+    "HISTORY",
+    "ROW_KEY",
+    "MergingSink",
+    "Naming",
+    "NetChanges",
+    "Sink",
+    "escape_log",
+    "unescape_references",
+    "with_renamed_columns",
+]
 
 
 @dataclass(frozen=True)
@@ -37,29 +47,29 @@ class Naming(Prefix):
         """
         names = {name.lower() for name in (version.shape.columns if is_history else version.shape.current)}
         found = self
-        while not names.isdisjoint({found.ours(name).lower() for name in _ours(is_history)}):
+        while not names.isdisjoint({found.ours(name).lower() for name in _added_names(is_history)}):
             found = replace(found, prefix=found.prefix + PREFIX)
         return found
 
     def dataset(self, rows: DataFrame) -> DataFrame:
         """Return rows under the names that the datasets have."""
-        return renamed_columns(self.unescaped(rows), {name: self.outer(name) for name in rows.columns})
+        return rename_columns(self.unescape(rows), {name: self.outer(name) for name in rows.columns})
 
-    def unescaped(self, rows: DataFrame) -> DataFrame:
+    def unescape(self, rows: DataFrame) -> DataFrame:
         """Return rows whose ``_untyped`` and ``_unchanged`` name columns as the datasets do."""
         if not any(name.startswith(MARK) for name in rows.columns):
             return rows
-        return unescaped(rows, *(name for name in _NAMING if name in rows.columns))
+        return unescape_references(rows, *(name for name in _NAMING if name in rows.columns))
 
     def from_dataset(self, rows: DataFrame, is_history: bool) -> DataFrame:
         """Return rows of a dataset under the names that they have while changes are replayed."""
-        ours = {self.ours(name): name for name in _ours(is_history)}
-        found = renamed_columns(rows, {name: ours.get(name, escaped(name)) for name in rows.columns})
+        ours = {self.ours(name): name for name in _added_names(is_history)}
+        found = rename_columns(rows, {name: ours.get(name, escaped(name)) for name in rows.columns})
         if not any(name.startswith(MARK) for name in found.columns):
             return found
         marked = f"^([{MARK}{PREFIX}])"
-        naming = (name for name in _NAMING if name in _ours(is_history))
-        return renamed_within(found, lambda name: F.regexp_replace(name, marked, f"{MARK}$1"), *naming)
+        naming = (name for name in _NAMING if name in _added_names(is_history))
+        return rename_references(found, lambda name: F.regexp_replace(name, marked, f"{MARK}$1"), *naming)
 
     def arrow(self, schema: pa.Schema) -> pa.Schema:
         """Return a schema under the names that the datasets have."""
@@ -158,7 +168,7 @@ are columns whose value nobody said: TOASTed values that an update did not send,
 null for none.
 """
 
-KNOWN_BY: Final = ("_commit_lsn", "_seq", "_op")
+ROW_KEY: Final = ("_commit_lsn", "_seq", "_op")
 """The columns by which a row of a history is known: a transaction may commit at the LSN of a snapshot, and a copied row
 stand where one of its changes does, since ``_seq`` counts in the log for the one, in the transaction for the other."""
 
@@ -168,22 +178,22 @@ _NAMING: Final = ("_untyped", "_unchanged")
 """Those of our columns in which others are named."""
 
 
-def unescaped(rows: DataFrame, *columns: str) -> DataFrame:
+def unescape_references(rows: DataFrame, *columns: str) -> DataFrame:
     """Return rows with the names of a table's columns, as they are, in columns that name some."""
-    return renamed_within(rows, lambda name: F.regexp_replace(name, f"^{MARK}", ""), *columns)
+    return rename_references(rows, lambda name: F.regexp_replace(name, f"^{MARK}", ""), *columns)
 
 
-def renamed(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
+def with_renamed_columns(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
     """Return rows whose columns have other names, also in the columns that name some."""
     if not names:
         return rows
     others = F.create_map(*(F.lit(part) for pair in names.items() for part in pair))
-    found = renamed_columns(rows, {name: names.get(name, name) for name in rows.columns})
+    found = rename_columns(rows, {name: names.get(name, name) for name in rows.columns})
     naming = (name for name in _NAMING if name in rows.columns)
-    return renamed_within(found, lambda name: F.coalesce(others[name], name), *naming)
+    return rename_references(found, lambda name: F.coalesce(others[name], name), *naming)
 
 
-def escaped_log(log: OpenLog) -> OpenLog:
+def escape_log(log: OpenLog) -> OpenLog:
     """Return a log whose tables have escaped names of columns."""
     found = copy(log)  # with what is known of it already
     tables = {name: escaped_table(table) for name, table in log.opened.tables.items()}
@@ -191,5 +201,5 @@ def escaped_log(log: OpenLog) -> OpenLog:
     return found
 
 
-def _ours(is_history: bool) -> tuple[str, ...]:
+def _added_names(is_history: bool) -> tuple[str, ...]:
     return HISTORY if is_history else _STATE

@@ -20,16 +20,16 @@ from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.columnar import UNTYPED
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._execution import deal, plain_errors
+from pgoutput_construct.spark._execution import plain_errors, run_tasks
 from pgoutput_construct.spark._log_view.added_columns import MARK
 from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE_ALL,
-    CAME,
     CHANGED,
-    EMPTIED,
+    INSERT,
     SHAPE,
     SIDE,
     STORED,
+    TRUNCATE,
     TURN,
     changes_schema,
 )
@@ -38,10 +38,14 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile, codec_of
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.parquet_sink import SMALL, ParquetSink
-from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, put
+from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, write_file
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
-from pgoutput_construct.spark._state.copy_visibility import counted_rows, placed_rows, unplaced_rows
+from pgoutput_construct.spark._state.copy_visibility import (
+    counted_changes_arrow,
+    move_copy_first_arrow,
+    restore_copy_lsn_arrow,
+)
 from pgoutput_construct.spark._state.demands import OnMissing
 from pgoutput_construct.spark._state.row_replay import BOTH, Replay, ReplayResult
 from pgoutput_construct.stream.rows import SNAPSHOT
@@ -76,7 +80,7 @@ _FILE: Final = "part-00000.parquet"
 _LEGACY: Final = b"org.apache.spark.legacy"
 """How Spark begins the names under which a footer says that days of long ago are counted by another calendar."""
 
-DONE: Final = pa.schema({"table": pa.int32(), "done": pa.bool_()})
+RESULT: Final = pa.schema({"table": pa.int32(), "done": pa.bool_()})
 """What a task tells of each of its tables."""
 
 
@@ -115,11 +119,13 @@ def advanced_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRu
     None where it is not for this way to say what becomes of a change: its row is not there, or it leaves a value open.
     """
     schema = rows_schema(rule.columns)
-    counted = counted_rows(changes, rule.base, with_copy=before is None)
-    stored = schema.empty_table() if before is None else unplaced_rows(before.select(schema.names), rule.base)
+    counted = counted_changes_arrow(changes, rule.base, with_copy=before is None)
+    stored = schema.empty_table() if before is None else move_copy_first_arrow(before.select(schema.names), rule.base)
     done, _ = _replayed(stored.cast(schema), counted, rule)
     found = _rows(done, done.open, rule)
-    return None if found is None else placed_rows(pa.table(found).select(schema.names).cast(schema), rule.base)
+    return (
+        None if found is None else restore_copy_lsn_arrow(pa.table(found).select(schema.names).cast(schema), rule.base)
+    )
 
 
 def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRule) -> pa.Table | None:
@@ -128,10 +134,10 @@ def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRu
     The rows of a copy are wanted where there is none before. None as of ``advanced_rows``.
     """
     schema = history_schema(rule.columns)
-    counted = counted_rows(changes, rule.base, with_copy=before is None)
+    counted = counted_changes_arrow(changes, rule.base, with_copy=before is None)
     there = schema.empty_table() if before is None else before.select(schema.names)
     is_open = pc.is_null(there["_ended_by"])
-    stored = unplaced_rows(there.filter(is_open).drop_columns(["_valid_to", "_ended_by"]), rule.base)
+    stored = move_copy_first_arrow(there.filter(is_open).drop_columns(["_valid_to", "_ended_by"]), rule.base)
     done, truncates = _replayed(stored.rename_columns({"_valid_from": "_commit_time"}), counted, rule)
     chosen = np.flatnonzero(done.events.comes)
     found = _rows(done, chosen, rule)
@@ -142,13 +148,13 @@ def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRu
     found["_valid_from"] = done.taken("_commit_time", chosen)
     times, emptied = truncates["_commit_time"].combine_chunks(), truncates["_op"].combine_chunks()
     found |= {"_valid_to": done.ends("_commit_time", chosen, times), "_ended_by": done.ends("_op", chosen, emptied)}
-    rows = placed_rows(pa.table(found).select(schema.names).cast(schema), rule.base)
+    rows = restore_copy_lsn_arrow(pa.table(found).select(schema.names).cast(schema), rule.base)
     return pa.concat_tables([there.filter(pc.invert(is_open)), rows])
 
 
 def _replayed(stored: pa.Table, counted: pa.Table, rule: SmallTableRule) -> tuple[ReplayResult, pa.Table]:
     """Return changes that count, replayed after the rows before them, and the truncates among them, in order."""
-    is_truncate = pc.equal(counted["_op"], EMPTIED)
+    is_truncate = pc.equal(counted["_op"], TRUNCATE)
     truncates = counted.filter(is_truncate).sort_by([("_commit_lsn", "ascending"), ("_seq", "ascending")])
     places = zip(truncates["_commit_lsn"].to_pylist(), truncates["_seq"].to_pylist(), strict=True)
     events = _ordered(stored, counted.filter(pc.invert(is_truncate)))
@@ -158,7 +164,7 @@ def _replayed(stored: pa.Table, counted: pa.Table, rule: SmallTableRule) -> tupl
 def _rows(done: ReplayResult, chosen: Numbers, rule: SmallTableRule) -> dict[str, pa.Array] | None:
     """Return the rows that came by events, and where; None where a change is not for this way."""
     found = done.rows(chosen, rule.columns.names)
-    lacks_key = any(_lacks(done.changes, name) for name in rule.keys or ())
+    lacks_key = any(_lacks_key_value(done.changes, name) for name in rule.keys or ())
     if lacks_key or found["_unchanged"].null_count < len(chosen) or (len(done.missing) and not rule.lacks_rows):
         return None
     return found | {name: done.taken(name, chosen) for name in ("_commit_lsn", "_seq")}
@@ -169,7 +175,7 @@ def _ordered(stored: pa.Table, changes: pa.Table) -> pa.Table:
 
     What a batch that is done again brings stands where the row that it brought does: that one is whole, and comes last.
     """
-    made: dict[str, str | list[str]] = {"_op": CAME, "_unchanged": []}
+    made: dict[str, str | list[str]] = {"_op": INSERT, "_unchanged": []}
     known = {*stored.column_names}
     for field in changes.schema:
         if field.name not in known:
@@ -185,7 +191,7 @@ def _ordered(stored: pa.Table, changes: pa.Table) -> pa.Table:
     return both.take(pa.array(order))
 
 
-def _lacks(events: pa.Table, name: str) -> bool:
+def _lacks_key_value(events: pa.Table, name: str) -> bool:
     """Return whether an old row that was sent has no value of a column of its key: PostgreSQL sends none such."""
     before = events["_before"].combine_chunks()
     value = pc.struct_field(before, [before.type.get_field_index(name)])
@@ -254,7 +260,7 @@ def _advance(task: SmallTask, table: SmallTable) -> bool:
         return False
     for name in store.files(table.path).keys() - {_FILE}:
         store.delete(f"{table.path}/{name}")
-    put(store, f"{table.path}/{_FILE}", _content(rows.rename_columns([*table.named]), task.codec))
+    write_file(store, f"{table.path}/{_FILE}", _content(rows.rename_columns([*table.named]), task.codec))
     return True
 
 
@@ -301,12 +307,12 @@ def advance_together(
     lacking = {lack.relation_oid for lack in log.lacks} if on_missing == "error" else set()
     tables = list(_tables(log, sink, steps, staged, lacking))
     # Those with many changes are dealt out first, each to another task.
-    tables.sort(key=lambda table: -staged.seen(_wanted(steps[table.number])).changes)
+    tables.sort(key=lambda table: -staged.seen(_request(steps[table.number])).changes)
     number = max(min(len(tables), _TASKS), -(-len(tables) // _TOGETHER))
     codec, store = codec_of(spark), sink.warehouse.store
     tasks = [SmallTask(store, codec, tuple(tables[place::number])) for place in range(number)]
     with plain_errors():
-        done = {row["table"] for row in deal(spark, tasks, advance_small, DONE) if row["done"]}
+        done = {row["table"] for row in run_tasks(spark, tasks, advance_small, RESULT) if row["done"]}
     return {table.number: _dataset(sink, steps[table.number], table) for table in tables if table.number in done}
 
 
@@ -319,7 +325,7 @@ def _tables(
     log: OpenLog, sink: ParquetSink, steps: Sequence[TableStep], staged: StagedChanges, lacking: Collection[int]
 ) -> Iterator[SmallTable]:
     for number, step in enumerate(steps):
-        table, wanted = log.table(step.table), _wanted(step)
+        table, wanted = log.table(step.table), _request(step)
         if _is_simple(log, step, table, staged):
             seen, before = staged.seen(wanted), step.before if step.how is UpdateMode.CHANGED else None
             there = before.details["path"] if before is not None else None
@@ -339,7 +345,7 @@ def _rule(table: Table, seen: ChangeSummary, lacks_rows: bool) -> SmallTableRule
 
 def _is_simple(log: OpenLog, step: TableStep, table: Table, staged: StagedChanges) -> bool:
     """Return whether nothing but rows that one identity tells apart came, changed or went, and these are few."""
-    wanted = _wanted(step)
+    wanted = _request(step)
     return (
         not (step.dataset.is_history and step.how is UpdateMode.WRITTEN and step.before is not None)
         and staged.seen(wanted).changes <= _CHANGES
@@ -379,5 +385,5 @@ def _is_same(step: TableStep) -> bool:
     return is_described and (one.key_columns, one.replica_identity) == (other.key_columns, other.replica_identity)
 
 
-def _wanted(step: TableStep) -> ChangeRequest:
+def _request(step: TableStep) -> ChangeRequest:
     return ChangeRequest(step.table, step.after)

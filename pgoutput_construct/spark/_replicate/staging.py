@@ -16,18 +16,33 @@ from pgoutput_construct.changelog._index.planning import lost_ends
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.spark._execution import deal, is_alive, plain_errors, reason_of
+from pgoutput_construct.spark._execution import is_alive, plain_errors, reason_of, run_tasks
 from pgoutput_construct.spark._log_view.change_columns import changes_schema
 from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile
 from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Warehouse
 from pgoutput_construct.spark._source.read_range import LogRange
-from pgoutput_construct.spark._source.segment_rows import SegmentPart, parts_of_piece, rows_of_part
-from pgoutput_construct.spark._source.task_plan import ReaderColumns, SegmentGroup, chosen, described_pieces, used_by
+from pgoutput_construct.spark._source.segment_rows import SegmentPart, decode_part, read_parts
+from pgoutput_construct.spark._source.task_plan import (
+    ReaderColumns,
+    SegmentGroup,
+    columns_of_group,
+    described_groups,
+    reader_columns,
+)
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, combined_summary, summarize
 
-__all__ = ["ChangeRequest", "StagedChanges", "StagedTable", "TableChanges", "put", "stage", "staging", "staging_tasks"]
+__all__ = [
+    "ChangeRequest",
+    "StagedChanges",
+    "StagedTable",
+    "TableChanges",
+    "stage",
+    "staging",
+    "staging_tasks",
+    "write_file",
+]
 
 _NOTHING: Final = ChangeSummary(0, False, frozenset(), False, False, False)
 
@@ -98,21 +113,21 @@ def staging(log: OpenLog, warehouse: Warehouse, wanted: Iterable[ChangeRequest])
         store = LocalStore(store.directory, durable=False, private=store.private)
     store.remove(STAGED)
     try:
-        yield StagedChanges(warehouse.path, _staged(log, store, list(dict.fromkeys(wanted))))
+        yield StagedChanges(warehouse.path, _stage_changes(log, store, list(dict.fromkeys(wanted))))
     finally:
         store.remove(STAGED)
 
 
-def _staged(log: OpenLog, store: LogStore, wanted: Sequence[ChangeRequest]) -> dict[ChangeRequest, _StagedFiles]:
+def _stage_changes(log: OpenLog, store: LogStore, wanted: Sequence[ChangeRequest]) -> dict[ChangeRequest, _StagedFiles]:
     tables = [log.table(each.table) for each in wanted]
     files = [_StagedFiles(changes_schema(table.columns)) for table in tables]
     tasks = list(staging_tasks(log, store, wanted, tables))
     try:
-        told = _told(log.spark, tasks)
+        told = _run_staging(log.spark, tasks)
     except PgoutputError:
         raise
     except Exception:
-        told = list(_told_one_by_one(log, store, wanted, tables))
+        told = list(_stage_one_by_one(log, store, wanted, tables))
     for row in told:
         files[row["table"]] = _with(files[row["table"]], row)
     return dict(zip(wanted, files, strict=True))
@@ -147,12 +162,12 @@ class StagingTask:
     """and the folder there."""
 
 
-def _told(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]:
+def _run_staging(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]:
     with plain_errors():
-        return deal(spark, tasks, stage, TOLD)
+        return run_tasks(spark, tasks, stage, STAGING_RESULT)
 
 
-def _told_one_by_one(
+def _stage_one_by_one(
     log: OpenLog, store: LogStore, wanted: Sequence[ChangeRequest], tables: Sequence[Table]
 ) -> Iterator[Row]:
     """Stage tables one after the other when an executor fails with all of them: that one's fault is not the others'."""
@@ -162,7 +177,7 @@ def _told_one_by_one(
             for task in staging_tasks(log, store, [each], [table])
         ]
         try:
-            yield from _told(log.spark, tasks)
+            yield from _run_staging(log.spark, tasks)
         except PgoutputError:
             raise
         except Exception as error:
@@ -178,16 +193,16 @@ def staging_tasks(
     numbers = count()
     for after in sorted({each.after for each in wanted}):
         mine = {place: tables[place] for place, each in enumerate(wanted) if each.after == after}
-        used = {place: used_by(log.opened, table) for place, table in mine.items()}
+        used = {place: reader_columns(log.opened, table) for place, table in mine.items()}
         oids = tuple(sorted({table.relation_oid for table in mine.values()}))
         range_ = LogRange(after, log.opened.as_of, lost=tuple(lost_ends(log.opened.index)))
-        for piece, described in described_pieces(log.opened, range_, oids):
-            found = {place: chosen(used[place], described) for place in mine}
-            of_piece = tuple(_table(place, mine[place], known) for place, known in found.items() if known)
+        for piece, described in described_groups(log.opened, range_, oids):
+            found = {place: columns_of_group(used[place], described) for place in mine}
+            of_piece = tuple(_staged_table(place, mine[place], known) for place, known in found.items() if known)
             yield StagingTask(next(numbers), piece, oids, of_piece, store, STAGED)
 
 
-def _table(number: int, table: Table, used: Mapping[int, ReaderColumns]) -> StagedTable:
+def _staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns]) -> StagedTable:
     return StagedTable(number, table.columns, changes_schema(table.columns), used)
 
 
@@ -198,7 +213,7 @@ def _with(files: _StagedFiles, told: Row) -> _StagedFiles:
     return _StagedFiles(files.schema, (*files.names, told["file"]), combined_summary(files.seen, seen), files.errors)
 
 
-TOLD: Final = pa.schema(
+STAGING_RESULT: Final = pa.schema(
     {
         "table": pa.int32(),
         "file": pa.string(),
@@ -217,19 +232,19 @@ TOLD: Final = pa.schema(
 def stage(task: StagingTask) -> Iterator[dict[str, Any]]:
     """Do a task; yields TOLD, a row a table. Raises ChangeLogError for damage."""
     files = {table.number: _ChangesFile(table) for table in task.tables}
-    for part in parts_of_piece(task.piece, task.oids):
+    for part in read_parts(task.piece, task.oids):
         for file in files.values():
             file.take(part)
     for number, file in files.items():
         if file.seen or file.error:
             name = f"{task.folder}/{number}-{task.number}.parquet"
             if file.seen:
-                put(task.store, name, file.content())
+                write_file(task.store, name, file.content())
             seen = reduce(combined_summary, file.seen, ChangeSummary(0, False, frozenset(), False, False, False))
             yield {"table": number, "file": name, "error": file.error, **seen._asdict(), "unsent": [*seen.unsent]}
 
 
-def put(store: LogStore, name: str, content: pa.Buffer) -> None:
+def write_file(store: LogStore, name: str, content: pa.Buffer) -> None:
     """Write a file into a warehouse; raise ChangeLogError where that is not on the machine of the task."""
     try:
         store.write(name, content)
@@ -255,7 +270,7 @@ class _ChangesFile:
         if self.error is not None or not any(each.seq in self._table.used for each, _ in part.described):
             return
         try:
-            for batch in rows_of_part(part, self._table.columns, self._table.schema, self._table.used):
+            for batch in decode_part(part, self._table.columns, self._table.schema, self._table.used):
                 self._write(batch)
         except Exception as error:  # whatever it is, the other tables of the task are read
             self.error = reason_of(error)

@@ -42,25 +42,25 @@ from pgoutput_construct.spark._log_view.change_columns import column
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import (
-    Plans,
+    BatchPlanner,
     Reporter,
     TableStep,
     UpdateMode,
-    abandoned,
-    aside,
+    aside_directory,
     directory_of,
-    newest,
+    latest_datasets,
+    obsolete_datasets,
 )
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
-from pgoutput_construct.spark._replicate.sink import MergingSink, Naming, NetChanges, Sink, escaped_log
+from pgoutput_construct.spark._replicate.sink import MergingSink, Naming, NetChanges, Sink, escape_log
 from pgoutput_construct.spark._replicate.small_tables import advance_together
 from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, TableChanges, staging
 from pgoutput_construct.spark._replicate.table_history import record_history
 from pgoutput_construct.spark._replicate.troubles import Troubles, WaitingError
 from pgoutput_construct.spark._replicate.warehouse_log import (
     Coverage,
-    adopted,
-    adoption_of,
+    adopted_progress,
+    adoption_message,
     advance_warehouse,
     check_same_log,
     hold_tables,
@@ -71,7 +71,7 @@ from pgoutput_construct.spark._replicate.warehouse_log import (
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, Version, note_name
 from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing, report_missing
 from pgoutput_construct.spark._state.change_survey import survey
-from pgoutput_construct.spark._state.copy_visibility import counting
+from pgoutput_construct.spark._state.copy_visibility import counted_changes
 from pgoutput_construct.spark._state.demands import OnMissing, demand_of
 from pgoutput_construct.spark._state.table_state import advance, net_changes
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -178,10 +178,10 @@ class WarehouseTables:
         Raises ChangeLogError where the tables are of another one, unless the warehouse is to ``adopt`` it; a warning
         then says what becomes of them.
         """
-        plan = adoption_of(log, self._progress, self._warehouse) if adopt else None
+        plan = adoption_message(log, self._progress, self._warehouse) if adopt else None
         if plan is not None:
             _LOG.warning("%s", plan)
-            self._note(adopted(log, self._progress))
+            self._note(adopted_progress(log, self._progress))
         check_same_log(log, self._progress, self._warehouse)
         self._note(replace(self._progress, reader=self._progress.reader or reader_name(self._warehouse)))
         self._is_registered = register_warehouse(log, self._progress.reader, self.applied)
@@ -201,21 +201,23 @@ class WarehouseTables:
         check_same_log(log.log, replace(self._progress, seq=-1), self._warehouse)
         self._progress = replace(self._progress, log=identity_of(log.log))
         coverage, mine = Coverage(self._progress, log.opened.index.first_seq), self._mine()
-        early = _early(log, mine.values(), lacking)
+        early = _awaiting_copies(log, mine.values(), lacking)
         tables = [table for table in self._tables(log, mine.values()) if table.relation_oid not in early]
         present = {table.relation_oid for table in tables if not table.dropped}
         self._refuse(log, coverage)
         self._refuse_damaged(log, tables)
         due = [table for table in tables if tries_all or self._troubles.is_tried(table.relation_oid)]
         self._settle({table.relation_oid for table in due})
-        plans = Plans(self._datasets, coverage, seq, self._resync)
+        plans = BatchPlanner(self._datasets, coverage, seq, self._resync)
         steps = self._in_turn(log, [step for table in due for step in self._steps(log, table, plans)])
         if steps:
             self._note(replace(self._progress, batch=self._progress.batch + 1, seq=seq, done=False))
-            self._bring_all(escaped_log(log), steps)
+            self._bring_all(escape_log(log), steps)
         waiting = {oid for oid in present if oid in self._troubles} - {table.relation_oid for table in due}
         kept = waiting | self._failed.keys()
-        gone = [each for each in abandoned(tables, self._mine(), self._keep_dropped) if each.version.oid not in kept]
+        gone = [
+            each for each in obsolete_datasets(tables, self._mine(), self._keep_dropped) if each.version.oid not in kept
+        ]
         for dataset in gone:
             self._remove(dataset)
         for oid, (name, error) in self._failed.items():
@@ -285,7 +287,7 @@ class WarehouseTables:
         """
         before, end, troubled = self._progress, log.opened.as_of, self._troubles.names
         own_seqs = {oid: before.own_seqs.get(oid, self.applied) for oid in troubled}
-        own_seqs |= {oid: seq for oid, seq in before.own_seqs.items() if oid not in tried and _is_there(log, oid)}
+        own_seqs |= {oid: seq for oid, seq in before.own_seqs.items() if oid not in tried and _exists(log, oid)}
         lacking = {
             lack.relation_oid for lack in lacks if lack.stale_since is None and lack.relation_oid not in own_seqs
         }
@@ -327,7 +329,7 @@ class WarehouseTables:
                 self._datasets[dataset.directory] = replace(dataset, version=version)
             self._unsure.discard(dataset.directory)
 
-    def _steps(self, log: OpenLog, table: Table, plans: Plans) -> list[TableStep]:
+    def _steps(self, log: OpenLog, table: Table, plans: BatchPlanner) -> list[TableStep]:
         """Return what is to be done for a table; nothing where that cannot be said."""
         if table.relation_oid in self._failed:
             return []
@@ -414,7 +416,7 @@ class WarehouseTables:
         They are datasets of their tables under another name, and removed as such when their tables are up to date. One
         that cannot be copied stays where it is: its table is in trouble.
         """
-        known, copies = newest(self._datasets.values()), dict[str, Dataset]()
+        known, copies = latest_datasets(self._datasets.values()), dict[str, Dataset]()
         names = {step.oid: step.table for step in steps}
         before = {step.oid: step.before for step in steps if step.dataset.is_history}
         ousted = [other for step in steps if (other := self._ousted(log, step)) and other.is_history]
@@ -433,7 +435,7 @@ class WarehouseTables:
         ]
 
     def _copied(self, spark: SparkSession, history: Dataset) -> Dataset:
-        copy = replace(history, directory=aside(history))
+        copy = replace(history, directory=aside_directory(history))
         written = self._sink.replace(spark, copy, self._sink.read(spark, history), None)
         self._warehouse.note(written)
         return written
@@ -492,7 +494,7 @@ class WarehouseTables:
             self._missing |= {step.table: found} if found else {}
         naming = self._sink.naming_of(step.dataset)
         if there is None or before is None:
-            rows = advanced(log, step.table, None, changes, self._on_missing)
+            rows = advanced_table(log, step.table, None, changes, self._on_missing)
         else:
             can_merge = naming == self._sink.naming_of(before)
             if (
@@ -500,10 +502,10 @@ class WarehouseTables:
                 and isinstance(self._sink, MergingSink)
                 and _can_merge(log, step, before.version, self._sink.alters)
             ):
-                merged = net(log, step.table, changes, self._on_missing, naming)
+                merged = net_of_step(log, step.table, changes, self._on_missing, naming)
                 if merged is not None:
                     return self._sink.merge(spark, step.dataset, merged)
-            rows = advanced(log, step.table, there, changes, self._on_missing, self._sink.is_small(before))
+            rows = advanced_table(log, step.table, there, changes, self._on_missing, self._sink.is_small(before))
         return self._sink.replace(spark, step.dataset, naming.dataset(rows), step.replaced)
 
     def _remove(self, dataset: Dataset) -> None:
@@ -518,13 +520,13 @@ class WarehouseTables:
             self._fail(dataset.version.oid, dataset.version.table, error)
 
 
-def _is_there(log: OpenLog, oid: int) -> bool:
+def _exists(log: OpenLog, oid: int) -> bool:
     """Return whether a log has a table that was not dropped."""
     known = {table.relation_oid for table in log.opened.tables.values() if not table.dropped}
     return oid in known | {refused.relation_oid for refused in log.opened.refused.values() if not refused.dropped}
 
 
-def _early(log: OpenLog, datasets: Iterable[Dataset], lacking: Collection[int] | None) -> set[int]:
+def _awaiting_copies(log: OpenLog, datasets: Iterable[Dataset], lacking: Collection[int] | None) -> set[int]:
     """Return the OIDs of tables that the log lacks rows of as it was opened, but not in the end, and that are new."""
     if lacking is None:
         return set()
@@ -545,7 +547,7 @@ def _can_merge(log: OpenLog, step: TableStep, before: Version, alters: bool) -> 
     return has_same and not step.has_defaults and has_key(log.table(step.table), before)
 
 
-def advanced(
+def advanced_table(
     log: OpenLog,
     name: str,
     before: DataFrame | None,
@@ -583,10 +585,12 @@ def has_key(table: Table, version: Version) -> bool:
     )
 
 
-def net(log: OpenLog, name: str, changes: TableChanges, on_missing: OnMissing, naming: Naming) -> NetChanges | None:
+def net_of_step(
+    log: OpenLog, name: str, changes: TableChanges, on_missing: OnMissing, naming: Naming
+) -> NetChanges | None:
     """Return what changes come to, one row a key; None where a truncate is among them."""
     table = log.table(name)
-    counted = counting(changes.rows, table)
+    counted = counted_changes(changes.rows, table)
     if survey(counted, seen=changes.seen).truncated is not None:
         return None
     demand = demand_of(table, on_missing, log.is_whole(table))

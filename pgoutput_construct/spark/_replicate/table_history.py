@@ -16,27 +16,33 @@ from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE_ALL,
     CARRIED,
     CHANGED,
-    EMPTIED,
-    PLACE,
+    POSITION,
     SHAPE,
     STORED,
+    TRUNCATE,
     TURN,
     column,
 )
 from pgoutput_construct.spark._log_view.replicated_tables import Identity, Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
-from pgoutput_construct.spark._replicate.sink import HISTORY, KNOWN_BY, MergingSink, Sink, renamed
+from pgoutput_construct.spark._replicate.sink import HISTORY, ROW_KEY, MergingSink, Sink, with_renamed_columns
 from pgoutput_construct.spark._replicate.staging import TableChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey
-from pgoutput_construct.spark._state.copy_visibility import counting, placed
-from pgoutput_construct.spark._state.identity_phases import phases_of, with_keys
+from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
+from pgoutput_construct.spark._state.identity_phases import phase_changes, require_keys
 from pgoutput_construct.spark._state.intervals import OPEN
 from pgoutput_construct.spark._state.moved_values import with_moved_values
-from pgoutput_construct.spark._state.replay_tasks import Emit, events_of, replayed
+from pgoutput_construct.spark._state.replay_tasks import Emit, replay_events, replay_rows
 from pgoutput_construct.spark._state.row_replay import Replay, ReplayResult
-from pgoutput_construct.spark._state.schema_evolution import retyped, shapes_of, stored_rows, with_defaults, with_shapes
+from pgoutput_construct.spark._state.schema_evolution import (
+    cast_columns,
+    shapes_of,
+    stored_rows,
+    with_defaults,
+    with_shapes,
+)
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
@@ -50,20 +56,20 @@ def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: TableSte
     changes before it only those are recorded that a batch has seen before.
     """
     table, before, naming = log.table(step.table), step.before, sink.naming_of(step.dataset)
-    counted = counting(changes.rows, table)
+    counted = counted_changes(changes.rows, table)
     names = {escaped(name): escaped(other) for name, other in step.renamed.items()}
-    there = None if before is None else renamed(sink.replayed(spark, before), names)
+    there = None if before is None else with_renamed_columns(sink.replayed(spark, before), names)
     rows = history(there, counted, table, step.has_new_copy, changes.seen)
     if there is None or step.before is None:
         return sink.replace(spark, step.dataset, naming.dataset(rows), step.replaced)
     rows.persist()  # they are read more than once
     try:
-        return _put(spark, sink, step, step.before, there, rows, table)
+        return _write_into(spark, sink, step, step.before, there, rows, table)
     finally:
         rows.unpersist()
 
 
-def _put(
+def _write_into(
     spark: SparkSession, sink: Sink, step: TableStep, before: Dataset, there: DataFrame, rows: DataFrame, table: Table
 ) -> Dataset:
     """Put rows into a history that is there."""
@@ -73,16 +79,16 @@ def _put(
     can_record = is_same and is_here and not step.has_defaults and not step.renamed and naming == sink.naming_of(before)
     if isinstance(sink, MergingSink) and can_record and (sink.alters or has_room):
         return sink.record(spark, step.dataset, naming.dataset(rows))
-    together = _together(with_defaults(there, table), rows)
+    together = _with_replaced_rows(with_defaults(there, table), rows)
     return sink.replace(spark, step.dataset, naming.dataset(together), step.replaced)
 
 
-def _together(there: DataFrame, rows: DataFrame) -> DataFrame:
+def _with_replaced_rows(there: DataFrame, rows: DataFrame) -> DataFrame:
     """Return a history with rows put into it; columns that went stay, and have the types of now."""
-    places = rows.select(*KNOWN_BY)
+    places = rows.select(*ROW_KEY)
     kinds = {field.name: field.dataType for field in rows.schema if field.name in there.columns}
-    kept = retyped(there, {name: kind for name, kind in kinds.items() if name not in HISTORY})
-    return kept.join(places, [*KNOWN_BY], "left_anti").unionByName(rows, allowMissingColumns=True)
+    kept = cast_columns(there, {name: kind for name, kind in kinds.items() if name not in HISTORY})
+    return kept.join(places, [*ROW_KEY], "left_anti").unionByName(rows, allowMissingColumns=True)
 
 
 _FROM: Final = ("_op", "_commit_time", "_unchanged")
@@ -102,31 +108,31 @@ def history(
     )
     stays = None if begins else opened
     shapes, events = tuple(shapes_of(table, stays)), with_shapes(changes, table)
-    phases, left = phases_of(events, table, stays), None
+    phases, left = phase_changes(events, table, stays), None
     if stays is not None:
         left = stored_rows(stays, table, events, _FROM).withColumn(TURN, F.lit(STORED))
     found = list[DataFrame]()
     for number, (phase, mine) in enumerate(phases, 1):
         is_last = number == len(phases)
-        rows = None if left is None else with_keys(left, table, phase)
+        rows = None if left is None else require_keys(left, table, phase)
         intervals = _intervals(rows, mine, table, phase, shapes, seen, apart=len(phases) == 1)
         intervals = intervals if is_last else as_leaf(intervals)
         is_open = F.col("_ended_by").isNull()
         found.append(intervals.where((is_open & (F.col(TURN) != STORED)) | ~is_open if is_last else ~is_open))
         carried = F.when(F.col(TURN) == CHANGED, CARRIED).otherwise(F.col(TURN))
         left = intervals.where(is_open).withColumn(TURN, carried).drop("_valid_to", "_ended_by")
-    rows = _said(reduce(lambda one, other: as_leaf(one).unionAll(other), found), table)
+    rows = _history_rows(reduce(lambda one, other: as_leaf(one).unionAll(other), found), table)
     if opened is None or not begins:
         return rows
     ended = opened.withColumns({"_ended_by": F.lit(SNAPSHOT), "_valid_to": F.lit(None).cast("timestamp")})
     old = stored_rows(ended, table, events, (*_FROM, "_valid_to", "_ended_by"))
-    return rows.unionByName(_said(old, table))
+    return rows.unionByName(_history_rows(old, table))
 
 
-def _said(rows: DataFrame, table: Table) -> DataFrame:
+def _history_rows(rows: DataFrame, table: Table) -> DataFrame:
     """Return rows as a history has them."""
     copied = F.when(F.col("_commit_lsn") == BEFORE_ALL, SNAPSHOT).otherwise(F.col("_op"))
-    named = placed(rows.withColumn("_op", copied), table).withColumnRenamed("_commit_time", "_valid_from")
+    named = restore_copy_lsn(rows.withColumn("_op", copied), table).withColumnRenamed("_commit_time", "_valid_from")
     return named.select(*map(column, table.current), *HISTORY)
 
 
@@ -151,15 +157,15 @@ def _intervals(
         tuple(shapes),
         tuple((row["_commit_lsn"], row["_seq"]) for row in truncates),
     )
-    rows = changes.where(F.col("_op") != EMPTIED)
+    rows = changes.where(F.col("_op") != TRUNCATE)
     if found.chained and replay.open_ones:
         rows = with_moved_values(before, rows, replay, found)
-    events, _ = events_of(before, rows, replay, found, apart)
+    events, _ = replay_events(before, rows, replay, found, apart)
     given = {field.name: field for field in events.schema}
-    kept = [*names, "_untyped", *PLACE, *_FROM, SHAPE, TURN]
+    kept = [*names, "_untyped", *POSITION, *_FROM, SHAPE, TURN]
     ends = [T.StructField("_valid_to", T.TimestampType()), T.StructField("_ended_by", T.StringType())]
     schema = T.StructType([*(T.StructField(name, given[name].dataType) for name in kept), *ends])
-    return replayed(events, replay, _emit(kept, [row["_commit_time"] for row in truncates]), schema)
+    return replay_rows(events, replay, _emit(kept, [row["_commit_time"] for row in truncates]), schema)
 
 
 def _emit(kept: Sequence[str], times: Sequence[object]) -> Emit:
@@ -168,7 +174,7 @@ def _emit(kept: Sequence[str], times: Sequence[object]) -> Emit:
         chosen = np.flatnonzero(done.events.comes & ((ended != OPEN) | is_end))
         found = done.rows(chosen, done.rule.columns)
         arrays = [found[name] if name in found else done.taken(name, chosen) for name in kept]
-        of_truncates = pa.array(times, pa.timestamp("us", "UTC")), pa.array([EMPTIED] * len(times), pa.string())
+        of_truncates = pa.array(times, pa.timestamp("us", "UTC")), pa.array([TRUNCATE] * len(times), pa.string())
         ends = [done.ends(name, chosen, each) for name, each in zip(("_commit_time", "_op"), of_truncates, strict=True)]
         return pa.Table.from_arrays([*arrays, *ends], [*kept, "_valid_to", "_ended_by"])
 
@@ -177,7 +183,7 @@ def _emit(kept: Sequence[str], times: Sequence[object]) -> Emit:
 
 def _truncates(changes: DataFrame) -> list[Row]:
     """Return where tables were emptied, in order; few. Times are microseconds, of which no zone takes away any."""
-    rows = changes.where(F.col("_op") == EMPTIED)
+    rows = changes.where(F.col("_op") == TRUNCATE)
     with plain_errors():
-        found = rows.select(*PLACE, F.unix_micros("_commit_time").alias("_commit_time")).collect()
+        found = rows.select(*POSITION, F.unix_micros("_commit_time").alias("_commit_time")).collect()
     return sorted(found, key=lambda row: (row["_commit_lsn"], row["_seq"]))

@@ -9,7 +9,7 @@ from typing import Final
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._execution import reason_of
 
-__all__ = ["Troubles", "WaitingError", "failure"]
+__all__ = ["Troubles", "WaitingError", "combined_error"]
 
 _FIRST: Final = 1.0
 """Seconds until a table is tried again; twice as many each time that fails,"""
@@ -95,7 +95,7 @@ class Troubles:
         self._known = {oid: each for oid, each in self._known.items() if oid in oids}
 
 
-def failure(reasons: Mapping[str, str]) -> ChangeLogError:
+def combined_error(reasons: Mapping[str, str]) -> ChangeLogError:
     """Return one error for all tables in trouble."""
     (name, first), *others = sorted(reasons.items())
     more = f" (and {len(others)} more: {', '.join(other for other, _ in others)})" if others else ""

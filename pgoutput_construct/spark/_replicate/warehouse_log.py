@@ -27,12 +27,12 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, Version, Warehouse
-from pgoutput_construct.spark._source.micro_batches import needed_from
+from pgoutput_construct.spark._source.micro_batches import first_needed_seq
 
 __all__ = [
     "Coverage",
-    "adopted",
-    "adoption_of",
+    "adopted_progress",
+    "adoption_message",
     "advance_warehouse",
     "check_same_log",
     "hold_tables",
@@ -118,7 +118,7 @@ def register_warehouse(log: ChangeLog, name: str, applied: int) -> bool:
     """
     try:
         if name not in {reader.name for reader in readers(log.store)}:
-            register(log.store, name, max(needed_from(log.index, applied), log.index.first_seq))
+            register(log.store, name, max(first_needed_seq(log.index, applied), log.index.first_seq))
     except ChangeLogError as error:
         _LOG.warning(
             "prune does not wait for this warehouse, which could not be registered as a reader of the log: %s; a table "
@@ -132,7 +132,7 @@ def register_warehouse(log: ChangeLog, name: str, applied: int) -> bool:
 def advance_warehouse(log: OpenLog, name: str, applied: int, tables: Collection[int]) -> None:
     """Note in a log that a warehouse has applied all that ended by a seq to its tables, given by their OIDs."""
     index, store = log.opened.index, log.log.store
-    needed = min(needed_from(index, applied), *_of_early_copies(log, tables), applied + 1)
+    needed = min(first_needed_seq(index, applied), *_early_copy_starts(log, tables), applied + 1)
     last = last_commit(index, applied)
     try:
         known = {reader.name: reader.next_seq for reader in readers(store)}
@@ -169,7 +169,7 @@ def _table_reader(name: str, oid: int, table: str) -> str:
     return f"{name}.{oid}.{sub(r'[^A-Za-z0-9_.-]+', '-', table)}"[:_LONGEST_READER]
 
 
-def _of_early_copies(log: OpenLog, tables: Collection[int]) -> Iterator[int]:
+def _early_copy_starts(log: OpenLog, tables: Collection[int]) -> Iterator[int]:
     """Yield where copies begin whose snapshots see transactions that the log will only have later.
 
     The copier reads the server while the stream may lag: such a transaction is in the copy, and must not be applied to
@@ -191,7 +191,7 @@ def check_same_log(log: ChangeLog, progress: Progress | None, warehouse: Warehou
         )
 
 
-def adoption_of(log: ChangeLog, progress: Progress | None, warehouse: Warehouse) -> str | None:
+def adoption_message(log: ChangeLog, progress: Progress | None, warehouse: Warehouse) -> str | None:
     """Say what becomes of the tables of a warehouse that adopts a log; None where they are of this log already."""
     different = _differences(log, progress)
     if not different:
@@ -200,7 +200,7 @@ def adoption_of(log: ChangeLog, progress: Progress | None, warehouse: Warehouse)
     return f"{warehouse.store} adopts {log.store}, another log ({'; '.join(different)}): {plan}"
 
 
-def adopted(log: ChangeLog, progress: Progress) -> Progress:
+def adopted_progress(log: ChangeLog, progress: Progress) -> Progress:
     """Return how far a warehouse has come that adopts a log: nowhere; all datasets are of an earlier log."""
     return replace(progress, seq=-1, applied=-1, log=identity_of(log), adopted=progress.batch, lacking=(), own_seqs={})
 
@@ -222,17 +222,17 @@ def _plan(log: ChangeLog, warehouse: Warehouse, progress: Progress | None) -> It
     there = {each.directory for each in datasets}
     whole = [name for name in there & tables.keys() if tables[name].relation_oid not in lacking]
     partial = [name for name in there & tables.keys() if tables[name].relation_oid in lacking]
-    yield f"replaced, with their histories, by what this log has: {_named(tables[name].qualified for name in whole)}"
-    yield f"kept until this log has a copy of them: {_named(tables[name].qualified for name in partial)}"
-    yield f"kept, since this log does not have them: {_named(_only_there(datasets, tables.keys()))}"
-    yield f"new: {_named(table.qualified for name, table in tables.items() if name not in there)}"
+    yield f"replaced, with their histories, by what this log has: {_joined(tables[name].qualified for name in whole)}"
+    yield f"kept until this log has a copy of them: {_joined(tables[name].qualified for name in partial)}"
+    yield f"kept, since this log does not have them: {_joined(_absent_tables(datasets, tables.keys()))}"
+    yield f"new: {_joined(table.qualified for name, table in tables.items() if name not in there)}"
     if progress is not None and progress.reader:
         yield f"the earlier log still waits for its reader {progress.reader}: pgoutput log readers LOG --remove it"
 
 
-def _only_there(datasets: Collection[Dataset], directories: Collection[str]) -> Iterator[str]:
+def _absent_tables(datasets: Collection[Dataset], directories: Collection[str]) -> Iterator[str]:
     return (each.version.table for each in datasets if each.directory not in directories)
 
 
-def _named(names: Iterable[str]) -> str:
+def _joined(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"

@@ -13,7 +13,7 @@ from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
 from pgoutput_construct.changelog.reader import LogIdentity
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._log_view.replicated_tables import Place, Table, table_of_directory
+from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition, Table, table_of_directory
 from pgoutput_construct.stream.identifiers import normal_name, qualified_name
 from pgoutput_construct.wire import Lsn
 
@@ -25,8 +25,8 @@ __all__ = [
     "TableShape",
     "Version",
     "Warehouse",
-    "damaged_of",
     "note_name",
+    "note_owner",
 ]
 
 HISTORY_SUFFIX: Final = ".history"
@@ -128,7 +128,7 @@ class Version:
     """The number of the batch that wrote it."""
     seq: int
     """All that ended in the log up to here is in it."""
-    last: Place
+    last: ChangePosition
     """Where the last change stands that the log had of the table: its transaction's commit, and the place in it."""
     shape: TableShape
     """What the table was described with."""
@@ -278,7 +278,7 @@ class Warehouse:
         if table in known:
             return known[table]
         for note, error in damaged.items():
-            if damaged_of(note) in (DamagedNote(table, is_history), DamagedNote(note, False)):
+            if note_owner(note) in (NoteOwner(table, is_history), NoteOwner(note, False)):
                 raise error
         what = "history of the table" if is_history else "table"
         raise PgoutputError(f"{self.store}: no {what} {table}: it has {', '.join(sorted(known)) or 'none'}")
@@ -328,7 +328,7 @@ def spark_path(store: LogStore) -> str:
     return urlunsplit((_SCHEMES.get(parts.scheme, parts.scheme), parts.netloc, parts.path.rstrip("/"), "", ""))
 
 
-class DamagedNote(NamedTuple):
+class NoteOwner(NamedTuple):
     """Whose a note is that cannot be read, as its name says it."""
 
     table: str
@@ -337,14 +337,14 @@ class DamagedNote(NamedTuple):
     """Whether it is that of the history."""
 
 
-def damaged_of(note: str) -> DamagedNote:
+def note_owner(note: str) -> NoteOwner:
     """Return whose a note is by its name alone."""
     directory = note.removeprefix(f"{_FOLDER}/").removesuffix(".json")
     own = directory.removesuffix(HISTORY_SUFFIX)
     try:
-        return DamagedNote(qualified_name(*table_of_directory(own)), own != directory)
+        return NoteOwner(qualified_name(*table_of_directory(own)), own != directory)
     except (PgoutputError, ValueError):
-        return DamagedNote(note, False)
+        return NoteOwner(note, False)
 
 
 def note_name(directory: str) -> str:
@@ -362,4 +362,4 @@ def _read_dataset(told: Mapping[str, Any], name: str) -> Dataset:
     return found
 
 
-_NOWHERE: Place = (-1, -1)
+_NOWHERE: ChangePosition = (-1, -1)

@@ -13,7 +13,7 @@ from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
-from pgoutput_construct.spark._replicate.sink import Sink, unescaped
+from pgoutput_construct.spark._replicate.sink import Sink, unescape_references
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.stream.identifiers import normal_name
@@ -85,7 +85,7 @@ def report_missing(warehouse: Warehouse, step: TableStep, rows: DataFrame) -> in
     A step that is done again, after a batch that was interrupted, puts the same in place of what it left.
     """
     if any(name != escaped(name) for name in step.dataset.version.shape.columns):
-        rows = unescaped(rows, "_row", "_unchanged")
+        rows = unescape_references(rows, "_row", "_unchanged")
     found = rows.persist()
     try:
         count = found.count()

@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.extras import needing
-from pgoutput_construct.spark._execution import keep_archives
+from pgoutput_construct.spark._execution import cache_archives
 from pgoutput_construct.spark._source.source_options import read_options
 
 __all__ = ["PgoutputSource", "register"]
@@ -29,7 +29,7 @@ class PgoutputSource(DataSource):
     def __init__(self, options: Any) -> None:
         """Read the options; raises PgoutputError for one that is unknown, or has no such value."""
         super().__init__(dict(options))
-        keep_archives()  # the process that makes sources does nothing else of ours
+        cache_archives()  # the process that makes sources does nothing else of ours
         self.given = read_options(options)
 
     @classmethod
@@ -41,10 +41,10 @@ class PgoutputSource(DataSource):
         """Return the columns of what is read, from the log's index."""
         if self.given.dsn is not None:
             return from_arrow_schema(self._live().live_schema(self.given), prefer_timestamp_ntz=True)
-        from pgoutput_construct.spark._source.read_range import log_of
+        from pgoutput_construct.spark._source.read_range import log_as_of
         from pgoutput_construct.spark._source.views import view_of
 
-        log, as_of = log_of(self.given)
+        log, as_of = log_as_of(self.given)
         return from_arrow_schema(view_of(self.given).schema(log, as_of), prefer_timestamp_ntz=True)
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -22,8 +22,8 @@ from pgoutput_construct.postgres.peeking import open_slot
 from pgoutput_construct.spark._log_view.added_columns import Prefix
 from pgoutput_construct.spark._log_view.change_columns import CHANGE, changes_schema
 from pgoutput_construct.spark._log_view.visible_rows import LogPlan
-from pgoutput_construct.spark._source.micro_batches import PollInterval, held_fields
-from pgoutput_construct.spark._source.segment_rows import SegmentPart, rows_of_part
+from pgoutput_construct.spark._source.micro_batches import PollInterval, query_fields
+from pgoutput_construct.spark._source.segment_rows import SegmentPart, decode_part
 from pgoutput_construct.spark._source.source_options import SourceOptions
 from pgoutput_construct.spark._source.task_plan import ReaderColumns
 from pgoutput_construct.stream.identifiers import split_name
@@ -146,7 +146,7 @@ def _offset(commits: Sequence[Commit], count: int) -> dict[str, Any]:
 
 def _task(options: SourceOptions, schema: StructType, after: int, until: int) -> _Peek:
     known = live_schema(options)
-    return _Peek(options, after, until, held_fields(known, schema, options, options.table or ""))
+    return _Peek(options, after, until, query_fields(known, schema, options, options.table or ""))
 
 
 def _read(task: _Peek) -> Iterator[pa.RecordBatch]:
@@ -159,7 +159,7 @@ def _read(task: _Peek) -> Iterator[pa.RecordBatch]:
     prefix = Prefix(options.metadataPrefix)
     inner = prefix.inner(task.schema)
     columns = pa.schema([each for each in inner if each.name not in CHANGE])
-    yield from map(prefix.batch, rows_of_part(part, columns, inner, used, options.badRecords != "fail"))
+    yield from map(prefix.batch, decode_part(part, columns, inner, used, options.badRecords != "fail"))
 
 
 def _part(

@@ -17,14 +17,14 @@ from pgoutput_construct.spark._source.micro_batches import (
     PollInterval,
     advance_reader,
     check_same_log,
-    held_fields,
     latest_seq,
+    log_field,
     next_seq,
-    of_log,
     offset_at,
+    query_fields,
     register_reader,
 )
-from pgoutput_construct.spark._source.read_range import address_of, log_at, log_of, range_between, range_of
+from pgoutput_construct.spark._source.read_range import log_address, log_as_of, log_at, range_between, range_of
 from pgoutput_construct.spark._source.source_options import SourceOptions
 from pgoutput_construct.spark._source.views import view_of
 
@@ -55,7 +55,7 @@ class LogStreamReader(DataSourceStreamReader):
         log = self._log()
         after = log.index.first_seq - 1 if self.options.fromSeq is None else self.options.fromSeq - 1
         register_reader(log, self.options.reader, after)
-        self._last = Offset(after).json() | of_log(log)
+        self._last = Offset(after).json() | log_field(log)
         return self._last
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
@@ -87,7 +87,10 @@ class LogStreamReader(DataSourceStreamReader):
         view, as_of = view_of(self.options), log.index.last_seq
         wanted = range_between(log, after, until, self.options)
         return view.tasks(
-            log, as_of, wanted, held_fields(view.schema(log, as_of), self.schema, self.options, str(self.options.table))
+            log,
+            as_of,
+            wanted,
+            query_fields(view.schema(log, as_of), self.schema, self.options, str(self.options.table)),
         )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -100,10 +103,10 @@ class LogStreamReader(DataSourceStreamReader):
             advance_reader(self._log(), self.options.reader, int(end["seq"]))
 
     def _log(self) -> ChangeLog:
-        return log_at(address_of(self.options))
+        return log_at(log_address(self.options))
 
     def _offset(self, log: ChangeLog, seq: int) -> dict[str, Any]:
-        return offset_at(log.index, seq).json() | of_log(log)
+        return offset_at(log.index, seq).json() | log_field(log)
 
 
 class _LimitedReader(LogStreamReader):
@@ -143,8 +146,8 @@ class LogReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Plan the tasks; raises ChangeLogError for a log that is damaged, or lacks what is asked for."""
-        (log, as_of), view = log_of(self.options), view_of(self.options)
-        schema = chosen_fields(view.schema(log, as_of), self.wanted)
+        (log, as_of), view = log_as_of(self.options), view_of(self.options)
+        schema = select_fields(view.schema(log, as_of), self.wanted)
         return view.tasks(log, as_of, range_of(log, as_of, self.options), schema)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
@@ -152,7 +155,7 @@ class LogReader(DataSourceReader):
         return iter(()) if partition is None else view_of(self.options).read(partition)
 
 
-def chosen_fields(known: pa.Schema, wanted: StructType) -> pa.Schema:
+def select_fields(known: pa.Schema, wanted: StructType) -> pa.Schema:
     """Return the columns that are wanted, in their order; raise ChangeLogError for one that is not known so."""
     kinds = {field.name: field.dataType for field in from_arrow_schema(known, prefer_timestamp_ntz=True)}
     for field in wanted:

@@ -17,8 +17,8 @@ from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError, ProtocolError
 from pgoutput_construct.spark._execution import plain_errors
-from pgoutput_construct.spark._log_view.table_columns import BY_NAME, find_columns, used_ones
-from pgoutput_construct.spark._source.segment_rows import renamed
+from pgoutput_construct.spark._log_view.table_columns import BY_NAME, find_columns, group_descriptions
+from pgoutput_construct.spark._source.segment_rows import with_column_names
 from pgoutput_construct.stream.identifiers import full_name, normal_name
 from pgoutput_construct.stream.relations import DESCRIBING, RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
@@ -77,21 +77,21 @@ def decode(
     ]
     if not chosen:
         raise ChangeLogError(f"no Relation describes {wanted}: the messages have {', '.join(names.values()) or 'none'}")
-    columns = find_columns(used_ones(chosen, BY_NAME), BY_NAME)
+    columns = find_columns(group_descriptions(chosen, BY_NAME), BY_NAME)
     decoder = _Decoder(history, columns.schema, columns.names, layout)
-    return messages.select(*_given(messages)).mapInArrow(
+    return messages.select(*_present_columns(messages)).mapInArrow(
         decoder.decode, from_arrow_schema(decoder.schema, prefer_timestamp_ntz=True)
     )
 
 
-def _given(messages: DataFrame) -> list[str]:
+def _present_columns(messages: DataFrame) -> list[str]:
     return [name for name in (*_NEEDED, *STATE_PARAMETERS, "stream_xid") if name in messages.columns]
 
 
 def _history(messages: DataFrame, layout: Mapping[str, Any]) -> RelationHistory:
     """Collect what describes tables, and what says which of it counts."""
     tags = [tag.hex().upper() for tag, cls in BY_TAG.items() if cls in DESCRIBING]
-    wanted = messages.where(F.hex(F.substring(F.col("payload"), 1, 1)).isin(tags)).select(*_given(messages))
+    wanted = messages.where(F.hex(F.substring(F.col("payload"), 1, 1)).isin(tags)).select(*_present_columns(messages))
     with plain_errors():
         rows = sorted((row.asDict() for row in wanted.collect()), key=lambda row: int(row["seq"]))
     history = RelationHistory()
@@ -136,7 +136,7 @@ class _Decoder:
         for row in np.flatnonzero(mine & (found == UNDESCRIBED))[:1].tolist():
             raise ProtocolError(f"seq {seqs[rows[row]]}: no Relation has described the relation OID {oids[row]} before")
         for number in sorted(self.names.keys() & found.tolist()):
-            description = renamed(self.history.descriptions[number], self.names[number])
+            description = with_column_names(self.history.descriptions[number], self.names[number])
             for block in table_rows(index, rows[found == number], Columns(description, self.columns)):
                 for error in block.errors:
                     raise PgoutputError(f"seq {seqs[error.row]}: {error}")

@@ -31,12 +31,12 @@ __all__ = [
     "PollInterval",
     "advance_reader",
     "check_same_log",
-    "held_fields",
+    "first_needed_seq",
     "latest_seq",
-    "needed_from",
+    "log_field",
     "next_seq",
-    "of_log",
     "offset_at",
+    "query_fields",
     "register_reader",
 ]
 
@@ -71,7 +71,7 @@ class Offset:
         return {"seq": self.seq, "commit_lsn": str(Lsn(self.lsn)), **times}
 
 
-def of_log(log: ChangeLog) -> dict[str, Any]:
+def log_field(log: ChangeLog) -> dict[str, Any]:
     """Return the part of an offset that says which log it is a position of."""
     return {"log": identity_of(log).to_json()}
 
@@ -202,7 +202,7 @@ def _copies(index: LogIndex, sizes: Sizes) -> dict[int, int]:
     return found
 
 
-def needed_from(index: LogIndex, seq: int) -> int:
+def first_needed_seq(index: LogIndex, seq: int) -> int:
     """Return the first seq that who has read up to one still needs: what had begun by then may end later."""
     place = max(int(np.searchsorted(index.table["first_seq"].to_numpy(), seq, "right")) - 1, 0)
     # What lies in one segment alone has not begun by then, but for those of the segment that has the seq.
@@ -217,7 +217,7 @@ def needed_from(index: LogIndex, seq: int) -> int:
 _IN_UTC: Final[dict[str, Any]] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
-def held_fields(now: pa.Schema, schema: StructType, options: SourceOptions, name: str) -> pa.Schema:
+def query_fields(now: pa.Schema, schema: StructType, options: SourceOptions, name: str) -> pa.Schema:
     """Return the columns of a query, whatever those of its table ``name`` are ``now``.
 
     Raises ChangeLogError where rows have what they have no room for, unless that is to be ignored: then columns that
@@ -227,13 +227,13 @@ def held_fields(now: pa.Schema, schema: StructType, options: SourceOptions, name
     for field in now if options.schemaChange == "fail" else ():
         if field.name not in columns.names and options.columns is None:
             raise _changed(name, f"the column {field.name!r} was added or renamed")
-        if field.name in columns.names and not _holds(columns.field(field.name).type, field.type):
+        if field.name in columns.names and not _fits(columns.field(field.name).type, field.type):
             raise _changed(name, f"the column {field.name!r} is {field.type} now")
     same = {field.name for field in from_arrow_schema(now, prefer_timestamp_ntz=True) if field in schema.fields}
     return pa.schema([now.field(each) if each in same else columns.field(each) for each in columns.names])
 
 
-def _holds(column: pa.DataType, now: pa.DataType) -> bool:
+def _fits(column: pa.DataType, now: pa.DataType) -> bool:
     """Return whether a column of the query has room for a type."""
     if pa.types.is_struct(column):  # _before has the columns, which are looked at by themselves
         return True
@@ -274,12 +274,12 @@ class PollInterval:
 def register_reader(log: ChangeLog, name: str | None, after: int) -> None:
     """Register a reader that has read all that ended by a seq; without a name do nothing."""
     if name is not None and name not in {reader.name for reader in readers(log.store)}:
-        register(log.store, name, needed_from(log.index, after), offset_at(log.index, after).lsn or 0)
+        register(log.store, name, first_needed_seq(log.index, after), offset_at(log.index, after).lsn or 0)
 
 
 def advance_reader(log: ChangeLog, name: str, seq: int) -> None:
     """Note that a reader has read all that ended by a seq; what had begun by then, and ends later, it still needs."""
     known = {reader.name: reader.next_seq for reader in readers(log.store)}
-    needed = needed_from(log.index, seq)
+    needed = first_needed_seq(log.index, seq)
     if needed > known.get(name, -1):
         register(log.store, name, needed, offset_at(log.index, seq).lsn or 0)

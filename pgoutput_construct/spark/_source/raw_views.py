@@ -17,11 +17,11 @@ from pgoutput_construct.changelog._index.log_index import messages_of
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.spark._log_view.visible_rows import index_log, timestamps
+from pgoutput_construct.spark._log_view.visible_rows import index_payloads, timestamps
 from pgoutput_construct.spark._source.read_range import LogRange
-from pgoutput_construct.spark._source.segment_rows import read_part
+from pgoutput_construct.spark._source.segment_rows import read_segment
 from pgoutput_construct.spark._source.source_options import SourceOptions
-from pgoutput_construct.spark._source.task_plan import SegmentGroup, segment_pieces
+from pgoutput_construct.spark._source.task_plan import SegmentGroup, groups_in_range
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["EventsView", "MessagesView", "TransactionsView"]
@@ -61,12 +61,12 @@ class _IndexView(ABC):
 
     def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
-        return [_IndexTask(piece, schema) for piece in segment_pieces(log, wanted)]
+        return [_IndexTask(piece, schema) for piece in groups_in_range(log, wanted)]
 
     def read(self, task: "_IndexTask") -> Iterator[pa.RecordBatch]:
         """Read the indexes of the segments."""
         for segment in task.piece.segments:
-            _, index = read_part(segment, _no_rows)
+            _, index = read_segment(segment, _no_rows)
             found = self.entries(task.piece.range, segment, index)
             yield from found.select(task.schema.names).cast(task.schema).combine_chunks().to_batches()
 
@@ -132,7 +132,7 @@ _SIGNED: Final = {pa.uint64(): pa.int64(), pa.uint32(): pa.int64(), pa.uint8(): 
 _BATCH_ROWS: Final = 10_000
 
 
-def _kind(field: pa.Field) -> pa.DataType:
+def _spark_type(field: pa.Field) -> pa.DataType:
     return _TIME if field.name.endswith("_time") else _SIGNED.get(field.type, field.type)
 
 
@@ -144,7 +144,7 @@ _MESSAGES: Final = pa.schema(
         *((name, pa.bool_()) for name in STATE_PARAMETERS),
         ("stream_xid", pa.int64()),
         ("snapshot", pa.int32()),
-        *(pa.field(field.name, _kind(field)) for field in kernels.MESSAGE_SCHEMA),
+        *(pa.field(field.name, _spark_type(field)) for field in kernels.MESSAGE_SCHEMA),
         ("payload", pa.binary()),
         ("segment", pa.string()),
     ]
@@ -171,19 +171,19 @@ class MessagesView:
 
     def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
-        return [_MessagesTask(piece, schema) for piece in segment_pieces(log, wanted)]
+        return [_MessagesTask(piece, schema) for piece in groups_in_range(log, wanted)]
 
     def read(self, task: _MessagesTask) -> Iterator[pa.RecordBatch]:
         """Read the messages of the segments."""
         wanted = task.piece.range
         ends = np.array([wanted.after + 1]), np.array([wanted.until])
         for segment in task.piece.segments:
-            table, _ = read_part(segment, lambda index: ends)
+            table, _ = read_segment(segment, lambda index: ends)
             seqs = table["seq"].to_numpy()
             is_wanted = (seqs > wanted.after) & (seqs <= wanted.until)
             messages = table.filter(pa.array(is_wanted & table["tag"].is_valid().to_numpy()))
             for batch in messages.combine_chunks().to_batches(_BATCH_ROWS):
-                headers = index_log(segment.options, batch).messages()
+                headers = index_payloads(segment.options, batch).messages()
                 columns = {name: batch.column(name) for name in _MESSAGES.names if name in batch.schema.names}
                 columns |= {field.name: _signed(headers.column(field.name), field) for field in kernels.MESSAGE_SCHEMA}
                 columns["segment"] = pa.repeat(segment.name, batch.num_rows)
@@ -191,7 +191,7 @@ class MessagesView:
 
 
 def _signed(column: pa.Array, field: pa.Field) -> pa.Array:
-    if _kind(field) == _TIME:
+    if _spark_type(field) == _TIME:
         times = timestamps(column.fill_null(0).to_numpy())
         return pc.if_else(column.is_valid(), times, pa.scalar(None, times.type))
-    return column.cast(_kind(field), safe=False)
+    return column.cast(_spark_type(field), safe=False)

@@ -15,17 +15,17 @@ from pgoutput_construct.changelog._index.planning import LostEnd, commits_of, co
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark._execution import keep_archives
+from pgoutput_construct.spark._execution import cache_archives
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._source.source_options import SourceOptions
 from pgoutput_construct.wire import Lsn, Timestamp
 
-__all__ = ["LogRange", "address_of", "log_at", "log_of", "opened_at", "range_between", "range_of"]
+__all__ = ["LogRange", "log_address", "log_as_of", "log_at", "range_between", "range_of", "tables_at"]
 
 
-def log_of(options: SourceOptions) -> tuple[ChangeLog, int]:
+def log_as_of(options: SourceOptions) -> tuple[ChangeLog, int]:
     """Open the log that options name, and return the seq as of which it is read."""
-    log = log_at(address_of(options))
+    log = log_at(log_address(options))
     return log, as_of_seq(log, options)
 
 
@@ -105,9 +105,9 @@ def as_of_seq(log: ChangeLog, options: SourceOptions) -> int:
         return options.asOfSeq
     if options.asOfLsn is not None:
         _check_complete(log, options.asOfLsn)
-        return _last_by(log.index, "lsn", options.asOfLsn)
+        return _last_seq_by(log.index, "lsn", options.asOfLsn)
     if options.asOfTime is not None:
-        return _last_by(log.index, "time", options.asOfTime)
+        return _last_seq_by(log.index, "time", options.asOfTime)
     return log.index.last_seq
 
 
@@ -129,7 +129,7 @@ def _check_complete(log: ChangeLog, lsn: Lsn) -> None:
         )
 
 
-def _last_by(index: LogIndex, what: str, limit: int) -> int:
+def _last_seq_by(index: LogIndex, what: str, limit: int) -> int:
     """Return the seq of the last transaction or event up to a position or time, before the first that is later."""
     lost, end, found = lost_ends(index), index.last_seq + 1, np.array([], np.int64)
     commits = commits_of(index, lost)
@@ -156,7 +156,7 @@ def _numbers(column: pa.ChunkedArray) -> Numbers:
 _latest: dict[str, tuple[dict[str, int], ChangeLog]] = {}
 
 
-def address_of(options: SourceOptions) -> str:
+def log_address(options: SourceOptions) -> str:
     """Return where the log of options is."""
     assert options.path is not None
     return options.path
@@ -167,7 +167,7 @@ def log_at(address: str) -> ChangeLog:
 
     What was opened before serves while its files are the same: their names and sizes tell.
     """
-    keep_archives()
+    cache_archives()
     files, log = _latest.get(address, ({}, None))
     found = open_store(address).files()
     if log is None or found != files:
@@ -178,6 +178,6 @@ def log_at(address: str) -> ChangeLog:
 
 
 @lru_cache(maxsize=1)  # what was known before the last micro-batch is of no use
-def opened_at(log: ChangeLog, as_of: int, types: str = "", lets_pass: bool = False) -> LogTables:
+def tables_at(log: ChangeLog, as_of: int, types: str = "", lets_pass: bool = False) -> LogTables:
     """Return what is known of a log as of a seq, with types by choice; see ``opened``."""
     return LogTables.from_log(log, as_of, types, lets_pass=lets_pass)

@@ -14,11 +14,11 @@ from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import Decoded
 from pgoutput_construct.columnar.table import table_rows
-from pgoutput_construct.spark._log_view.visible_rows import rows_of
+from pgoutput_construct.spark._log_view.visible_rows import logged_rows
 from pgoutput_construct.spark._source.read_range import LogRange
-from pgoutput_construct.spark._source.segment_rows import SegmentPart, failed, parts_of_piece, renamed
+from pgoutput_construct.spark._source.segment_rows import SegmentPart, read_parts, row_error, with_column_names
 from pgoutput_construct.spark._source.source_options import SourceOptions
-from pgoutput_construct.spark._source.task_plan import SegmentGroup, SelectedRuns, pieces
+from pgoutput_construct.spark._source.task_plan import SegmentGroup, SelectedRuns, groups_with_rows
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
@@ -71,18 +71,18 @@ class ChangesView:
         """Return a task for some segments each."""
         found = SelectedRuns(log.index, wanted)
         keeps_bad = self.options.badRecords != "fail"
-        return [_ChangesTask(piece, schema, keeps_bad) for piece in pieces(log, log.index, wanted, found)]
+        return [_ChangesTask(piece, schema, keeps_bad) for piece in groups_with_rows(log, log.index, wanted, found)]
 
     def read(self, task: _ChangesTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of the segments."""
-        for part in parts_of_piece(task.piece):
-            rows, logged = rows_of(part.rows, part.index)
+        for part in read_parts(task.piece):
+            rows, logged = logged_rows(part.rows, part.index)
             visible = part.plan.visible(logged)
             origins = np.zeros(part.rows.num_rows, np.int64)
             origins[rows[visible.rows]] = visible.origins
             if not task.keeps_bad:
                 for bad in rows[visible.rows[visible.descriptions == UNDESCRIBED]][:1].tolist():
-                    raise failed(part, bad, part.index.error(bad))
+                    raise row_error(part, bad, part.index.error(bad))
             for number in np.unique(visible.descriptions[visible.descriptions != UNDESCRIBED]).tolist():
                 chosen = rows[visible.rows[visible.descriptions == number]]
                 for columns in _of_table(part, part.plan.history.descriptions[number], chosen, origins, task.keeps_bad):
@@ -101,9 +101,11 @@ def _of_table(
     copied = bool(origins[chosen[0]] >= len(part.plan.spans.xid))
     seqs = part.rows.column("seq").to_numpy()
     of_key = np.array([bool(column.flags & RelationColumnFlags.KEY) for column in relation.columns], np.bool_)
-    for block in table_rows(part.index, chosen, Columns(renamed(description, places), columns), copied=copied):
+    for block in table_rows(
+        part.index, chosen, Columns(with_column_names(description, places), columns), copied=copied
+    ):
         for error in block.errors if not keeps_bad else ():
-            raise failed(part, error.row, error.error) from error
+            raise row_error(part, error.row, error.error) from error
         if block.batch is None:
             continue
         count = block.batch.num_rows
@@ -186,18 +188,19 @@ class QuarantineView:
     def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
         return [
-            _QuarantineTask(piece, schema) for piece in pieces(log, log.index, wanted, SelectedRuns(log.index, wanted))
+            _QuarantineTask(piece, schema)
+            for piece in groups_with_rows(log, log.index, wanted, SelectedRuns(log.index, wanted))
         ]
 
     def read(self, task: _QuarantineTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of the segments, without their values."""
-        for part in parts_of_piece(task.piece):
-            if found := list(_bad(part)):
+        for part in read_parts(task.piece):
+            if found := list(_malformed(part)):
                 yield pa.RecordBatch.from_pylist(found, schema=_QUARANTINE).select(task.schema.names)
 
 
-def _bad(part: SegmentPart) -> Iterator[dict[str, Any]]:
-    rows, logged = rows_of(part.rows, part.index)
+def _malformed(part: SegmentPart) -> Iterator[dict[str, Any]]:
+    rows, logged = logged_rows(part.rows, part.index)
     visible = part.plan.visible(logged)
     of_row = dict(zip(rows[visible.rows].tolist(), range(len(visible.rows)), strict=True))
     for row, reason in _reasons(part, rows[visible.rows], visible.descriptions):

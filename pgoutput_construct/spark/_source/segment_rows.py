@@ -26,14 +26,22 @@ from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.rows import Decoded
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.spark._execution import keep_archives
+from pgoutput_construct.spark._execution import cache_archives
 from pgoutput_construct.spark._log_view.table_columns import ColumnDefault, with_column_defaults
-from pgoutput_construct.spark._log_view.visible_rows import LogPlan, VisibleRows, index_log, rows_of
+from pgoutput_construct.spark._log_view.visible_rows import LogPlan, VisibleRows, index_payloads, logged_rows
 from pgoutput_construct.spark._source.task_plan import ReaderColumns, SegmentGroup, TableTask
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
 
-__all__ = ["SegmentPart", "failed", "parts_of_piece", "read_part", "read_table_rows", "renamed", "rows_of_part"]
+__all__ = [
+    "SegmentPart",
+    "decode_part",
+    "read_parts",
+    "read_segment",
+    "read_table_rows",
+    "row_error",
+    "with_column_names",
+]
 
 Numbers = NDArray[np.int64]
 
@@ -55,7 +63,7 @@ class SegmentPart:
     @cached_property
     def visible(self) -> VisibleRows:
         """The wanted ones among them, as rows of ``rows``."""
-        rows, logged = rows_of(self.rows, self.index)
+        rows, logged = logged_rows(self.rows, self.index)
         found = self.plan.visible(logged)
         return found._replace(rows=rows[found.rows])
 
@@ -76,11 +84,11 @@ class SegmentPart:
 
 def read_table_rows(task: TableTask) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a table; raises ChangeLogError, with segment, seq and field, for what is no row."""
-    for part in parts_of_piece(task.piece, task.oids):
-        yield from map(task.prefix.batch, rows_of_part(part, task.columns, task.schema, task.used, task.keeps_bad))
+    for part in read_parts(task.piece, task.oids):
+        yield from map(task.prefix.batch, decode_part(part, task.columns, task.schema, task.used, task.keeps_bad))
 
 
-def rows_of_part(
+def decode_part(
     part: SegmentPart, columns: pa.Schema, schema: pa.Schema, used: Mapping[int, ReaderColumns], keeps_bad: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a table in a part; ``used`` are its descriptions, by the seqs of the Relations.
@@ -90,7 +98,7 @@ def rows_of_part(
     """
     for description, chosen in part.described:
         if (found := used.get(description.seq)) is not None:
-            for block in _blocks(part, columns, renamed(description, found.names), chosen, keeps_bad):
+            for block in _blocks(part, columns, with_column_names(description, found.names), chosen, keeps_bad):
                 yield _typed(part, columns, schema, found.missing, description.relation.relation_oid, block)
 
 
@@ -100,7 +108,7 @@ def _blocks(
     copied = bool(part.origins[chosen[0]] >= len(part.plan.spans.xid))
     for block in table_rows(part.index, chosen, Columns(description, columns), copied=copied):
         for error in block.errors if not keeps_bad else ():
-            raise failed(part, error.row, error.error) from error
+            raise row_error(part, error.row, error.error) from error
         if block.batch is not None:
             yield block
 
@@ -124,24 +132,24 @@ def _typed(
     return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
 
-def parts_of_piece(piece: SegmentGroup, oids: tuple[int, ...] | None = None) -> Iterator[SegmentPart]:
+def read_parts(piece: SegmentGroup, oids: tuple[int, ...] | None = None) -> Iterator[SegmentPart]:
     """Read the segments of a piece; of each the rows that change one of some relations, None for all.
 
     Raises ChangeLogError for damage, with segment and seqs, and for a segment that is not found here.
     """
-    keep_archives()
+    cache_archives()
     for segment in piece.segments:
-        needed = NeededRows(piece, segment, oids)
-        table, known = read_part(segment, needed)
+        needed = RowSelection(piece, segment, oids)
+        table, known = read_segment(segment, needed)
         plan = LogPlan(needed.spans(known), relation_history(known), piece.copies)
         for batch in _rows(table, oids).combine_chunks().to_batches(_BATCH_ROWS):
-            yield SegmentPart(segment.name, batch, index_log(segment.options, batch), plan)
+            yield SegmentPart(segment.name, batch, index_payloads(segment.options, batch), plan)
 
 
-def read_part(segment: Segment, needed: Needed) -> tuple[pa.Table, SegmentIndex]:
+def read_segment(segment: Segment, needed: Needed) -> tuple[pa.Table, SegmentIndex]:
     """Read the index of a segment, and the rows that are ``needed``; some near them are there, too.
 
-    Raises as ``parts_of_piece`` does.
+    Raises as ``read_parts`` does.
     """
     try:
         return read_indexed(segment, needed)
@@ -165,13 +173,13 @@ def _rows(table: pa.Table, oids: tuple[int, ...] | None) -> pa.Table:
     return table.filter(pa.array(is_row))
 
 
-def failed(part: SegmentPart, row: int, error: PgoutputError) -> ChangeLogError:
+def row_error(part: SegmentPart, row: int, error: PgoutputError) -> ChangeLogError:
     """Say of an error in one row of a part where it is: segment, seq, field path."""
     (entry,) = table_entries(pa.Table.from_batches([part.rows.slice(row, 1)]), part.name)
     return explain(entry, error)
 
 
-def renamed(description: Description, names: tuple[str, ...]) -> Description:
+def with_column_names(description: Description, names: tuple[str, ...]) -> Description:
     """Return a description under which the columns have the names that the table gives them."""
     relation = description.relation
     columns = tuple(replace(column, name=name) for column, name in zip(relation.columns, names, strict=True))
@@ -182,7 +190,7 @@ Ranges = tuple[Numbers, Numbers]
 """The first and the last seqs of ranges, in the order of both."""
 
 
-class NeededRows:
+class RowSelection:
     """The rows of some relations, None for all, that a piece wants in one of its segments: all of them, and few more.
 
     The index says between which seqs of the segment a relation has rows. There the wanted transactions are
@@ -200,18 +208,18 @@ class NeededRows:
             runs = runs.filter(pa.array(np.isin(runs["oid"].to_numpy(), np.array(self.oids, np.int64))))
         copied = runs["span"].to_numpy() == COPIED
         first, last, chunks = (runs[name].to_numpy() for name in ("first_seq", "last_seq", "xid"))
-        wanted = copied & _are_of(self.piece.copies, chunks)
+        wanted = copied & _in_copies(self.piece.copies, chunks)
         sent = _clipped(_ranges(self.spans(index)), first[~copied], last[~copied])
-        return _together(sent, (first[wanted], last[wanted]))
+        return _merged_ranges(sent, (first[wanted], last[wanted]))
 
     def spans(self, index: SegmentIndex) -> Spans:
         """Return the wanted transactions: the segment's own, and those that the piece has."""
         if self._spans is None:
-            self._spans = _wanted(self.piece, self.segment, index)
+            self._spans = _selected_spans(self.piece, self.segment, index)
         return self._spans
 
 
-def _are_of(copies: tuple[TableCopy, ...], chunks: Numbers) -> NDArray[np.bool_]:
+def _in_copies(copies: tuple[TableCopy, ...], chunks: Numbers) -> NDArray[np.bool_]:
     """Tell of chunks, by their numbers, whether some copy has them."""
     found = np.zeros(len(chunks), np.bool_)
     for copy in copies:
@@ -231,23 +239,23 @@ def _clipped(ranges: Ranges, firsts: Numbers, lasts: Numbers) -> Ranges:
     return first[first <= last], last[first <= last]
 
 
-def _together(one: Ranges, other: Ranges) -> Ranges:
+def _merged_ranges(one: Ranges, other: Ranges) -> Ranges:
     """Put ranges together: a transaction may continue after a chunk of a copy."""
     first, last = np.append(one[0], other[0]), np.append(one[1], other[1])
     order = np.argsort(first, kind="stable")
     return first[order], np.maximum.accumulate(last[order])
 
 
-def _wanted(piece: SegmentGroup, segment: Segment, index: SegmentIndex) -> Spans:
+def _selected_spans(piece: SegmentGroup, segment: Segment, index: SegmentIndex) -> Spans:
     transactions = piece.range.transactions(index)
     # A segment that covers one that was compacted away has more of them.
     own = is_own(transactions, np.full(len(transactions), segment.first_seq, np.int64))
     own &= transactions["seq"].to_numpy() <= segment.last_seq
     mine = spans_of(transactions.filter(pa.array(own)))
-    return _merged(mine, piece.spans) if piece.spans is not None and len(piece.spans.xid) else mine
+    return _merged_spans(mine, piece.spans) if piece.spans is not None and len(piece.spans.xid) else mine
 
 
-def _merged(own: Spans, others: Spans) -> Spans:
+def _merged_spans(own: Spans, others: Spans) -> Spans:
     """Put the spans of two together; those of a segment's own transactions have no rolled-back subtransactions."""
     first = np.concatenate([np.frombuffer(own.first_seq, np.int64), np.frombuffer(others.first_seq, np.int64)])
     order = np.argsort(first, kind="stable")

@@ -20,7 +20,7 @@ from pgoutput_construct.changelog._index.planning import commits_of, committed, 
 from pgoutput_construct.changelog._index.usage import COPIED, PLAIN
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.spark._log_view.added_columns import USUAL, Prefix
+from pgoutput_construct.spark._log_view.added_columns import DEFAULT_PREFIX, Prefix
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._log_view.table_columns import ColumnDefault
@@ -34,12 +34,12 @@ __all__ = [
     "SegmentGroup",
     "SelectedRuns",
     "TableTask",
-    "chosen",
-    "described_pieces",
-    "pieces",
-    "segment_pieces",
-    "table_pieces",
-    "used_by",
+    "columns_of_group",
+    "described_groups",
+    "groups_in_range",
+    "groups_with_rows",
+    "reader_columns",
+    "table_tasks",
 ]
 
 Numbers = NDArray[np.int64]
@@ -64,7 +64,7 @@ class SelectedRuns:
     def __init__(self, index: LogIndex, wanted: LogRange, oids: Sequence[int] | None = None) -> None:
         """Look for the rows of some relations, None for all."""
         commits, first_seqs = commits_of(index, wanted.lost), index.table["first_seq"].to_numpy()
-        with_own, in_part = _with_own(commits, wanted)
+        with_own, in_part = _segments_with_own(commits, wanted)
         for place in np.flatnonzero(in_part).tolist():
             some = wanted.transactions(index.one(place))
             own = is_own(some, np.full(len(some), first_seqs[place]))
@@ -91,7 +91,7 @@ class SelectedRuns:
         """The seq of the Relation that describes each run."""
 
 
-def _with_own(commits: Mapping[str, Numbers], wanted: LogRange) -> tuple[Flags, Flags]:
+def _segments_with_own(commits: Mapping[str, Numbers], wanted: LogRange) -> tuple[Flags, Flags]:
     """Tell of segments whether they have wanted transactions of their own, and of which the numbers do not tell it."""
     bounds, own = wanted.bounds, commits["own"] > 0
     within, without = own.copy(), ~own
@@ -129,20 +129,20 @@ class SegmentGroup(InputPartition):
     """The wanted copies."""
 
 
-def pieces(log: ChangeLog, index: LogIndex, wanted: LogRange, found: SelectedRuns) -> Iterator[SegmentGroup]:
+def groups_with_rows(log: ChangeLog, index: LogIndex, wanted: LogRange, found: SelectedRuns) -> Iterator[SegmentGroup]:
     """Yield a piece for each task, of the segments that have rows which are wanted."""
-    for piece in _pieces(log, index, np.unique(found.places), wanted):
-        spans = _between(found.spans, piece.segments[0].first_seq, piece.segments[-1].last_seq)
+    for piece in _groups_of(log, index, np.unique(found.places), wanted):
+        spans = _overlapping_spans(found.spans, piece.segments[0].first_seq, piece.segments[-1].last_seq)
         yield replace(piece, spans=spans, copies=found.copies)
 
 
-def segment_pieces(log: ChangeLog, wanted: LogRange) -> Iterator[SegmentGroup]:
+def groups_in_range(log: ChangeLog, wanted: LogRange) -> Iterator[SegmentGroup]:
     """Yield a piece for each task, of all segments in which something ended that is wanted."""
     first, last = log.segments.place(wanted.after + 1), log.segments.place(wanted.until)
-    yield from _pieces(log, log.index, np.arange(max(first, 0), last + 1), wanted)
+    yield from _groups_of(log, log.index, np.arange(max(first, 0), last + 1), wanted)
 
 
-def _pieces(log: ChangeLog, index: LogIndex, places: Numbers, wanted: LogRange) -> Iterator[SegmentGroup]:
+def _groups_of(log: ChangeLog, index: LogIndex, places: Numbers, wanted: LogRange) -> Iterator[SegmentGroup]:
     if not len(places):
         return
     first = int(places[0])
@@ -182,46 +182,46 @@ class TableTask(InputPartition):
     """What its rows are described by, by the seqs of the Relations."""
     keeps_bad: bool = False
     """Whether malformed rows are left out."""
-    prefix: Prefix = USUAL
+    prefix: Prefix = DEFAULT_PREFIX
     """How added columns are called for whom it reads."""
 
 
-def table_pieces(
+def table_tasks(
     opened: LogTables,
     table: Table,
     wanted: LogRange,
     columns: pa.Schema,
     schema: pa.Schema,
     keeps_bad: bool = False,
-    prefix: Prefix = USUAL,
+    prefix: Prefix = DEFAULT_PREFIX,
 ) -> list[TableTask]:
     """Return what reads the tables that had a name, a task each.
 
     ``prefix`` is that of its reader, all else has the names of replays.
     """
-    oids, used = table.relation_oids, used_by(opened, table)
+    oids, used = table.relation_oids, reader_columns(opened, table)
     return [
-        TableTask(piece, table.qualified, oids, columns, schema, chosen(used, described), keeps_bad, prefix)
-        for piece, described in described_pieces(opened, wanted, oids)
+        TableTask(piece, table.qualified, oids, columns, schema, columns_of_group(used, described), keeps_bad, prefix)
+        for piece, described in described_groups(opened, wanted, oids)
     ]
 
 
-def described_pieces(
+def described_groups(
     opened: LogTables, wanted: LogRange, oids: Sequence[int]
 ) -> Iterator[tuple[SegmentGroup, list[int]]]:
     """Yield a piece for each task that reads rows of some relations, and the seqs of the Relations of these rows."""
     found = SelectedRuns(opened.index, wanted, oids)
-    for piece in pieces(opened.log, opened.index, wanted, found):
+    for piece in groups_with_rows(opened.log, opened.index, wanted, found):
         first, last = (opened.log.segments.place(s.first_seq) for s in (piece.segments[0], piece.segments[-1]))
         yield piece, np.unique(found.descriptions[(found.places >= first) & (found.places <= last)]).tolist()
 
 
-def chosen(used: Mapping[int, ReaderColumns], described: Iterable[int]) -> dict[int, ReaderColumns]:
+def columns_of_group(used: Mapping[int, ReaderColumns], described: Iterable[int]) -> dict[int, ReaderColumns]:
     """Return the descriptions of a table that are among those of a piece."""
     return {seq: used[seq] for seq in described if seq in used}
 
 
-def used_by(opened: LogTables, table: Table) -> dict[int, ReaderColumns]:
+def reader_columns(opened: LogTables, table: Table) -> dict[int, ReaderColumns]:
     """Return the descriptions of a table, by the seqs of the Relations."""
     descriptions = opened.plan.history.descriptions
     return {descriptions[i].seq: ReaderColumns(names, table.missing.get(i, {})) for i, names in table.names.items()}
@@ -237,7 +237,7 @@ def _groups(segments: Sequence[tuple[int, Segment]]) -> Iterator[list[tuple[int,
         yield [segment for _, segment in group]
 
 
-def _between(spans: Spans, first: int, last: int) -> Spans:
+def _overlapping_spans(spans: Spans, first: int, last: int) -> Spans:
     """Return the spans that have something of a part of the log."""
     starts, ends = (np.frombuffer(column, np.int64) for column in (spans.first_seq, spans.last_seq))
     begin, end = int(np.searchsorted(ends, first)), int(np.searchsorted(starts, last, "right"))

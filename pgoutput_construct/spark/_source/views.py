@@ -16,11 +16,11 @@ from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._log_view.visible_rows import timestamps
 from pgoutput_construct.spark._source.micro_batches import offset_at
 from pgoutput_construct.spark._source.raw_views import EventsView, MessagesView, TransactionsView
-from pgoutput_construct.spark._source.read_range import LogRange, opened_at
+from pgoutput_construct.spark._source.read_range import LogRange, tables_at
 from pgoutput_construct.spark._source.row_views import ChangesView, QuarantineView
 from pgoutput_construct.spark._source.segment_rows import read_table_rows
 from pgoutput_construct.spark._source.source_options import SourceOptions
-from pgoutput_construct.spark._source.task_plan import TableTask, table_pieces
+from pgoutput_construct.spark._source.task_plan import TableTask, table_tasks
 
 __all__ = ["view_of"]
 
@@ -52,7 +52,7 @@ class TableView:
 
     def schema(self, log: ChangeLog, as_of: int) -> pa.Schema:
         """Return the table's columns, or those of them that are asked for, and those of CHANGE."""
-        table = opened_at(log, as_of, self.options.types, self.keeps_bad).table(self.name)
+        table = tables_at(log, as_of, self.options.types, self.keeps_bad).table(self.name)
         self.prefix.check(table.qualified, table.columns.names, case_sensitive=True)  # Spark itself minds what is set
         names = self.options.columns
         columns = table.columns if names is None else _columns(table, names)
@@ -60,10 +60,10 @@ class TableView:
 
     def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Plan a read of those of the table's rows that are wanted, into columns of ``schema``."""
-        opened = opened_at(log, as_of, self.options.types, self.keeps_bad)
+        opened = tables_at(log, as_of, self.options.types, self.keeps_bad)
         table, inner = self.prefix.table(opened.table(self.name)), self.prefix.inner(schema)
         columns = pa.schema([field for field in inner if field.name not in CHANGE])
-        return [*table_pieces(opened, table, wanted, columns, inner, self.keeps_bad, self.prefix)]
+        return [*table_tasks(opened, table, wanted, columns, inner, self.keeps_bad, self.prefix)]
 
     def read(self, task: TableTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task."""

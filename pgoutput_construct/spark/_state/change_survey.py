@@ -14,20 +14,20 @@ from pgoutput_construct.spark._execution import plain_errors
 from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE,
     CHANGE,
-    EMPTIED,
-    GONE,
+    DELETE,
     NEW,
     SHAPE,
-    at_place,
+    TRUNCATE,
     is_unsent,
-    place,
+    position,
+    position_at,
 )
-from pgoutput_construct.spark._log_view.replicated_tables import Place
+from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition
 from pgoutput_construct.spark._state.equality import exact
 from pgoutput_construct.stream.rows import OPERATIONS
 from pgoutput_construct.wire.messages import Truncate, Update
 
-__all__ = ["ChangeSummary", "ChangeSurvey", "after", "combined_summary", "moves", "summarize", "survey"]
+__all__ = ["ChangeSummary", "ChangeSurvey", "after_truncate", "combined_summary", "moves_key", "summarize", "survey"]
 
 _BITS: Final = 62
 """Columns that one number says something of."""
@@ -36,14 +36,14 @@ _FEW: Final = 200_000
 """Changes whose keys are sent to all executors."""
 
 
-def moves(changes: DataFrame, key_columns: Sequence[str]) -> Column:
+def moves_key(changes: DataFrame, key_columns: Sequence[str]) -> Column:
     """Return whether a change gave its row another key, as an update may; one that was left out is the same."""
     same = F.lit(True)
     for name in key_columns:
         kind = changes.schema[name].dataType
         old, new = (exact(side.value(name), kind) for side in (BEFORE, NEW))
         same &= is_unsent(name) | (old.eqNullSafe(new) & BEFORE.text(name).eqNullSafe(NEW.text(name)))
-    has_new = ~F.col("_op").isin(GONE, EMPTIED)
+    has_new = ~F.col("_op").isin(DELETE, TRUNCATE)
     return has_new & F.col("_before").isNotNull() & ~same
 
 
@@ -52,7 +52,7 @@ class ChangeSurvey(NamedTuple):
 
     changes: int
     """How many there are."""
-    truncated: Place | None
+    truncated: ChangePosition | None
     """Where the last truncate stands: whatever was there before is gone."""
     unsent: frozenset[str]
     """Columns that some update left out, as TOASTed values that it did not change."""
@@ -105,11 +105,11 @@ def _read(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]
     others = F.array(*(F.lit(name) for name in columns if name not in key_columns)).cast("array<string>")
     left_out, own = F.size("_unchanged") > 0, [name for name in changes.columns if name not in (*CHANGE, SHAPE)]
     parts = [own[begin : begin + _BITS] for begin in range(0, len(own), _BITS)]
-    moved = moves(changes, key_columns) if key_columns else F.lit(False)
+    moved = moves_key(changes, key_columns) if key_columns else F.lit(False)
     with plain_errors():
         (row,) = changes.agg(
             F.count("*").alias("changes"),
-            F.max(F.when(F.col("_op") == EMPTIED, place())).alias("truncated"),
+            F.max(F.when(F.col("_op") == TRUNCATE, position())).alias("truncated"),
             *(F.bit_or(F.when(left_out, _bits(part))).alias(f"unsent{place}") for place, part in enumerate(parts)),
             F.max(moved).alias("moved"),
             F.max(moved & left_out & F.arrays_overlap("_unchanged", others)).alias("chained"),
@@ -130,9 +130,9 @@ def _bits(names: Sequence[str]) -> Column:
     return reduce(add, bits)
 
 
-def after(changes: DataFrame, truncated: Place | None) -> DataFrame:
+def after_truncate(changes: DataFrame, truncated: ChangePosition | None) -> DataFrame:
     """Leave out what precedes the last truncate, and truncates."""
-    return changes if truncated is None else changes.where(place() > at_place(truncated))
+    return changes if truncated is None else changes.where(position() > position_at(truncated))
 
 
 def combined_summary(one: ChangeSummary, other: ChangeSummary) -> ChangeSummary:

@@ -16,16 +16,23 @@ from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, Table
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Insert
 
-__all__ = ["counted_rows", "counting", "placed", "placed_rows", "unplaced", "unplaced_rows"]
+__all__ = [
+    "counted_changes",
+    "counted_changes_arrow",
+    "move_copy_first",
+    "move_copy_first_arrow",
+    "restore_copy_lsn",
+    "restore_copy_lsn_arrow",
+]
 
 
-def counting(changes: DataFrame, table: Table) -> DataFrame:
+def counted_changes(changes: DataFrame, table: Table) -> DataFrame:
     """Return the rows of the latest copy, as inserts before everything, and the changes that count in addition to them.
 
     They are of the table itself, not of others that had its name before. Without a copy all its changes count.
     Raises ChangeLogError where there are several tables and the changes do not say which they are of.
     """
-    op, base, changes = F.col("_op"), table.base, _own(changes, table)
+    op, base, changes = F.col("_op"), table.base, _own_changes(changes, table)
     if base is None:
         return changes.where(op != SNAPSHOT)
     taken_at, lsn, seq = int(base.copy.snapshot.lsn), F.col("_commit_lsn"), F.col("_seq")
@@ -40,7 +47,7 @@ def counting(changes: DataFrame, table: Table) -> DataFrame:
     )
 
 
-def _own(changes: DataFrame, table: Table) -> DataFrame:
+def _own_changes(changes: DataFrame, table: Table) -> DataFrame:
     if "_relation_oid" in changes.columns:
         return changes.where(F.col("_relation_oid") == table.relation_oid).drop("_relation_oid")
     if len(table.relation_oids) > 1:
@@ -60,8 +67,8 @@ def _adds(visibility: Visibility) -> Column:
     return counts
 
 
-def counted_rows(changes: pa.Table, base: BaseCopy | None, with_copy: bool) -> pa.Table:
-    """Return what ``counting`` does, of changes in Arrow; the rows of the copy only where they are wanted."""
+def counted_changes_arrow(changes: pa.Table, base: BaseCopy | None, with_copy: bool) -> pa.Table:
+    """Return what ``counted_changes`` does, of changes in Arrow; the rows of the copy only where they are wanted."""
     is_copied = _flags(changes["_op"], SNAPSHOT)
     if base is None:
         return changes.filter(pa.array(~is_copied))
@@ -73,14 +80,14 @@ def counted_rows(changes: pa.Table, base: BaseCopy | None, with_copy: bool) -> p
     return _with_lsn(found, np.where(is_copied, BEFORE_ALL, lsn)).filter(pa.array(of_copy | (~is_copied & counts)))
 
 
-def unplaced_rows(rows: pa.Table, base: BaseCopy | None) -> pa.Table:
+def move_copy_first_arrow(rows: pa.Table, base: BaseCopy | None) -> pa.Table:
     """Put rows that are still as they were copied before all changes: ``_commit_lsn`` is BEFORE_ALL."""
     if base is None:
         return rows
     return _with_lsn(rows, np.where(_is_of_copy(rows, base), BEFORE_ALL, rows["_commit_lsn"].to_numpy()))
 
 
-def placed_rows(rows: pa.Table, base: BaseCopy | None) -> pa.Table:
+def restore_copy_lsn_arrow(rows: pa.Table, base: BaseCopy | None) -> pa.Table:
     """Say of copied rows where they are from: ``_commit_lsn`` is that of the snapshot."""
     if base is None:
         return rows
@@ -102,7 +109,7 @@ def _flags(values: pa.ChunkedArray, wanted: str) -> Flags:
     return np.asarray(pc.equal(values, wanted).to_numpy(), np.bool_)
 
 
-def unplaced(rows: DataFrame, table: Table) -> DataFrame:
+def move_copy_first(rows: DataFrame, table: Table) -> DataFrame:
     """Put rows of the copy before all changes: the LSN of its snapshot says nothing of their order."""
     if table.base is None:
         return rows
@@ -113,7 +120,7 @@ def unplaced(rows: DataFrame, table: Table) -> DataFrame:
     return rows.withColumn("_commit_lsn", F.when(copied, F.lit(BEFORE_ALL).cast("bigint")).otherwise(lsn))
 
 
-def placed(rows: DataFrame, table: Table) -> DataFrame:
+def restore_copy_lsn(rows: DataFrame, table: Table) -> DataFrame:
     """Say of copied rows where they are from."""
     if table.base is None:
         return rows

@@ -7,7 +7,7 @@ from pyspark.sql import Column
 
 from pgoutput_construct.changelog._facts.copies import snapshot_command
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.spark._execution import refuse
+from pgoutput_construct.spark._execution import error_column
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 
 __all__ = ["AS_IT_COMES", "Demand", "OnMissing", "check_on_missing", "demand_of"]
@@ -58,7 +58,7 @@ class Demand:
 
     def _refuse(self, place: Column, *parts: Column | str) -> Column:
         where = f"{self._title}commit ", place["_commit_lsn"], ", seq ", place["_seq"], " in it"
-        return refuse(*where, *parts).cast("boolean")
+        return error_column(*where, *parts).cast("boolean")
 
     def _error(self, commit_lsn: int, seq: int, *parts: str) -> ChangeLogError:
         return ChangeLogError(f"{self._title}commit {commit_lsn}, seq {seq} in it{''.join(parts)}")

@@ -13,25 +13,25 @@ from pyspark.sql import types as T  # noqa: N812
 from pgoutput_construct.spark._execution import as_leaf
 from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE,
-    CAME,
     CHANGE,
-    GONE,
+    DELETE,
+    INSERT,
     NEW,
-    PLACE,
+    POSITION,
     ROOT,
     column,
     is_unsent,
-    place,
-    texts,
-    untyped_of,
+    position,
+    text_array,
+    untyped_map,
 )
-from pgoutput_construct.spark._state.change_survey import ChangeSurvey, moves
+from pgoutput_construct.spark._state.change_survey import ChangeSurvey, moves_key
 from pgoutput_construct.spark._state.demands import Demand
 from pgoutput_construct.spark._state.equality import exact_key, restored
 from pgoutput_construct.spark._state.moved_values import leaves_open, with_moved_values
 from pgoutput_construct.spark._state.row_replay import Replay
 
-__all__ = ["KeyedLayout", "advanced", "net_rows", "netted"]
+__all__ = ["KeyedLayout", "advance_keyed", "net_by_key", "net_rows"]
 
 _META: Final = ("_untyped", "_commit_lsn", "_seq")
 
@@ -78,7 +78,7 @@ class KeyedLayout:
         """The columns that all changes have sent, but the key."""
         return tuple(name for name in self.names if name not in self.keys and name not in self.unsent)
 
-    def place(self, name: str) -> str:
+    def frame_name(self, name: str) -> str:
         """Return what a column is called in frames."""
         return f"c{self.names.index(name)}"
 
@@ -91,7 +91,7 @@ class KeyedLayout:
 
     @staticmethod
     def _texts(text: Callable[[str], Column], names: Sequence[str]) -> Column:
-        return F.when(F.col("_untyped").isNotNull(), texts([text(name) for name in names]))
+        return F.when(F.col("_untyped").isNotNull(), text_array([text(name) for name in names]))
 
     def key_struct(self) -> Column:
         """Return the key of a frame as a struct."""
@@ -104,7 +104,7 @@ class KeyedLayout:
 
     def row_of(self) -> Column:
         """Return the values of the columns ``sent``, and their texts where ``_untyped`` has anything."""
-        values = [NEW.value(name).alias(self.place(name)) for name in self.sent]
+        values = [NEW.value(name).alias(self.frame_name(name)) for name in self.sent]
         # Not as a map: Spark says of no two maps which is the greater one.
         said = [self._texts(NEW.text, self.sent).alias("_texts")] if self.has_texts else []
         return F.struct(*values, *said, F.lit(True).alias("_is"))
@@ -121,24 +121,24 @@ class KeyedLayout:
     def _value(self, name: str) -> Column:
         if name in self.keys:
             return self.key_values()[name]
-        return F.col(f"{self.place(name)}.v" if name in self.unsent else f"_row.{self.place(name)}")
+        return F.col(f"{self.frame_name(name)}.v" if name in self.unsent else f"_row.{self.frame_name(name)}")
 
     def untyped(self) -> Column:
         """Return ``_untyped`` of these rows."""
-        return untyped_of({name: self._kept_text(name) for name in self.names} if self.has_texts else {})
+        return untyped_map({name: self._kept_text(name) for name in self.names} if self.has_texts else {})
 
     def _kept_text(self, name: str) -> Column:
         if name in self.keys:
             return F.col("kt")[self.keys.index(name)]
-        return F.col(f"{self.place(name)}.t") if name in self.unsent else F.col("_row._texts")[self.sent.index(name)]
+        return F.col(f"{self.frame_name(name)}.t") if name in self.unsent else F.col("_row._texts")[self.sent.index(name)]
 
 
-def netted(changes: DataFrame, layout: KeyedLayout, found: ChangeSurvey) -> DataFrame:
-    """Return what changes come to, key by key, as ``net_of`` does."""
+def net_by_key(changes: DataFrame, layout: KeyedLayout, found: ChangeSurvey) -> DataFrame:
+    """Return what changes come to, key by key, as ``last_by_key`` does."""
     if found.chained and layout.unsent:
         replay = Replay(layout.names, layout.keys, tuple(name for name in layout.names if name in found.unsent))
         changes = with_moved_values(None, changes, replay, found, layout.key_of)
-    return net_of(touching(changes, layout, found), layout)
+    return last_by_key(changes_by_key(changes, layout, found), layout)
 
 
 def net_rows(net: DataFrame, layout: KeyedLayout) -> DataFrame:
@@ -155,7 +155,7 @@ def net_rows(net: DataFrame, layout: KeyedLayout) -> DataFrame:
     )
 
 
-def advanced(
+def advance_keyed(
     before: DataFrame | None,
     changes: DataFrame,
     layout: KeyedLayout,
@@ -170,15 +170,15 @@ def advanced(
     """
     if before is None or is_small:
         all_changes = changes if before is None else changes.unionByName(_as_inserts(before, changes))
-        return _rows(netted(all_changes, layout, found), layout, demand)
-    net = as_leaf(netted(changes, layout, found))  # it is joined with the rows before from several sides
+        return _rows(net_by_key(all_changes, layout, found), layout, demand)
+    net = as_leaf(net_by_key(changes, layout, found))  # it is joined with the rows before from several sides
     stored = before.select(
         F.struct(*map(column, layout.names), *_META).alias("_stored"), *layout.key_of(NEW.value, NEW.text)
     )
     kept = stored.join(found.few(_keys(net, layout, "")), _same(layout, ""), "left_anti")
     if demand.rows:
         there = stored.join(found.few(_keys(net.where("_missing > 0"), layout, "")), _same(layout, ""), "left_semi")
-        net = _found(net, there, layout)
+        net = _without_existing(net, there, layout)
     if layout.unsent:
         needed = stored.join(
             found.few(_keys(net.where(F.size("_open") > 0), layout, "_was.")), _same(layout, ""), "left_semi"
@@ -189,7 +189,7 @@ def advanced(
 
 def _as_inserts(rows: DataFrame, changes: DataFrame) -> DataFrame:
     """Return rows as the changes by which they came, which have all the columns of others."""
-    given = {"_op": F.lit(CAME), **{name: F.col(name) for name in rows.columns if name in CHANGE}}
+    given = {"_op": F.lit(INSERT), **{name: F.col(name) for name in rows.columns if name in CHANGE}}
     names = [name for name in changes.columns if name not in rows.columns or name in CHANGE]
     kinds = {field.name: field.dataType for field in changes.schema}
     more = [given.get(name, F.lit(None)).cast(kinds[name]).alias(name) for name in names]
@@ -229,12 +229,12 @@ def _filled(net: DataFrame, needed: DataFrame, layout: KeyedLayout) -> DataFrame
         text = F.col("_stored._untyped")[F.lit(name)] if layout.has_texts else F.lit(None).cast("string")
         value = F.struct(column("_stored", name).alias("v"), text.alias("t"))
         is_open = F.array_contains("_open", name) & is_found
-        filled[layout.place(name)] = F.when(is_open, value).otherwise(F.col(layout.place(name)))
+        filled[layout.frame_name(name)] = F.when(is_open, value).otherwise(F.col(layout.frame_name(name)))
     still = F.when(is_found, F.array().cast("array<string>")).otherwise(F.col("_open"))
     return joined.withColumns({**filled, "_open": still})
 
 
-def _found(net: DataFrame, there: DataFrame, layout: KeyedLayout) -> DataFrame:
+def _without_existing(net: DataFrame, there: DataFrame, layout: KeyedLayout) -> DataFrame:
     """Take it from what is missing of net changes where the row was there before."""
     keys = _keys(there, layout, "", F.lit(1).alias("_there"))
     joined = net.join(keys, _same(layout, ""), "left")
@@ -246,7 +246,7 @@ def _shown_key(layout: KeyedLayout) -> Column:
     return F.to_json(F.struct(*(value.alias(name) for name, value in layout.key_values().items())))
 
 
-def touching(changes: DataFrame, layout: KeyedLayout, found: ChangeSurvey) -> DataFrame:
+def changes_by_key(changes: DataFrame, layout: KeyedLayout, found: ChangeSurvey) -> DataFrame:
     """Return changes by the key that they touch: key, ``_now``, ``_since`` and pairs.
 
     Each of these begins with the place of the change, so that the greatest of them is the last: ``_now`` has ``_row``,
@@ -257,26 +257,26 @@ def touching(changes: DataFrame, layout: KeyedLayout, found: ChangeSurvey) -> Da
     moved, left = F.lit(False), F.lit(False)
     changes = _narrowed(changes, layout)
     if found.moved:
-        moved, left = moves(changes, layout.keys), F.col("__left")
+        moved, left = moves_key(changes, layout.keys), F.col("__left")
         once, twice = F.array(F.lit(False)), F.array(F.lit(False), F.lit(True))
         changes = changes.withColumn("__left", F.explode(F.when(moved, twice).otherwise(once)))
-    gone = (F.col("_op") == GONE) | left
+    gone = (F.col("_op") == DELETE) | left
     return changes.select(
         *_key(layout, gone),
-        F.struct(*PLACE, F.when(~gone, layout.row_of()).alias("_row")).alias("_now"),
-        *(F.when(~gone & ~is_unsent(name), _sent(layout, name)).alias(layout.place(name)) for name in layout.unsent),
+        F.struct(*POSITION, F.when(~gone, layout.row_of()).alias("_row")).alias("_now"),
+        *(F.when(~gone & ~is_unsent(name), _sent(layout, name)).alias(layout.frame_name(name)) for name in layout.unsent),
         _since(changes, layout, gone, moved).alias("_since"),
-        F.when(gone, -1).when((F.col("_op") == CAME) | moved, 1).otherwise(0).alias("_step"),
+        F.when(gone, -1).when((F.col("_op") == INSERT) | moved, 1).otherwise(0).alias("_step"),
     )
 
 
 def _since(changes: DataFrame, layout: KeyedLayout, gone: Column, moved: Column) -> Column:
     """Return from where on a key has none of the values that it had before."""
     if ROOT not in changes.columns:
-        return F.when(gone, place())
+        return F.when(gone, position())
     nothing = F.lit(None).cast(changes.schema[ROOT].dataType).alias(ROOT)
-    came = F.when(moved & leaves_open(layout.unsent), F.struct(*PLACE, ROOT))
-    return F.when(gone, F.struct(*PLACE, nothing)).otherwise(came)
+    came = F.when(moved & leaves_open(layout.unsent), F.struct(*POSITION, ROOT))
+    return F.when(gone, F.struct(*POSITION, nothing)).otherwise(came)
 
 
 def _narrowed(changes: DataFrame, layout: KeyedLayout) -> DataFrame:
@@ -303,14 +303,14 @@ def _sides(layout: KeyedLayout, gone: Column) -> tuple[Callable[[str], Column], 
     )
 
 
-def net_of(touched: DataFrame, layout: KeyedLayout) -> DataFrame:
+def last_by_key(touched: DataFrame, layout: KeyedLayout) -> DataFrame:
     """Return one row a key: its ``_row``, null where it is gone, pairs, and where the last change of it stands.
 
     ``_open`` are the columns that no change has sent, of the row under the key ``_was``. It is that in the table
     before the changes, unless ``_lost``: then no row can have been there. ``_missing`` is how many changes found no row
     under their key: the first may have found one that was there before.
     """
-    pairs, has_root = [layout.place(name) for name in layout.unsent], ROOT in touched.select("_since.*").columns
+    pairs, has_root = [layout.frame_name(name) for name in layout.unsent], ROOT in touched.select("_since.*").columns
     root, is_since = F.col(f"_since.{ROOT}"), F.col("_since").isNotNull() if pairs else F.lit(False)
     last = touched.groupBy(*layout.key).agg(
         F.max("_now").alias("_last"),
@@ -321,7 +321,7 @@ def net_of(touched: DataFrame, layout: KeyedLayout) -> DataFrame:
     return last.select(
         *layout.key,
         "_last._row",
-        F.struct(*(f"_last.{part}" for part in PLACE)).alias("_place"),
+        F.struct(*(f"_last.{part}" for part in POSITION)).alias("_place"),
         *(F.when(F.col(pair).isNotNull(), F.struct(f"{pair}.v", f"{pair}.t")).alias(pair) for pair in pairs),
         _open(layout).alias("_open"),
         (F.coalesce(root, layout.key_struct()) if has_root else layout.key_struct()).alias("_was"),
@@ -336,14 +336,14 @@ def _missing() -> Column:
 
 
 def _sent(layout: KeyedLayout, name: str) -> Column:
-    return F.struct(*PLACE, *layout.pair_of(name))
+    return F.struct(*POSITION, *layout.pair_of(name))
 
 
 def _open(layout: KeyedLayout) -> Column:
-    found, since = [], F.struct(*(f"_since.{part}" for part in PLACE))
+    found, since = [], F.struct(*(f"_since.{part}" for part in POSITION))
     for name in layout.unsent:
-        pair = layout.place(name)
-        sent = F.struct(*(f"{pair}.{part}" for part in PLACE))
+        pair = layout.frame_name(name)
+        sent = F.struct(*(f"{pair}.{part}" for part in POSITION))
         is_open = F.col(pair).isNull() | F.coalesce(sent < since, F.lit(False))
         found.append(F.when(is_open & F.col("_last._row").isNotNull(), F.lit(name)))
     return F.filter(F.array(*found), lambda name: name.isNotNull()).cast("array<string>")

@@ -23,13 +23,13 @@ from pgoutput_construct.spark._execution import as_leaf, plain_errors
 from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE,
     BEFORE_ALL,
-    CAME,
     CHANGED,
     COMPONENT,
-    GONE,
+    DELETE,
+    INSERT,
     LINK,
     ORIGIN,
-    PLACE,
+    POSITION,
     ROOT,
     SENT,
     SIDE,
@@ -37,11 +37,11 @@ from pgoutput_construct.spark._log_view.change_columns import (
     TAKEN,
     TURN,
     column,
-    joined_texts,
-    untyped_of,
+    merge_untyped,
+    untyped_map,
 )
-from pgoutput_construct.spark._state.change_survey import ChangeSurvey, moves
-from pgoutput_construct.spark._state.replay_tasks import component_of, events_of, replayed
+from pgoutput_construct.spark._state.change_survey import ChangeSurvey, moves_key
+from pgoutput_construct.spark._state.replay_tasks import component_of, replay_events, replay_rows
 from pgoutput_construct.spark._state.row_replay import BOTH, COMES, GOES, Replay, ReplayResult
 
 __all__ = ["leaves_open", "with_moved_values"]
@@ -55,16 +55,16 @@ def with_moved_values(
 ) -> DataFrame:
     """Return changes in which links have the values that they left out, as far as a row has them; the rest is null.
 
-    ``found`` is what the changes have in them. Rows before them are as in ``events_of``; without these they are not
+    ``found`` is what the changes have in them. Rows before them are as in ``replay_events``; without these they are not
     known, and links say in ``__root`` under which key a row had what they still leave out: as ``key_of`` gives it,
     null where no row can have had it.
     """
     kinds = {name: changes.schema[name].dataType for name in replay.identity}
-    link = F.struct(*PLACE, component_of(BEFORE.value, kinds).alias("_from"))
-    is_link = F.coalesce(moves(changes, replay.identity) & leaves_open(replay.open_ones), F.lit(False))
+    link = F.struct(*POSITION, component_of(BEFORE.value, kinds).alias("_from"))
+    is_link = F.coalesce(moves_key(changes, replay.identity) & leaves_open(replay.open_ones), F.lit(False))
     links = changes.where(is_link)
-    taken = _followed(_taken(before, changes, links, link, replay, found, key_of), replay.open_ones, found.untyped)
-    filled = _filled(links.withColumn(LINK, link), taken, changes.columns, replay.open_ones, key_of is not None)
+    taken = _follow_links(_taken(before, changes, links, link, replay, found, key_of), replay.open_ones, found.untyped)
+    filled = _fill_links(links.withColumn(LINK, link), taken, changes.columns, replay.open_ones, key_of is not None)
     return changes.where(~is_link).unionByName(filled, allowMissingColumns=True)
 
 
@@ -90,10 +90,10 @@ def _taken(
     """
     names = replay.open_ones
     narrow = replace(replay, columns=(*replay.identity, *names))
-    stored = _assumed(links, replay) if before is None else before
-    events, _ = events_of(stored, changes, narrow, found, apart=False)
+    stored = _assumed_rows(links, replay) if before is None else before
+    events, _ = replay_events(stored, changes, narrow, found, apart=False)
     mine = links.select(link["_from"].alias(COMPONENT)).distinct()
-    marked = _marked(events.join(mine, COMPONENT, "left_semi"), link, names, before is None)
+    marked = _mark_links(events.join(mine, COMPONENT, "left_semi"), link, names, before is None)
     kinds = {field.name: field.dataType for field in marked.schema}
     texts, lists = T.MapType(T.StringType(), T.StringType()), T.ArrayType(T.StringType())
     own = {LINK: kinds[LINK], "_before": kinds["_before"], "_untyped": texts, "_left": lists}
@@ -110,19 +110,19 @@ def _taken(
         return pa.Table.from_arrays([*mine, *theirs], schema.names)
 
     tracked = replace(narrow, columns=(*narrow.columns, ORIGIN), unsent=(*narrow.unsent, ORIGIN))
-    rows = replayed(marked, tracked, emit, schema)
+    rows = replay_rows(marked, tracked, emit, schema)
     root = F.lit(None) if key_of is None else F.struct(*key_of(BEFORE.value, BEFORE.text))
     still = F.array_intersect(F.coalesce("_open", _names([])), "_left")
     return rows.select(LINK, "_texts", still.alias("_open"), "_up", root.alias("_root"), *values)
 
 
-def _marked(events: DataFrame, link: Column, names: Sequence[str], is_assumed: bool) -> DataFrame:
+def _mark_links(events: DataFrame, link: Column, names: Sequence[str], is_assumed: bool) -> DataFrame:
     """Return events with the links that they are, and those by which rows came."""
     kind = "struct<_commit_lsn:bigint,_seq:bigint,_from:bigint>"
     assumed = (F.col(TURN) == STORED) & F.lit(is_assumed)
     # The link by which a row came is one more of its values, which other updates leave as it is.
-    others = (F.col(TURN) == CHANGED) & (F.col(SIDE) == BOTH) & ~F.col("_op").isin(CAME, GONE)
-    origin = F.when(assumed, F.struct(*PLACE, F.lit(None).cast("bigint").alias("_from")))
+    others = (F.col(TURN) == CHANGED) & (F.col(SIDE) == BOTH) & ~F.col("_op").isin(INSERT, DELETE)
+    origin = F.when(assumed, F.struct(*POSITION, F.lit(None).cast("bigint").alias("_from")))
     return events.withColumns(
         {
             LINK: F.when((F.col(SIDE) == GOES) & leaves_open(names), link).cast(kind),
@@ -132,9 +132,9 @@ def _marked(events: DataFrame, link: Column, names: Sequence[str], is_assumed: b
     )
 
 
-def _assumed(links: DataFrame, replay: Replay) -> DataFrame:
+def _assumed_rows(links: DataFrame, replay: Replay) -> DataFrame:
     """Return rows with the keys that links change: as rows before all, of which nobody knows more."""
-    texts = untyped_of({name: BEFORE.text(name) for name in replay.identity})
+    texts = untyped_map({name: BEFORE.text(name) for name in replay.identity})
     return links.select(
         *(BEFORE.value(name).alias(name) for name in replay.identity),
         F.when(F.col("_untyped").isNotNull(), texts).alias("_untyped"),
@@ -144,7 +144,7 @@ def _assumed(links: DataFrame, replay: Replay) -> DataFrame:
     )
 
 
-def _followed(taken: DataFrame, names: Sequence[str], untyped: bool) -> DataFrame:
+def _follow_links(taken: DataFrame, names: Sequence[str], untyped: bool) -> DataFrame:
     """Return what links take along when they are followed to where it was sent."""
     is_deeper = F.coalesce((F.size("_open") > 0) & F.col("_up._from").isNotNull(), F.lit(False))
     while True:
@@ -172,7 +172,7 @@ def _round(deeper: DataFrame, taken: DataFrame, names: Sequence[str], untyped: b
     return joined.select(*(found.get(name, F.col(name)).alias(name) for name in taken.columns))
 
 
-def _filled(
+def _fill_links(
     links: DataFrame, taken: DataFrame, columns: Sequence[str], names: Sequence[str], with_root: bool
 ) -> DataFrame:
     """Return links with what they take along; nobody has what is taken from no row."""
@@ -193,7 +193,7 @@ def _filled(
 
 def _both_texts(own: Column, others: Column, names: Column) -> Column:
     """Return a map of texts with those that another has of some columns; null for none."""
-    return joined_texts(own, F.map_filter(others, lambda name, _: F.array_contains(names, name)))
+    return merge_untyped(own, F.map_filter(others, lambda name, _: F.array_contains(names, name)))
 
 
 def _names(names: Sequence[str]) -> Column:

@@ -18,13 +18,13 @@ from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.spark._execution import as_leaf
 from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE,
-    CAME,
     CHANGED,
     COMPONENT,
+    DELETE,
     EPOCH,
-    GONE,
+    INSERT,
     NEW,
-    PLACE,
+    POSITION,
     SHAPE,
     SIDE,
     STORED,
@@ -32,11 +32,11 @@ from pgoutput_construct.spark._log_view.change_columns import (
     column,
     is_unsent,
 )
-from pgoutput_construct.spark._state.change_survey import ChangeSurvey, moves
+from pgoutput_construct.spark._state.change_survey import ChangeSurvey, moves_key
 from pgoutput_construct.spark._state.equality import exact_key
 from pgoutput_construct.spark._state.row_replay import BOTH, COMES, GOES, Replay, ReplayResult
 
-__all__ = ["Emit", "component_of", "events_of", "in_parts", "replayed"]
+__all__ = ["Emit", "component_of", "replay_events", "replay_in_parts", "replay_rows"]
 
 Emit = Callable[[ReplayResult, bool], pa.Table]
 """Makes what is asked for of a replay: of what has ended, and, where nothing follows (True), of what is open."""
@@ -65,7 +65,7 @@ _FEWEST: Final = 1 << 12
 """But not fewer than these."""
 
 
-def events_of(
+def replay_events(
     before: DataFrame | None,
     changes: DataFrame,
     replay: Replay,
@@ -77,8 +77,8 @@ def events_of(
     ``found`` is what the changes have in them. Rows before are told apart from others only where that is asked for,
     ``apart``, and no truncate ends them all. They may have columns of changes, such as ``_op``, and ``__turn``.
     """
-    events = _routed(changes, replay, found)
-    stored = None if before is None else _stored(before, events, replay)
+    events = _routed_changes(changes, replay, found)
+    stored = None if before is None else _stored_events(before, events, replay)
     if stored is None:
         return events, None
     if not apart or replay.truncates or replay.keys == ():
@@ -89,7 +89,7 @@ def events_of(
     )
 
 
-def replayed(events: DataFrame, replay: Replay, emit: Emit, schema: T.StructType) -> DataFrame:
+def replay_rows(events: DataFrame, replay: Replay, emit: Emit, schema: T.StructType) -> DataFrame:
     """Return what ``emit`` makes of events, with a schema.
 
     A task holds a batch, and of each component the rows that are there: of equal ones no more than a batch takes away.
@@ -101,7 +101,7 @@ def replayed(events: DataFrame, replay: Replay, emit: Emit, schema: T.StructType
         return emit(done, is_end), part.slice(0, 0) if is_end else done.carried(), done.open
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in in_parts((batch.rename_columns(names) for batch in batches), each, replay.equal, most):
+        for table in replay_in_parts((batch.rename_columns(names) for batch in batches), each, replay.equal, most):
             yield from table.to_batches()
 
     # Not by the component itself: Spark takes such a shuffle for superfluous where a join by it comes before, and then
@@ -111,7 +111,7 @@ def replayed(events: DataFrame, replay: Replay, emit: Emit, schema: T.StructType
     return ordered.toDF(*(f"c{number}" for number in range(len(names)))).mapInArrow(run, schema)
 
 
-def in_parts(
+def replay_in_parts(
     batches: Iterable[pa.RecordBatch], each: _Each, equal: Callable[[pa.Table], Numbers], most: int
 ) -> Iterator[pa.Table]:
     """Yield what ``each`` makes of whole components, as soon as they are there; of longer ones in pieces.
@@ -221,7 +221,7 @@ class SpilledRows:
 
 def _filled(held: Sequence[pa.Table], waiting: SpilledRows) -> list[pa.Table]:
     """Return rows that are there, and batches, with as many rows that waited as these may take away."""
-    going = (pc.and_(pc.not_equal(part["_op"], CAME), pc.not_equal(part[SIDE], COMES)) for part in held[1:])
+    going = (pc.and_(pc.not_equal(part["_op"], INSERT), pc.not_equal(part[SIDE], COMES)) for part in held[1:])
     return [waiting.filled(held[0], sum(pc.sum(each).as_py() or 0 for each in going)), *held[1:]]
 
 
@@ -232,20 +232,20 @@ def _ended(events: pa.Table, each: _Each, waiting: SpilledRows) -> Iterator[pa.T
         yield each(rows, True)[0]
 
 
-def _routed(changes: DataFrame, replay: Replay, found: ChangeSurvey) -> DataFrame:
+def _routed_changes(changes: DataFrame, replay: Replay, found: ChangeSurvey) -> DataFrame:
     """Return changes by component, those whose two rows are in different ones once for each."""
-    kinds = {name: changes.schema[name].dataType for name in _hashed(replay)}
+    kinds = {name: changes.schema[name].dataType for name in _component_columns(replay)}
     old, new = component_of(BEFORE.value, kinds), component_of(_new(replay), kinds)
     op, sides = F.col("_op"), F.array(F.lit(BOTH))
     twice = F.array(F.lit(GOES), F.lit(COMES))
     if replay.keys is None:
-        sides = F.when(~op.isin(CAME, GONE), twice).otherwise(sides)
+        sides = F.when(~op.isin(INSERT, DELETE), twice).otherwise(sides)
     elif found.moved:
-        sides = F.when(moves(changes, replay.keys), twice).otherwise(sides)
+        sides = F.when(moves_key(changes, replay.keys), twice).otherwise(sides)
     if replay.keys == ():
         old = new = F.xxhash64("_commit_lsn", "_seq")
     events = changes.withColumn(SIDE, F.explode(sides))
-    is_old = (op == GONE) | (F.col(SIDE) == GOES)
+    is_old = (op == DELETE) | (F.col(SIDE) == GOES)
     if replay.keys is None and replay.columns:
         events = events.where(~is_old | F.col("_before").isNotNull())
     return events.select(
@@ -284,13 +284,13 @@ def _rows_of(events: DataFrame, replay: Replay, is_old: Column, untyped: bool) -
     return [*values, F.when(is_old, texts).otherwise(kept).alias("_untyped")]
 
 
-def _stored(before: DataFrame, events: DataFrame, replay: Replay) -> DataFrame:
+def _stored_events(before: DataFrame, events: DataFrame, replay: Replay) -> DataFrame:
     """Return rows before as events."""
     kinds = {field.name: field.dataType for field in events.schema}
-    identity = {name: kinds[name] for name in _hashed(replay)}
+    identity = {name: kinds[name] for name in _component_columns(replay)}
     hashed = F.xxhash64("_commit_lsn", "_seq") if replay.keys == () else component_of(NEW.value, identity)
     made = {
-        "_op": F.lit(CAME),
+        "_op": F.lit(INSERT),
         "_unchanged": F.array().cast("array<string>"),
         TURN: F.lit(STORED),
         SIDE: F.lit(BOTH),
@@ -317,7 +317,7 @@ def _new(replay: Replay) -> Callable[[str], Column]:
     return value
 
 
-def _hashed(replay: Replay) -> list[str]:
+def _component_columns(replay: Replay) -> list[str]:
     """Return the columns that rows which may be the same have in common."""
     shapes = replay.shapes if replay.keys is None else ()
     return [name for name in replay.identity if all(name in shape for shape in shapes)]
@@ -331,7 +331,7 @@ def component_of(value: Callable[[str], Column], kinds: Mapping[str, T.DataType]
     return F.xxhash64(F.lit(0), *exact_key(value, kinds))
 
 
-_WAITING_ORDER: Final = [(name, "ascending") for name in (TURN, *PLACE, SIDE)]
+_WAITING_ORDER: Final = [(name, "ascending") for name in (TURN, *POSITION, SIDE)]
 
 
 def _read(path: Path) -> pa.Table:

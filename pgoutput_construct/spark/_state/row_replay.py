@@ -15,17 +15,17 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.columnar import UNTYPED
 from pgoutput_construct.spark._log_view.change_columns import (
-    CAME,
     CARRIED,
     CHANGED,
+    DELETE,
     EPOCH,
-    GONE,
-    PLACE,
+    INSERT,
+    POSITION,
     SHAPE,
     SIDE,
     TURN,
 )
-from pgoutput_construct.spark._log_view.replicated_tables import Place
+from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition
 from pgoutput_construct.spark._state.equality import codes_of, combined
 from pgoutput_construct.spark._state.intervals import OPEN, Events, Intervals, RowMatching, find_intervals, truncate_of
 
@@ -56,7 +56,7 @@ class Replay:
     """Columns that some update left out."""
     shapes: tuple[frozenset[str], ...] = ()
     """The columns that rows were described with; ``__shape`` says with which of these. It counts for full rows."""
-    truncates: tuple[Place, ...] = ()
+    truncates: tuple[ChangePosition, ...] = ()
     """Where the table was emptied, in order."""
 
     @property
@@ -105,8 +105,8 @@ class Replay:
         op, turn, side = changes["_op"], _numbers(changes, TURN), _numbers(changes, SIDE)
         is_stored, has_before = turn < CHANGED, _BEFORE in changes.column_names
         has_old = _flags(changes[_BEFORE].is_valid()) if has_before else np.ones(len(changes), np.bool_)
-        is_new = _flags(pc.equal(op, CAME)) | is_stored
-        comes = ~_flags(pc.equal(op, GONE)) & (side != GOES)
+        is_new = _flags(pc.equal(op, INSERT)) | is_stored
+        comes = ~_flags(pc.equal(op, DELETE)) & (side != GOES)
         goes = ~is_new & (side != COMES)
         if self.keys is None and self.columns:
             goes &= has_old
@@ -166,7 +166,7 @@ class Replay:
 
     def _epochs(self, changes: pa.Table, is_stored: Flags) -> Numbers:
         epochs = np.zeros(len(changes), np.int64)
-        lsn, seq = (_numbers(changes, name) for name in PLACE)
+        lsn, seq = (_numbers(changes, name) for name in POSITION)
         for at_lsn, at_seq in self.truncates:
             epochs += (lsn > at_lsn) | ((lsn == at_lsn) & (seq > at_seq))
         epochs = np.where(is_stored, 0, epochs)

@@ -13,18 +13,18 @@ from pgoutput_construct.pgtypes.canonical import output_text
 from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE_ALL,
     SHAPE,
-    at_place,
     column,
-    joined_texts,
-    place,
-    untyped_of,
+    merge_untyped,
+    position,
+    position_at,
+    untyped_map,
 )
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._log_view.table_columns import default_row
-from pgoutput_construct.spark._state.copy_visibility import unplaced
+from pgoutput_construct.spark._state.copy_visibility import move_copy_first
 from pgoutput_construct.spark._state.equality import exact
 
-__all__ = ["retyped", "shapes_of", "stored_rows", "with_defaults", "with_shapes"]
+__all__ = ["cast_columns", "shapes_of", "stored_rows", "with_defaults", "with_shapes"]
 
 _ALIKE: Final = ((T.NumericType,), (T.DateType, T.TimestampNTZType))
 """Types of which one may hold the values of another."""
@@ -44,7 +44,7 @@ def with_shapes(rows: DataFrame, table: Table, before: DataFrame | None = None) 
     numbers = [shapes.index(shape if before is None else shape.intersection(before.columns)) for shape in known]
     found = F.lit(numbers[min(1, len(table.shapes))])
     for (first, _), number in list(zip(table.shapes, numbers[1:], strict=True))[1:]:
-        found = F.when(place() >= at_place(first), number).otherwise(found)
+        found = F.when(position() >= position_at(first), number).otherwise(found)
     return rows.withColumn(SHAPE, F.when(F.col("_commit_lsn") == BEFORE_ALL, numbers[0]).otherwise(found))
 
 
@@ -59,12 +59,12 @@ def stored_rows(before: DataFrame, table: Table, changes: DataFrame, others: Seq
 
     Columns that came since have the default that they were added with; ``others`` are kept as they are.
     """
-    rows = with_shapes(unplaced(with_defaults(before, table), table), table, before)
+    rows = with_shapes(move_copy_first(with_defaults(before, table), table), table, before)
     kinds = {name: changes.schema[name].dataType for name in table.columns.names}
     for name in kinds.keys() - {*rows.columns}:
         rows = rows.withColumn(name, F.lit(None).cast(kinds[name]))
     kept = (*kinds, "_untyped", "_commit_lsn", "_seq", *others, SHAPE)
-    return retyped(rows, kinds).select(*map(column, kept))
+    return cast_columns(rows, kinds).select(*map(column, kept))
 
 
 def with_defaults(before: DataFrame, table: Table) -> DataFrame:
@@ -79,11 +79,11 @@ def with_defaults(before: DataFrame, table: Table) -> DataFrame:
     names = [name for name in defaults.schema.names if name != "_untyped"]
     values = [column("__given", name).alias(name) for name in names]
     kept = [column(name) for name in before.columns if name != "_untyped"]
-    untyped = joined_texts(F.col("_untyped"), F.col("__given._untyped")).alias("_untyped")
+    untyped = merge_untyped(F.col("_untyped"), F.col("__given._untyped")).alias("_untyped")
     return before.crossJoin(F.broadcast(row)).select(*kept, *values, untyped)
 
 
-def retyped(rows: DataFrame, kinds: Mapping[str, T.DataType]) -> DataFrame:
+def cast_columns(rows: DataFrame, kinds: Mapping[str, T.DataType]) -> DataFrame:
     """Return rows with other types: what these do not hold exactly is null, and has its text in ``_untyped``."""
     texts, values = dict[str, Column](), dict[str, Column]()
     for name, kind in kinds.items():
@@ -95,22 +95,22 @@ def retyped(rows: DataFrame, kinds: Mapping[str, T.DataType]) -> DataFrame:
         if isinstance(kind, T.StringType):
             values[name], texts[name] = written, F.lit(None).cast("string")
             continue
-        values[name] = _converted(value, was, kind)
+        values[name] = _cast_exactly(value, was, kind)
         texts[name] = F.when(values[name].isNull(), written)
     if not values:
         return rows
     others = F.map_filter("_untyped", lambda name, _: ~name.isin(list(values)))
-    values["_untyped"] = joined_texts(others, untyped_of(texts))
+    values["_untyped"] = merge_untyped(others, untyped_map(texts))
     return rows.select(*(values[name].alias(name) if name in values else column(name) for name in rows.columns))
 
 
-def _converted(value: Column, was: T.DataType, kind: T.DataType) -> Column:
+def _cast_exactly(value: Column, was: T.DataType, kind: T.DataType) -> Column:
     """Return a value in another type, null where that does not give the same value back.
 
     A time without a zone is no moment: which zone PostgreSQL took, ALTER TABLE does not say.
     """
     if isinstance(was, T.ArrayType) and isinstance(kind, T.ArrayType):
-        return _converted_array(value, was.elementType, kind.elementType)
+        return _cast_array(value, was.elementType, kind.elementType)
     if any(isinstance(was, kinds) and isinstance(kind, kinds) for kinds in _ALIKE):
         found = value.try_cast(kind)
         return F.when(exact(found.try_cast(was), was).eqNullSafe(exact(value, was)), found)
@@ -120,9 +120,9 @@ def _converted(value: Column, was: T.DataType, kind: T.DataType) -> Column:
     return F.lit(None).cast(kind)
 
 
-def _converted_array(value: Column, was: T.DataType, kind: T.DataType) -> Column:
+def _cast_array(value: Column, was: T.DataType, kind: T.DataType) -> Column:
     """Return an array in a type with other elements, null where one of them is lost."""
     if isinstance(was, T.StringType):  # a function that Spark calls for elements can ask for no text of a float
         return F.lit(None).cast(T.ArrayType(kind))
-    lost = F.exists(value, lambda item: item.isNotNull() & _converted(item, was, kind).isNull())
-    return F.when(~lost, F.transform(value, lambda item: _converted(item, was, kind)))
+    lost = F.exists(value, lambda item: item.isNotNull() & _cast_exactly(item, was, kind).isNull())
+    return F.when(~lost, F.transform(value, lambda item: _cast_exactly(item, was, kind)))

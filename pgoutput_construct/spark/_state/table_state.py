@@ -22,20 +22,20 @@ from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE_ALL,
     CHANGE,
     EPOCH,
-    PLACE,
+    POSITION,
     SHAPE,
-    WORK,
+    WORK_COLUMNS,
     column,
-    joined_texts,
+    merge_untyped,
 )
 from pgoutput_construct.spark._log_view.replicated_tables import Table
-from pgoutput_construct.spark._state.change_survey import ChangeSummary, ChangeSurvey, after, survey
-from pgoutput_construct.spark._state.copy_visibility import counting, placed
+from pgoutput_construct.spark._state.change_survey import ChangeSummary, ChangeSurvey, after_truncate, survey
+from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
 from pgoutput_construct.spark._state.demands import AS_IT_COMES, Demand, OnMissing, demand_of
 from pgoutput_construct.spark._state.equality import exact
-from pgoutput_construct.spark._state.identity_phases import PhaseReader, phases_of, with_keys
-from pgoutput_construct.spark._state.keyed_rows import KeyedLayout, advanced, net_rows, netted
-from pgoutput_construct.spark._state.replay_tasks import events_of, replayed
+from pgoutput_construct.spark._state.identity_phases import PhaseReader, phase_changes, require_keys
+from pgoutput_construct.spark._state.keyed_rows import KeyedLayout, advance_keyed, net_by_key, net_rows
+from pgoutput_construct.spark._state.replay_tasks import replay_events, replay_rows
 from pgoutput_construct.spark._state.row_replay import Replay, ReplayResult
 from pgoutput_construct.spark._state.schema_evolution import shapes_of, stored_rows, with_shapes
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
@@ -68,7 +68,7 @@ def current_state(
     events = changes.withColumn(SHAPE, F.lit(0))
     names = tuple(own if columns is None else columns)
     step = ReplayPhase(None, events, tuple(key_columns), replica_identity, names, (frozenset(own),))
-    return stepped(step, Demand()).drop("_commit_lsn", "_seq")
+    return apply_phase(step, Demand()).drop("_commit_lsn", "_seq")
 
 
 def net_changes(
@@ -95,7 +95,7 @@ def net_changes(
             raise ChangeLogError(f"the column {name!r} is named as one of the net changes: rename it")
     found = survey(changes, key_columns, columns, seen)
     layout = KeyedLayout.of(changes, key_columns, columns, found)
-    return net_rows(netted(after(changes, found.truncated), layout, found), layout)
+    return net_rows(net_by_key(after_truncate(changes, found.truncated), layout, found), layout)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class ReplayPhase:
     """Whether the rows before are so few that they may all be shuffled."""
 
     def __post_init__(self) -> None:
-        for name in ({*self.changes.columns} - {SHAPE} | {*self.columns}).intersection(WORK):
+        for name in ({*self.changes.columns} - {SHAPE} | {*self.columns}).intersection(WORK_COLUMNS):
             raise ChangeLogError(f"the column {name!r} is named as one that rebuilding a state needs; rename it")
 
     @property
@@ -143,7 +143,7 @@ class ReplayPhase:
     @property
     def counted(self) -> DataFrame:
         """The changes after the last truncate."""
-        return after(self.changes, self.survey.truncated)
+        return after_truncate(self.changes, self.survey.truncated)
 
     def replay(self) -> Replay:
         """Return how the changes are replayed one by one."""
@@ -156,16 +156,16 @@ class ReplayPhase:
         return KeyedLayout.of(self.changes, self.key_columns, self.columns, self.survey)
 
 
-def stepped(step: ReplayPhase, demand: Demand) -> DataFrame:
+def apply_phase(step: ReplayPhase, demand: Demand) -> DataFrame:
     """Return the rows after changes: ``columns``, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
     What is demanded and is not so makes an action fail.
     """
     if step.is_full:
         apart = not step.is_small
-        return remaining(step.stored, step.counted, step.replay(), step.survey, step.columns, demand, apart)
+        return remaining_rows(step.stored, step.counted, step.replay(), step.survey, step.columns, demand, apart)
     if step.key_columns:
-        return advanced(step.stored, step.counted, step.by_keys(), step.survey, demand, step.is_small)
+        return advance_keyed(step.stored, step.counted, step.by_keys(), step.survey, demand, step.is_small)
     rows = step.counted.select(*_row(step.columns))
     return rows if step.stored is None else rows.unionAll(step.stored.select(*_row(step.columns)))
 
@@ -202,7 +202,7 @@ def advance(
     null, and they are among ``missing_rows``. ``seen`` is what is known of the changes already. ``is_small`` says
     that the rows before are so few that shuffling them all costs less than looking for those that are touched.
     ``within`` reads the changes of a phase, where that costs less than to read all of them for each. Raises
-    ChangeLogError as ``counting`` does.
+    ChangeLogError as ``counted_changes`` does.
     """
     demand = demand_of(table, on_missing, is_whole)
     rows, _ = _walk(before, changes, table, seen, demand, within, is_small=is_small)
@@ -222,7 +222,7 @@ def missing_rows(
     changes is there from then on.
     """
     _, steps = _walk(before, changes, table, None, AS_IT_COMES, within)
-    found = (unfound(step.stored, step.counted, step.replay(), step.survey) for step in steps)
+    found = (unmatched_changes(step.stored, step.counted, step.replay(), step.survey) for step in steps)
     return reduce(lambda one, other: as_leaf(one).unionAll(other), found)
 
 
@@ -237,23 +237,23 @@ def _walk(
 ) -> tuple[DataFrame, list[ReplayPhase]]:
     """Return the rows after changes, and the steps that lead to them, one a phase."""
 
-    def events_of(read: DataFrame) -> DataFrame:
-        counted = counting(read, table)
+    def replay_events(read: DataFrame) -> DataFrame:
+        counted = counted_changes(read, table)
         return with_shapes(counted if before is None else counted.where(F.col("_commit_lsn") != BEFORE_ALL), table)
 
-    shapes, events = shapes_of(table, before), events_of(changes)
-    phases = phases_of(events, table, before, within and (lambda *ends: events_of(within(*ends))))
+    shapes, events = shapes_of(table, before), replay_events(changes)
+    phases = phase_changes(events, table, before, within and (lambda *ends: replay_events(within(*ends))))
     left, steps = None if before is None else stored_rows(before, table, events), list[ReplayPhase]()
     for number, (phase, mine) in enumerate(phases, 1):
-        rows = None if left is None else with_keys(left, table, phase)
+        rows = None if left is None else require_keys(left, table, phase)
         is_last = number == len(phases)
         columns = table.current if is_last else tuple(table.columns.names)
         keys, identity = phase.key_columns, phase.replica_identity
         steps.append(ReplayPhase(rows, mine, keys, identity, columns, tuple(shapes), seen, is_small))
-        left = stepped(steps[-1], demand)
+        left = apply_phase(steps[-1], demand)
         left = left if is_last else as_leaf(with_shapes(left, table))
     assert left is not None
-    return placed(left, table), steps
+    return restore_copy_lsn(left, table), steps
 
 
 @dataclass(frozen=True)
@@ -311,7 +311,7 @@ def _compare(both: DataFrame) -> Comparison:
 _TEXTS = T.ArrayType(T.StringType())
 
 
-def remaining(
+def remaining_rows(
     before: DataFrame | None,
     changes: DataFrame,
     replay: Replay,
@@ -325,23 +325,23 @@ def remaining(
     With ``apart`` rows before that nothing touches are left where they are. What is demanded and is not so makes an
     action fail.
     """
-    events, left = events_of(before, changes, replay, found, apart)
+    events, left = replay_events(before, changes, replay, found, apart)
     # What full rows are replayed by is in their columns.
     events = events.drop("_commit_time", EPOCH, *(["_unchanged"] if replay.keys is None else []))
-    chosen = [*names, "_untyped", *PLACE]
+    chosen = [*names, "_untyped", *POSITION]
 
     def emit(done: ReplayResult, is_end: bool) -> pa.Table:
         _check(done, demand)
         found = done.rows(done.open if is_end else done.open[:0], names)
-        places = {name: done.taken(name, done.open if is_end else done.open[:0]) for name in PLACE}
+        places = {name: done.taken(name, done.open if is_end else done.open[:0]) for name in POSITION}
         return pa.table({name: (found | places)[name] for name in chosen})
 
-    rows = replayed(events, replay, emit, T.StructType([events.schema[name] for name in chosen]))
+    rows = replay_rows(events, replay, emit, T.StructType([events.schema[name] for name in chosen]))
     if left is None:
         return rows
     mine = F.map_filter("_untyped", lambda name, _: name.isin(list(names)))
     untyped = F.when(F.size(mine) > 0, mine).alias("_untyped")
-    return rows.unionAll(left.select(*map(column, names), untyped, *PLACE))
+    return rows.unionAll(left.select(*map(column, names), untyped, *POSITION))
 
 
 def _check(done: ReplayResult, demand: Demand) -> None:
@@ -352,7 +352,7 @@ def _check(done: ReplayResult, demand: Demand) -> None:
 
 
 def _place(done: ReplayResult, event: Numbers) -> tuple[int, int]:
-    lsn, seq = (done.taken(name, event)[0].as_py() for name in PLACE)
+    lsn, seq = (done.taken(name, event)[0].as_py() for name in POSITION)
     return lsn, seq
 
 
@@ -363,13 +363,13 @@ def _shown(row: Mapping[str, pa.Array], names: Sequence[str]) -> str:
     return json.dumps(known, default=str, ensure_ascii=False, separators=(",", ":"))  # as Spark's to_json writes it
 
 
-def unfound(before: DataFrame | None, changes: DataFrame, replay: Replay, found: ChangeSurvey) -> DataFrame:
+def unmatched_changes(before: DataFrame | None, changes: DataFrame, replay: Replay, found: ChangeSurvey) -> DataFrame:
     """Return the updates and deletes whose rows are not there: ``_commit_lsn, _seq, _op, _row, _unchanged``.
 
     ``_row`` is the key, or the row, that was to be found: texts by column.
     """
-    events, _ = events_of(before, changes, replay, found, apart=True)
-    kept, names = (*PLACE, "_op", "_unchanged"), [*replay.identity, "_untyped"]
+    events, _ = replay_events(before, changes, replay, found, apart=True)
+    kept, names = (*POSITION, "_op", "_unchanged"), [*replay.identity, "_untyped"]
 
     def emit(done: ReplayResult, is_end: bool) -> pa.Table:
         old = done.old_rows(done.missing)
@@ -377,7 +377,7 @@ def unfound(before: DataFrame | None, changes: DataFrame, replay: Replay, found:
         return pa.Table.from_arrays(arrays, [*kept, *(f"c{number}" for number in range(len(names)))])
 
     fields = [T.StructField(f"c{number}", events.schema[name].dataType) for number, name in enumerate(names)]
-    rows = replayed(events, replay, emit, T.StructType([*(events.schema[name] for name in kept), *fields]))
+    rows = replay_rows(events, replay, emit, T.StructType([*(events.schema[name] for name in kept), *fields]))
     texts, parts = F.col(f"c{len(replay.identity)}"), list[Column]()
     for number, name in enumerate(replay.identity):
         value, kind = F.col(f"c{number}"), events.schema[name].dataType
@@ -386,10 +386,10 @@ def unfound(before: DataFrame | None, changes: DataFrame, replay: Replay, found:
     row = F.create_map(*parts).cast("map<string,string>").alias("_row")
     open_ones = F.array(*map(F.lit, replay.open_ones)).cast(_TEXTS)
     unchanged = F.coalesce(F.array_intersect("_unchanged", open_ones), F.array().cast(_TEXTS))
-    return rows.select(*PLACE, "_op", row, unchanged.alias("_unchanged"))
+    return rows.select(*POSITION, "_op", row, unchanged.alias("_unchanged"))
 
 
 def texts_within(names: Collection[str], untyped: Column | None = None) -> Column:
     """Return of ``_untyped`` the texts of some columns; null for none."""
     given = F.col("_untyped") if untyped is None else untyped
-    return joined_texts(F.map_filter(given, lambda name, _: name.isin(list(names))))
+    return merge_untyped(F.map_filter(given, lambda name, _: name.isin(list(names))))

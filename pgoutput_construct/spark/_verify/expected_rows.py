@@ -15,11 +15,11 @@ from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.added_columns import Prefix
-from pgoutput_construct.spark._log_view.change_columns import at_place, column, place
+from pgoutput_construct.spark._log_view.change_columns import column, position, position_at
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
-from pgoutput_construct.spark._replicate.sink import Naming, Sink, unescaped
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, TableShape, Warehouse, damaged_of
+from pgoutput_construct.spark._replicate.sink import Naming, Sink, unescape_references
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, TableShape, Warehouse, note_owner
 from pgoutput_construct.spark._replicate.warehouse_reader import open_sink
 from pgoutput_construct.spark._state.table_state import advance
 from pgoutput_construct.spark._verify.part_checksums import TEXTS
@@ -36,7 +36,7 @@ __all__ = [
     "is_ahead",
     "near_the_end",
     "read_warehouse_table",
-    "table_of",
+    "table_of_dataset",
 ]
 
 _XIDS = 2**32
@@ -46,7 +46,7 @@ class OutdatedTableError(Exception):
     """A table of the warehouse cannot be compared before it is brought up to date. Never leaves this room."""
 
 
-def table_of(log: OpenLog, dataset: Dataset) -> Table:
+def table_of_dataset(log: OpenLog, dataset: Dataset) -> Table:
     """Return what the log knows of the table of a dataset.
 
     Raises BehindError where it was altered, copied, rewritten or dropped since: then its rows are others than changes
@@ -83,10 +83,10 @@ def expected_rows(log: OpenLog, table: Table, kept: WarehouseTable, snapshot: Sn
     """
     log = log.prefixed(Prefix.free_of(table.columns.names))
     inner, changes = log.replayable(table.qualified, log.changes(table.qualified))
-    since = changes.where((F.col("_op") != SNAPSHOT) & (place() > at_place(kept.dataset.version.last)))
+    since = changes.where((F.col("_op") != SNAPSHOT) & (position() > position_at(kept.dataset.version.last)))
     since = since.where(~_invisible(snapshot))
     rows = advance(kept.rows, since, inner, "report")  # what is missing shows as rows that differ
-    texts = unescaped(rows, "_untyped")
+    texts = unescape_references(rows, "_untyped")
     own = (column(name).alias(given) for name, given in zip(inner.current, table.current, strict=True))
     return texts.select(*own, F.col("_untyped").alias(TEXTS))
 
@@ -147,7 +147,7 @@ def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> 
     place = Warehouse(warehouse)
     datasets, damaged = place.readable_datasets()
     known = {each.version.table for each in datasets.values() if not each.is_history}
-    known |= {each.table for each in map(damaged_of, damaged) if not each.is_history}
+    known |= {each.table for each in map(note_owner, damaged) if not each.is_history}
     if not known:
         raise PgoutputError(f"{place.store}: the warehouse has no table yet: run pgoutput replicate first")
     chosen = known if tables is None else {each if each in known else normal_name(each) for each in tables}
@@ -165,10 +165,10 @@ def read_warehouse_table(spark: SparkSession, address: Address, name: str) -> Wa
     sink.prepare(spark)
     while True:
         dataset = warehouse.find(name)
-        known = _truly(spark, sink, dataset)
+        known = _with_stored_version(spark, sink, dataset)
         rows = sink.replayed(spark, known).persist()
         rows.count()
-        if _truly(spark, sink, dataset) == known:
+        if _with_stored_version(spark, sink, dataset) == known:
             return WarehouseTable(known, rows)
         rows.unpersist()
 
@@ -180,7 +180,7 @@ def _progress(warehouse: Address) -> Progress:
     return progress
 
 
-def _truly(spark: SparkSession, sink: Sink, dataset: Dataset) -> Dataset:
+def _with_stored_version(spark: SparkSession, sink: Sink, dataset: Dataset) -> Dataset:
     """Return a dataset with the version that its data say that they are."""
     version = sink.version(spark, dataset)
     return dataset if version is None else replace(dataset, version=version)

@@ -26,7 +26,7 @@ from pgoutput_construct.spark._verify.expected_rows import (
     expected_rows,
     is_ahead,
     read_warehouse_table,
-    table_of,
+    table_of_dataset,
 )
 from pgoutput_construct.spark._verify.table_comparison import (
     SnapshotSource,
@@ -138,7 +138,7 @@ class _VerificationRun:
         if is_ahead(log, version.seq, held.snapshot):
             # Taken before the version was written, or a transaction waits for a synchronous standby.
             raise OutdatedTableError("transactions in the warehouse are not visible on the server yet")
-        table = table_of(log, kept.dataset)
+        table = table_of_dataset(log, kept.dataset)
         found = held.table(table.relation_oid, table.current_columns)
         if isinstance(found, str):
             raise OutdatedTableError(found)
@@ -155,7 +155,7 @@ class _VerificationRun:
     def _check_present(self, dataset: Dataset) -> None:
         """Raise BehindError where a table was rewritten: that may be told after all that the snapshot sees."""
         try:
-            table_of(self._opened(), dataset)
+            table_of_dataset(self._opened(), dataset)
         except OutdatedTableError:
             self.record.forget(dataset.version.table)
             raise

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.spark._replicate.batch_plan import abandoned, aside
+from pgoutput_construct.spark._replicate.batch_plan import aside_directory, obsolete_datasets
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, TableShape, Version, Warehouse
 from pgoutput_construct.spark.formats import FORMATS, format_settings
 from tests.spark.histories import table_of
@@ -47,15 +47,15 @@ def test_datasets_of_tables_that_are_gone(dropped: bool, left: list[str]) -> Non
     other = Dataset("public.other", replace(VERSION, oid=9))
     history = Dataset("public.was.history", replace(VERSION, oid=8), is_history=True)
     datasets = {each.directory: each for each in (*gone, other, history)}
-    assert [each.directory for each in abandoned([table], datasets, keep_dropped=False)] == left
-    assert not [*abandoned([table], datasets, keep_dropped=True)]
+    assert [each.directory for each in obsolete_datasets([table], datasets, keep_dropped=False)] == left
+    assert not [*obsolete_datasets([table], datasets, keep_dropped=True)]
 
 
 def test_the_copy_of_a_history() -> None:
     """It has two dots, which no table's directory has, and comes first: readers take the later one."""
     history = Dataset("public.t.history", VERSION, is_history=True)
-    assert sorted([history.directory, aside(history)]) == ["public.t.aside7.history", "public.t.history"]
-    assert aside(replace(history, version=replace(VERSION, oid=8))) != aside(history)
+    assert sorted([history.directory, aside_directory(history)]) == ["public.t.aside7.history", "public.t.history"]
+    assert aside_directory(replace(history, version=replace(VERSION, oid=8))) != aside_directory(history)
 
 
 def test_notes(tmp_path: Path) -> None:

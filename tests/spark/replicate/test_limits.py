@@ -83,7 +83,7 @@ def test_a_table_is_begun_with_its_copy(spark: Any, shop: Shop, tmp_path: Path) 
 def test_a_first_load_that_was_killed(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It resumes with the tables that are left; of these few lie beside the tables at a time."""
     warehouse, together, noted = tmp_path / "wh", list[int](), list[str]()
-    stage, note = staging._staged, Warehouse.note
+    stage, note = staging._stage_changes, Warehouse.note
 
     def staged(log: Any, store: Any, wanted: Any) -> Any:
         together.append(len(wanted))
@@ -95,7 +95,7 @@ def test_a_first_load_that_was_killed(spark: Any, shop: Shop, tmp_path: Path, mo
         note(place, dataset)
         noted.append(dataset.version.table)
 
-    monkeypatch.setattr(staging, "_staged", staged)
+    monkeypatch.setattr(staging, "_stage_changes", staged)
     one = shop.log().segments[-1].last_seq
     limits: dict[str, Any] = {"batch_bytes": 60_000, "workers": 1}
     monkeypatch.setattr("pgoutput_construct.spark._replicate.batch_loop._batch_end", lambda *_: one)

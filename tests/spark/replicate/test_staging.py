@@ -105,7 +105,7 @@ def test_a_table_that_ends_its_executor(spark: Any, tmp_path: Path, monkeypatch:
         return StagedTable(number, table.columns, changes_schema(table.columns), known)
 
     with monkeypatch.context() as patch:
-        patch.setattr("pgoutput_construct.spark._replicate.staging._table", staged_table)
+        patch.setattr("pgoutput_construct.spark._replicate.staging._staged_table", staged_table)
         with pytest.raises(pgo.ChangeLogError, match=r"public\.t2: .*(exited|crashed).*; all other tables are up to"):
             replicate(spark, tmp_path / "log", tmp_path / "wh")
     for name in ("public.t1", "public.t3"):

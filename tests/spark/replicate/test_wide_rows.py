@@ -65,13 +65,13 @@ def test_batches(shop: Shop) -> None:
 
 def test_what_lies_besides_the_tables(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tables of a batch are taken in groups of no more than the limit, unless one alone has more."""
-    groups, stage = list[tuple[str, ...]](), staging._staged
+    groups, stage = list[tuple[str, ...]](), staging._stage_changes
 
     def staged(log: Any, store: Any, wanted: Any) -> Any:
         groups.append(tuple(each.table for each in wanted))
         return stage(log, store, wanted)
 
-    monkeypatch.setattr(staging, "_staged", staged)
+    monkeypatch.setattr(staging, "_stage_changes", staged)
     last = shop.log().segments[-1].last_seq
     monkeypatch.setattr("pgoutput_construct.spark._replicate.batch_loop._batch_end", lambda *_: last)
     replicate(spark, shop.directory, tmp_path / "wh", batch_bytes=LIMIT)

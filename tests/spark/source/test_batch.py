@@ -17,7 +17,7 @@ from pgoutput_construct.spark._log_view.change_columns import CHANGE
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._source import task_plan
 from pgoutput_construct.spark._source.datasource import PgoutputSource
-from pgoutput_construct.spark._source.read_range import log_of
+from pgoutput_construct.spark._source.read_range import log_as_of
 from pgoutput_construct.spark._source.views import view_of
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
@@ -46,7 +46,7 @@ def read(log: ChangeLog, **options: object) -> pa.Table:
 
 def to_arrow(source: PgoutputSource) -> pa.Schema:
     """Return the schema of what a source reads."""
-    return view_of(source.given).schema(*log_of(source.given))
+    return view_of(source.given).schema(*log_as_of(source.given))
 
 
 def places(rows: pa.Table) -> list[tuple[int, int, str]]:
