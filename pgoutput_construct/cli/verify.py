@@ -88,7 +88,7 @@ def verify_command(
             show(f"table {len(verdicts) + 1} of {len(names)}: {table}: {estimate.words(rows, total)}")
 
         for verdict in verify(
-            spark, log, warehouse, source, names, VerifyOptions(wait, tell=show, compared=compared), record
+            spark, log, warehouse, source, names, VerifyOptions(wait, on_wait=show, on_progress=compared), record
         ):
             show("")
             verdicts.append(verdict)

@@ -85,7 +85,7 @@ class OpenLog:
         table = self.table(name)
         self.check_names(table)
         register(self.spark)
-        columns = self.prefix.schema(changes_schema(self.prefix.columns(table.columns)))
+        columns = self.prefix.reader_schema(changes_schema(self.prefix.replay_columns(table.columns)))
         schema = from_arrow_schema(columns, prefer_timestamp_ntz=True)
         options = {
             "path": self.log.store.address,
@@ -113,16 +113,16 @@ class OpenLog:
         among ``lacks``. A table that was dropped has no rows.
         """
         check_on_missing(on_missing)
-        table, found = self.replayable(name, changes)
+        table, found = self.replay_input(name, changes)
         if table.dropped:
             gone = current_state(found, (), table.replica_identity, table.current)
-            return self.prefix.stored(gone, "_untyped")
+            return self.prefix.for_reader(gone, "_untyped")
         for lack in self.lacks:
             if lack.relation_oid == table.relation_oid:
                 warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)
-        within = None if changes is not None else self.within(table)
+        within = None if changes is not None else self.phase_reader(table)
         rows = advance(None, found, table, on_missing, is_whole=self.is_whole(table), within=within)
-        return self.prefix.stored(rows.drop("_commit_lsn", "_seq"), "_untyped")
+        return self.prefix.for_reader(rows.drop("_commit_lsn", "_seq"), "_untyped")
 
     def missing_rows(self, name: str, changes: DataFrame | None = None, before: DataFrame | None = None) -> DataFrame:
         """Return the changes of rows that must be there and are not, as ``state`` with the same arguments meets them.
@@ -133,13 +133,13 @@ class OpenLog:
         they are to be expected: the rows are older than the log. ``before`` are the rows before the changes, as
         ``advance`` returns them, None for none. Raises ChangeLogError as ``state`` does.
         """
-        table, found = self.replayable(name, changes)
-        there = None if before is None else self.prefix.replayed(before)
-        within = None if changes is not None or table.dropped else self.within(table)
+        table, found = self.replay_input(name, changes)
+        there = None if before is None else self.prefix.for_replay(before)
+        within = None if changes is not None or table.dropped else self.phase_reader(table)
         rows = missing_rows(there, found, table, within)
-        return self.prefix.stored(rows, "_row", "_unchanged")
+        return self.prefix.for_reader(rows, "_row", "_unchanged")
 
-    def within(self, table: Table) -> PhaseReader:
+    def phase_reader(self, table: Table) -> PhaseReader:
         """Return what reads changes of a table (of ``replayable``) between places, and of the log no more than needed.
 
         The rows of its copy are among those without a first place: they stand before all changes.
@@ -150,11 +150,11 @@ class OpenLog:
             limits = {} if first is None else {"fromLsn": str(first[0])}
             if end is not None:
                 limits["untilLsn"] = str(end[0] if first is not None else max(end[0], copied))
-            return self.prefix.replayed(self._changes(table.qualified, limits))
+            return self.prefix.for_replay(self._changes(table.qualified, limits))
 
         return read
 
-    def replayable(self, name: str, changes: DataFrame | None = None) -> tuple[Table, DataFrame]:
+    def replay_input(self, name: str, changes: DataFrame | None = None) -> tuple[Table, DataFrame]:
         """Return a table, and the changes that its state is built from: of one that was dropped, none.
 
         Both have the names that columns have while changes are replayed (``metadata.py``).
@@ -162,11 +162,11 @@ class OpenLog:
         table = self.table(name)
         if changes is None:
             changes = self.changes(name)
-            self.check_kept(table)
-        changes = self.prefix.replayed(changes)
-        return self.prefix.table(table), changes.where("false") if table.dropped else changes
+            self.check_retained(table)
+        changes = self.prefix.for_replay(changes)
+        return self.prefix.replay_table(table), changes.where("false") if table.dropped else changes
 
-    def prefixed(self, prefix: Prefix) -> "OpenLog":
+    def with_prefix(self, prefix: Prefix) -> "OpenLog":
         """Return the same log for a reader who has chosen another prefix."""
         found = copy(self)
         found.prefix = prefix
@@ -188,7 +188,7 @@ class OpenLog:
     def _whole(self) -> frozenset[int]:
         return whole_tables(self.opened.index, self.lacks)
 
-    def is_kept(self, table: Table) -> bool:
+    def is_retained(self, table: Table) -> bool:
         """Return whether the log has all changes that a table's state needs: none of them were pruned."""
         pruned = read_pruned(self.log.store)
         if not pruned.first_seq:
@@ -197,9 +197,9 @@ class OpenLog:
             return pruned.lsn <= table.base.copy.since_lsn
         return table.relation_oid not in {lack.relation_oid for lack in self.lacks}
 
-    def check_kept(self, table: Table) -> None:
+    def check_retained(self, table: Table) -> None:
         """Raise ChangeLogError when changes were pruned that a table's state needs."""
-        if self.is_kept(table):
+        if self.is_retained(table):
             return
         first_seq = read_pruned(self.log.store).first_seq
         raise ChangeLogError(

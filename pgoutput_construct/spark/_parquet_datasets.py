@@ -82,7 +82,7 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
             counts = write_changes(log.spark, log.opened, table, path, log.prefix)
         else:
             log.changes(name).write.mode(mode).parquet(str(path))
-            op = log.prefix.ours("_op")
+            op = log.prefix.added_name("_op")
             rows = read_table(log.spark, path).groupBy(op).count().collect()
             counts = {row[op]: row["count"] for row in rows}
     return Written(str(path), dict.fromkeys(OPS, 0) | counts)
@@ -97,14 +97,14 @@ def write_changes(
     columns begin with ``prefix``. Tasks must find the directory under the same path. Raises ChangeLogError where one
     does not, and as the read does; then there is no directory.
     """
-    own = prefix.table(table)
+    own = prefix.replay_table(table)
     schema = changes_schema(own.columns)
     wanted = LogRange(-1, opened.as_of, lost=tuple(lost_ends(opened.index)))
     tasks = table_tasks(opened, own, wanted, own.columns, schema, prefix=prefix)
     path.mkdir(parents=True)
     try:
         with tempfile.TemporaryDirectory(prefix="_temporary-", dir=path) as directory:  # Spark sees no such names
-            writer = _Writer(directory, prefix.schema(schema), codec_of(spark), prefix.ours("_op"))
+            writer = _Writer(directory, prefix.reader_schema(schema), codec_of(spark), prefix.added_name("_op"))
             return _publish(_write_files(spark, writer, tasks), Path(directory), path)
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)

@@ -22,7 +22,7 @@ def test_refusals(run: Run, change_log: Path, tmp_path: Path) -> None:
     assert result.exit_code == 1 and "no change log here" in result.output
     result = run("replicate", change_log, *given, "--continuous", "--table", "public.x")
     assert result.exit_code == 1 and "the log has no table public.x: it has " in result.output
-    Warehouse(warehouse).begin(Progress("delta"))
+    Warehouse(warehouse).write_progress(Progress("delta"))
     result = run("replicate", change_log, *given, "--once")
     assert result.exit_code == 1 and "the tables there are delta, not parquet" in result.output
     assert result.output.count("\n") == 1

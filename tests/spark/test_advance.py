@@ -57,7 +57,7 @@ def test_any_batches_give_the_same_state(spark: Any, full: bool) -> None:
             assert sorted((int(h), lsn, seq) for h, lsn, seq in lacking) == vanished_of(found, number)
             known = seen if number != 1 else None
             before = None if state is None else state.toArrow()
-            state = advance(state, changes, table, seen=known, is_small=number == 2).localCheckpoint()
+            state = advance(state, changes, table, summary=known, is_small=number == 2).localCheckpoint()
             _check_small(found, number, before, state.toArrow(), None if full else KEYS)
             assert contents(state) == held(row for each in found for row in each.then[number])
         whole = change_frame(spark, (row for each in found for row in each.changes))

@@ -47,6 +47,6 @@ def test_names_that_collide(name: str, sensitive: bool) -> None:
         DEFAULT_PREFIX.check("public.t", names, sensitive)
     if not sensitive:
         DEFAULT_PREFIX.check("public.t", names, True)
-    Prefix.free_of(names).check("public.t", names, True)
+    Prefix.avoiding(names).check("public.t", names, True)
     with pytest.raises(pgo.ChangeLogError, match=r"'pg_seq' is named as one that is added.*than 'pg_'"):
         Prefix("pg_").check("public.t", [*names, "pg_seq"], True)

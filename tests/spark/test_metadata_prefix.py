@@ -158,7 +158,7 @@ def test_commands(shop: Shop, session: Any, tmp_path: Path) -> None:
     shop.execute("UPDATE odd SET _op = 'short' WHERE _seq = 5", "DELETE FROM odd WHERE _seq = 6")
     source = SourceServer(shop.dsn, shop.log().options.publications)
     with shop.capturing():
-        found = list(verify(session, shop.directory, warehouse, source, pace=VerifyOptions(wait=60)))
+        found = list(verify(session, shop.directory, warehouse, source, options=VerifyOptions(wait=60)))
     assert [(each.table, each.equal, each.rows, each.problem) for each in found] == [
         ("public.cased", True, 1, ""),
         ("public.odd", True, 4, ""),

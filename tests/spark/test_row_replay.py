@@ -75,7 +75,7 @@ def test_components_in_parts(full: bool, most: int) -> None:
         done = replay.run(part, is_end)
         chosen = np.flatnonzero(done.events.comes & ((done.intervals.ended != OPEN) | is_end))
         names = ("_commit_lsn", "_seq")
-        found = done.rows(chosen, COLUMNS.names) | {name: done.taken(name, chosen) for name in names}
+        found = done.rows(chosen, COLUMNS.names) | {name: done.change_column(name, chosen) for name in names}
         ends = done.ends("_op", chosen, pa.array(["truncate"] * 2))
         return pa.table({**found, "ended": ends}), part.slice(0, 0) if is_end else done.carried(), done.open
 
@@ -106,7 +106,7 @@ def test_equal_rows_in_parts(shapes: int, emptied: bool) -> None:
         held.append(len(part))
         done = replay.run(part, is_end)
         chosen = np.flatnonzero(done.events.comes & ((done.intervals.ended != OPEN) | is_end))
-        found = done.rows(chosen, ("a", "b")) | {name: done.taken(name, chosen) for name in names}
+        found = done.rows(chosen, ("a", "b")) | {name: done.change_column(name, chosen) for name in names}
         ends = {name: done.ends(name, chosen, pa.array([-1])) for name in names}
         rows = pa.table({**found, **{f"ended{name}": values for name, values in ends.items()}})
         return rows, part.slice(0, 0) if is_end else done.carried(), done.open

@@ -65,10 +65,10 @@ def test_rows_are_those_found_one_by_one(recordings: dict[str, Recording], tmp_p
     assert found == found_one_by_one(log, expected)
 
 
-def rows_in(piece: SegmentGroup) -> Counter[tuple[object, ...]]:
+def rows_in(group: SegmentGroup) -> Counter[tuple[object, ...]]:
     """Return seq, table, seq of the description and place of every visible row, as a task finds them."""
     found: Counter[tuple[object, ...]] = Counter()
-    for part in read_parts(piece):
+    for part in read_parts(group):
         rows, logged = logged_rows(part.rows, part.index)
         assert (np.diff(rows) >= 0).all()
         visible = part.plan.visible(logged)

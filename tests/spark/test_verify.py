@@ -114,7 +114,7 @@ def _tamper(spark: Any, warehouse: Path) -> None:
     more = rows.where("id = 411").withColumn("id", F.lit(77_777).cast("bigint"))
     changed = rows.where("id <> 409").withColumns({"price": price, "note": note}).unionAll(more)
     later = replace(dataset, version=replace(dataset.version, batch=dataset.version.batch + 1))
-    place.note(sink.replace(spark, later, changed, dataset))
+    place.write_note(sink.replace(spark, later, changed, dataset))
 
 
 def test_what_differs_is_named(spark: Any, shop: Shop, warehouse: Path) -> None:
@@ -133,7 +133,7 @@ def test_what_differs_is_named(spark: Any, shop: Shop, warehouse: Path) -> None:
     assert next(each for each in found.examples if each.columns == ("note",)).warehouse == {"note": "another"}
     _check_command(spark, shop, warehouse)
     record = VerificationRecord(open_store(shop.directory.parent), "resume.json")
-    record.note(replace(found, different_parts=0, different_rows=0, examples=()), after="405")
+    record.record(replace(found, different_parts=0, different_rows=0, examples=()), after="405")
     with shop.capturing():
         again = verdicts(spark, shop, warehouse, tables=["public.orders"], record=record)["public.orders"]
     assert [each.kind for each in again.examples] == ["changed", "missing", "unexpected"]
@@ -228,7 +228,7 @@ def test_odd_names(spark: Any, server18: EmbeddedServer, tmp_path: Path) -> None
             sink = open_sink("parquet", place)
             rows = sink.read(spark, dataset).where("`k 1` <> 5")
             later = replace(dataset, version=replace(dataset.version, batch=dataset.version.batch + 1))
-            place.note(sink.replace(spark, later, rows, dataset))
+            place.write_note(sink.replace(spark, later, rows, dataset))
             (wrong,) = verdicts(spark, shop, tmp_path / "wh", tables=[odd])[odd].examples
             assert (wrong.kind, wrong.key) == ("missing", {"k 1": "5", "_lsn": "_5"})
 

@@ -435,7 +435,7 @@ class _Run:
     def ours(self, dataset: Dataset, *names: str) -> list[str]:
         """Return what our columns are called in a dataset of a warehouse."""
         naming = Naming(self.history.replication.get("metadata_prefix", PREFIX))
-        prefix = naming.of(dataset.version, dataset.is_history).prefix
+        prefix = naming.for_version(dataset.version, dataset.is_history).prefix
         return [f"{prefix}{name}" for name in names]
 
     def compare_histories(self, final: Moment, warehouse: Path, stage: str) -> None:

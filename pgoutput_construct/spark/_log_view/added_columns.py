@@ -88,29 +88,29 @@ class Prefix:
     prefix: str = PREFIX
 
     @property
-    def is_usual(self) -> bool:
+    def is_default(self) -> bool:
         """Whether nothing has another name for the reader than while changes are replayed."""
         return self.prefix == PREFIX
 
-    def ours(self, name: str) -> str:
+    def added_name(self, name: str) -> str:
         """Return what an added column is called."""
         return self.prefix + name.removeprefix(PREFIX)
 
-    def outer(self, name: str) -> str:
+    def reader_name(self, name: str) -> str:
         """Return what a column, of the table or added, is called."""
-        return self.ours(name) if name.startswith(PREFIX) else name.removeprefix(MARK)
+        return self.added_name(name) if name.startswith(PREFIX) else name.removeprefix(MARK)
 
-    def table(self, table: Table) -> Table:
+    def replay_table(self, table: Table) -> Table:
         """Return a table under the names that it has while its changes are read and replayed."""
-        return table if self.is_usual else escaped_table(table)
+        return table if self.is_default else escaped_table(table)
 
-    def columns(self, columns: pa.Schema) -> pa.Schema:
+    def replay_columns(self, columns: pa.Schema) -> pa.Schema:
         """Return columns of a table under the names that they have while its changes are read and replayed."""
-        return pa.schema([each.with_name(self.inner_name(each.name)) for each in columns])
+        return pa.schema([each.with_name(self.replay_name(each.name)) for each in columns])
 
-    def inner_name(self, name: str) -> str:
+    def replay_name(self, name: str) -> str:
         """Return what a table's column is called then."""
-        return name if self.is_usual else escaped(name)
+        return name if self.is_default else escaped(name)
 
     def check(self, table: str, names: Sequence[str], case_sensitive: bool) -> None:
         """Raise ChangeLogError when a column's name cannot stand next to the others in a DataFrame of changes.
@@ -120,7 +120,7 @@ class Prefix:
             names: Its columns, under their own names.
             case_sensitive: Whether Spark tells names apart by their case.
         """
-        ours, start = {self.ours(name) for name in CHANGE}, f"{self.ours(_BEFORE)}."
+        ours, start = {self.added_name(name) for name in CHANGE}, f"{self.added_name(_BEFORE)}."
         folded = set() if case_sensitive else {name.lower() for name in ours}
         for name in names:
             if name in ours or name.lower() in folded or name.startswith(start):
@@ -135,74 +135,76 @@ class Prefix:
             )
 
     @classmethod
-    def free_of(cls, names: Sequence[str]) -> "Prefix":
+    def avoiding(cls, names: Sequence[str]) -> "Prefix":
         """Return a prefix with which no added column is called as one of these, or as one that is escaped."""
         if not any(name.startswith((PREFIX, MARK)) for name in names):
             return cls()
         length = max(len(name) - len(name.lstrip(PREFIX)) for name in names) + 1
         return cls(PREFIX * max(length, 2))
 
-    def schema(self, inner: pa.Schema) -> pa.Schema:
+    def reader_schema(self, inner: pa.Schema) -> pa.Schema:
         """Return the schema of changes as a reader has it."""
-        return inner if self.is_usual else pa.schema([self._field(field) for field in inner])
+        return inner if self.is_default else pa.schema([self._field(field) for field in inner])
 
-    def inner(self, schema: pa.Schema) -> pa.Schema:
+    def replay_schema(self, schema: pa.Schema) -> pa.Schema:
         """Return the schema that changes have while they are read, given how a reader has them."""
-        if self.is_usual:
+        if self.is_default:
             return schema
-        ours = {self.ours(name): name for name in CHANGE}
+        ours = {self.added_name(name): name for name in CHANGE}
         return pa.schema([_inner(field, ours.get(field.name, escaped(field.name))) for field in schema])
 
     def _field(self, field: pa.Field) -> pa.Field:
         if field.name == _BEFORE:
-            field = field.with_type(pa.struct([each.with_name(self.outer(each.name)) for each in field.type]))
-        return field.with_name(self.outer(field.name))
+            field = field.with_type(pa.struct([each.with_name(self.reader_name(each.name)) for each in field.type]))
+        return field.with_name(self.reader_name(field.name))
 
-    def batch(self, inner: pa.RecordBatch) -> pa.RecordBatch:
+    def reader_batch(self, inner: pa.RecordBatch) -> pa.RecordBatch:
         """Return changes as a reader has them."""
-        if self.is_usual:
+        if self.is_default:
             return inner
-        schema = self.schema(inner.schema)
+        schema = self.reader_schema(inner.schema)
         arrays = zip(inner.schema.names, inner.columns, schema.types, strict=True)
         return pa.RecordBatch.from_arrays([self._array(*each) for each in arrays], schema=schema)
 
     def _array(self, name: str, array: pa.Array, kind: pa.DataType) -> pa.Array:
         if name == _BEFORE:  # a cast would look for fields by their names
             return pa.StructArray.from_arrays(array.flatten(), fields=list(kind), mask=array.is_null())
-        return _NAMING_COLUMNS[name](array, self.said) if name in _NAMING_COLUMNS else array
+        return _NAMING_COLUMNS[name](array, self.reference) if name in _NAMING_COLUMNS else array
 
-    def said(self, name: str) -> str:
+    def reference(self, name: str) -> str:
         """Return what a column is called in ``_untyped`` and ``_unchanged``; there one of the old row has a prefix."""
         start = f"{_BEFORE}."
         if name.startswith(start):
-            return f"{self.ours(_BEFORE)}.{name.removeprefix(start).removeprefix(MARK)}"
+            return f"{self.added_name(_BEFORE)}.{name.removeprefix(start).removeprefix(MARK)}"
         return name.removeprefix(MARK)
 
-    def replayed(self, rows: DataFrame) -> DataFrame:
+    def for_replay(self, rows: DataFrame) -> DataFrame:
         """Return changes, or rows, that a reader has under the names that they have while they are replayed."""
-        if self.is_usual:
+        if self.is_default:
             return rows
-        ours = {self.ours(name): name for name in CHANGE}
+        ours = {self.added_name(name): name for name in CHANGE}
         found = rename_columns(rows, {name: ours.get(name, escaped(name)) for name in rows.columns})
         if _BEFORE in found.columns:
             fields = [T.StructField(escaped(each.name), each.dataType) for each in _fields(found, _BEFORE)]
             found = found.withColumn(_BEFORE, F.col(_BEFORE).cast(T.StructType(fields)))
-        return rename_references(found, self._unsaid, *(name for name in _NAMING_COLUMNS if name in found.columns))
+        return rename_references(
+            found, self._replay_reference, *(name for name in _NAMING_COLUMNS if name in found.columns)
+        )
 
-    def _unsaid(self, name: Column) -> Column:
+    def _replay_reference(self, name: Column) -> Column:
         """Return what ``said`` was made of."""
-        outer, marked = f"{self.ours(_BEFORE)}.", rf"^([{MARK}{PREFIX}])"
+        outer, marked = f"{self.added_name(_BEFORE)}.", rf"^([{MARK}{PREFIX}])"
         of_before = F.concat(
             F.lit(f"{_BEFORE}."), F.regexp_replace(name.substr(len(outer) + 1, _LONG), marked, f"{MARK}$1")
         )
         return F.when(name.startswith(outer), of_before).otherwise(F.regexp_replace(name, marked, f"{MARK}$1"))
 
-    def stored(self, rows: DataFrame, *telling: str) -> DataFrame:
+    def for_reader(self, rows: DataFrame, *telling: str) -> DataFrame:
         """Return rows that were replayed as a reader has them; ``telling`` are the added columns that name others."""
-        if self.is_usual:
+        if self.is_default:
             return rows
         rows = rename_references(rows, lambda name: F.regexp_replace(name, f"^{MARK}", ""), *telling)
-        return rename_columns(rows, {name: self.outer(name) for name in rows.columns})
+        return rename_columns(rows, {name: self.reader_name(name) for name in rows.columns})
 
 
 DEFAULT_PREFIX: Final = Prefix()

@@ -87,19 +87,19 @@ class LogTables:
 
     @classmethod
     def from_log(
-        cls, log: ChangeLog, as_of: int | None = None, types: str = "", *, lets_pass: bool = False
+        cls, log: ChangeLog, as_of: int | None = None, types: str = "", *, allow_undescribed: bool = False
     ) -> "LogTables":
         """Find the tables of a log as of a seq, None for all of it; raises as ``spark.open_log`` does.
 
-        ``types`` are as there. It ``lets_pass`` rows that nothing describes, as those that are malformed before they
-        name their table.
+        ``types`` are as there. With ``allow_undescribed`` rows that nothing describes, such as those that are malformed
+        before they name their table, are no error.
         """
         choices = chosen_types(types)
         index = log.index if as_of is None else index_as_of(log, as_of)
         plan = log_plan(log, index)
         runs = visible_runs(index, plan)
         is_known = runs.column("description") != UNDESCRIBED
-        for run in np.flatnonzero(~is_known).tolist() if not lets_pass else ():
+        for run in np.flatnonzero(~is_known).tolist() if not allow_undescribed else ():
             raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
         found = present_copies(index), lineage_of(index), table_readings(index)
         refused: dict[str, UnreadableTable] = {}

@@ -116,7 +116,7 @@ class Table:
         """Whether names of its columns differ only in case."""
         return len({name.lower() for name in self.columns.names}) < len(self.columns.names)
 
-    def is_gone(self, relation_oid: int) -> bool:
+    def is_removed(self, relation_oid: int) -> bool:
         """Return whether a table that had the name is no more."""
         return self.dropped or relation_oid != self.relation_oid
 

@@ -1,4 +1,4 @@
-"""The tables of a change log, kept in a warehouse: batch by batch, once or for as long as there are changes."""
+"""``replicate``: the tables of a change log, kept up to date in a warehouse, once or for as long as there are changes."""
 
 import threading
 import time
@@ -128,9 +128,11 @@ def replicate(
         sink.naming = Naming(known_before.prefix if known_before else metadata_prefix or PREFIX)
         chosen = None if chosen is None else chosen | from_scratch
         reporter = Reporter(on_progress, batch_bytes)
-        kept = WarehouseTables(spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, from_scratch)
+        kept_tables = WarehouseTables(
+            spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, from_scratch
+        )
         known, limits = ChangeLog(log), Limits(batch_transactions, batch_bytes)
-        kept.take(known, adopt)
+        kept_tables.attach(known, adopt)
         warned: set[Lack] = set()
         batches: list[Batch] = []
 
@@ -140,18 +142,18 @@ def replicate(
             while True:
                 lock.check()
                 known, reporter.target = ChangeLog(log, known), target
-                after, least = batches[0].seq if batches else kept.applied, kept.least_seq
+                after, least = batches[0].seq if batches else kept_tables.applied, kept_tables.least_seq
                 end = _batch_end(known, after, least, target, limits)
                 lacking = {lack.relation_oid for lack in lacks_of(known.index)} if end < target else None
                 opened = open_log(spark, log, end, known=known)
-                batches[:] = [kept.apply(opened, lacking, tries_all=once and end >= target)]
+                batches[:] = [kept_tables.apply(opened, lacking, tries_all=once and end >= target)]
                 _warn(batches[0].lacks, warned)
                 on_batch(batches[0])
                 if end >= target or stop():
                     return
 
         def retry() -> None:
-            if kept.is_due:
+            if kept_tables.is_due:
                 bring(batches[0].seq)
 
         bring(known.index.last_seq)

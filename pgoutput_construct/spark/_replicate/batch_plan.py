@@ -48,7 +48,7 @@ class TableStep:
     """What its rows are now; in another directory when the table was renamed."""
     replaced: Dataset | None
     """What stands in the directory of ``dataset`` now; another table's when that gave up its name."""
-    how: UpdateMode
+    mode: UpdateMode
     has_defaults: bool = False
     """Whether columns were added with a default, which rows have that no change is of."""
 
@@ -68,7 +68,7 @@ class TableStep:
         return self.before is not None and self.before.version.shape.copy != self.dataset.version.shape.copy
 
     @property
-    def ousted(self) -> Dataset | None:
+    def displaced(self) -> Dataset | None:
         """The dataset of another table whose place it takes."""
         return None if self.replaced is None or self.replaced.version.oid == self.oid else self.replaced
 
@@ -80,7 +80,7 @@ class TableStep:
     @property
     def after(self) -> int:
         """The changes that ended after this seq lead to what is to be; with those of a history, to all of it."""
-        is_rebuilt = self.has_new_copy if self.dataset.is_history else self.how is UpdateMode.WRITTEN
+        is_rebuilt = self.has_new_copy if self.dataset.is_history else self.mode is UpdateMode.WRITTEN
         return -1 if self.before is None or is_rebuilt else self.before.version.seq
 
 
@@ -107,25 +107,25 @@ class BatchPlanner:
         version, before = self._version(table), self._by_oid.get((table.relation_oid, is_history))
         has_gap = before is not None and self._coverage.has_gap(before.version)
         if before is not None:
-            version = self._coverage.continued(before.version, version)
-            version = replace(version, shape=version.shape.after(before.version.shape))
-        how = UpdateMode.WRITTEN if has_gap else _mode(before, version)
+            version = self._coverage.next_version(before.version, version)
+            version = replace(version, shape=version.shape.continuing(before.version.shape))
+        mode = UpdateMode.WRITTEN if has_gap else _mode(before, version)
         directory = directory_of(table, is_history)
         details, replaced = before.details if before else {}, self._datasets.get(directory)
         if table.qualified in self._resync:
-            how = UpdateMode.WRITTEN
+            mode = UpdateMode.WRITTEN
             if is_history and before is not None and before.version.shape.copy == version.shape.copy:
                 before = None
-        if how is None:
+        if mode is None:
             return None
         if is_history and before is not None:
             _check_names(before.version, version)
-        added = _added_columns(before, version) if how is UpdateMode.CHANGED else ()
+        added = _added_columns(before, version) if mode is UpdateMode.CHANGED else ()
         has_defaults = not table.defaults.keys().isdisjoint(added or ())
-        return TableStep(Dataset(directory, version, details, is_history), before, replaced, how, has_defaults)
+        return TableStep(Dataset(directory, version, details, is_history), before, replaced, mode, has_defaults)
 
     def _version(self, table: Table) -> Version:
-        return Version.of(table, self._coverage.progress.batch + 1, self._seq)
+        return Version.from_table(table, self._coverage.progress.batch + 1, self._seq)
 
 
 def obsolete_datasets(
@@ -141,7 +141,7 @@ def obsolete_datasets(
         if table is None:
             continue
         is_renamed = directory_of(table, dataset.is_history) != dataset.directory
-        if table.is_gone(dataset.version.oid):
+        if table.is_removed(dataset.version.oid):
             if (table.dropped or is_renamed) and not (dataset.is_history or keep_dropped):
                 yield dataset
         elif is_renamed:
@@ -251,7 +251,7 @@ class Reporter:
         """Return about how many rows steps of the batch are of."""
         return sum(self._needs[_request_key(step)].rows for step in steps)
 
-    def did(self, steps: Iterable[TableStep]) -> None:
+    def report_done(self, steps: Iterable[TableStep]) -> None:
         """Report that steps are done."""
         with self._working:
             done = list(steps)

@@ -36,7 +36,7 @@ def merge_statement(
     rows, naming, demand = changes.rows.persist(), changes.naming, changes.demand
     try:
         wanted = T.StructType([field for field in rows.schema if field.name not in _OF_CHANGES])
-        stored = T.StructType([T.StructField(naming.outer(field.name), field.dataType) for field in wanted])
+        stored = T.StructType([T.StructField(naming.reader_name(field.name), field.dataType) for field in wanted])
         for statement in _alterations(table, read().schema, stored):
             spark.sql(statement)
         keys, current = (tuple(map(escaped, names)) for names in (shape.key_columns, shape.current))
@@ -58,8 +58,10 @@ def history_statement(
     rows.createOrReplaceTempView(_SOURCE)
     columns = ", ".join(map(quoted, rows.columns))
     values = ", ".join(f"s.{quoted(name)}" for name in rows.columns)
-    same = " AND ".join(f"t.{quoted(naming.ours(name))} = s.{quoted(naming.ours(name))}" for name in ROW_KEY)
-    until, by = (quoted(naming.ours(name)) for name in ("_valid_to", "_ended_by"))
+    same = " AND ".join(
+        f"t.{quoted(naming.added_name(name))} = s.{quoted(naming.added_name(name))}" for name in ROW_KEY
+    )
+    until, by = (quoted(naming.added_name(name)) for name in ("_valid_to", "_ended_by"))
     yield (
         f"MERGE INTO {table} t USING {_SOURCE} s ON {same} "
         f"WHEN MATCHED THEN UPDATE SET t.{until} = s.{until}, t.{by} = s.{by} "
@@ -112,7 +114,7 @@ def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: De
     if demand.rows:
         # A change of a row that is not there is as if inserted, which fails.
         comes, inserted["_seq"] = f"({comes} OR s._missing > 0)", _missing_row_error(keys, demand, naming)
-    places = {name: quoted(naming.outer(name)) for name in values}
+    places = {name: quoted(naming.reader_name(name)) for name in values}
     return (
         f"MERGE INTO {table} t USING {_SOURCE} s ON {on} "
         "WHEN MATCHED AND s._op = 'delete' THEN DELETE "
@@ -129,14 +131,14 @@ def _exact_key(kinds: Mapping[str, T.DataType], said: Column, *path: str) -> Col
 
 def _same(name: str, kind: T.DataType, naming: Naming) -> Iterator[str]:
     """Yield the conditions under which rows of the table and of the changes have the same in a column of the key."""
-    yield from same_sql(f"t.{quoted(naming.outer(name))}", f"s.{quoted(name)}", kind)
+    yield from same_sql(f"t.{quoted(naming.reader_name(name))}", f"s.{quoted(name)}", kind)
     if not is_always_typed(kind):
-        text = _literal(naming.outer(name))
-        yield f"t.{quoted(naming.ours('_untyped'))}[{text}] <=> s._untyped[{text}]"
+        text = _literal(naming.reader_name(name))
+        yield f"t.{quoted(naming.added_name('_untyped'))}[{text}] <=> s._untyped[{text}]"
 
 
 def _sent_or_stored(name: str, naming: Naming) -> str:
-    there = naming.outer(name)
+    there = naming.reader_name(name)
     is_open = f"array_contains(s._unchanged, {_literal(there)})"
     return f"CASE WHEN {is_open} THEN t.{quoted(there)} ELSE s.{quoted(name)} END"
 
@@ -144,13 +146,13 @@ def _sent_or_stored(name: str, naming: Naming) -> str:
 def _required(name: str, demand: Demand, naming: Naming) -> str:
     if not demand.values:
         return f"s.{quoted(name)}"
-    there = naming.outer(name)
+    there = naming.reader_name(name)
     failing = f"raise_error({_literal(_missing_value_text(there, demand))})"
     return f"CASE WHEN array_contains(s._unchanged, {_literal(there)}) THEN {failing} ELSE s.{quoted(name)} END"
 
 
 def _missing_row_error(keys: Collection[str], demand: Demand, naming: Naming) -> str:
-    key = ", ".join(f"{_literal(naming.outer(name))}, s.{quoted(name)}" for name in keys)
+    key = ", ".join(f"{_literal(naming.reader_name(name))}, s.{quoted(name)}" for name in keys)
     parts = [
         _literal(error_text(f"{demand.table}: up to commit ")),
         "s._commit_lsn",
@@ -165,7 +167,7 @@ def _missing_row_error(keys: Collection[str], demand: Demand, naming: Naming) ->
 
 def _untyped(naming: Naming) -> str:
     """Return what values of both rows cannot be held by their types."""
-    there = f"t.{quoted(naming.ours('_untyped'))}"
+    there = f"t.{quoted(naming.added_name('_untyped'))}"
     sent = "map_filter(coalesce(s._untyped, map()), (name, text) -> NOT array_contains(s._unchanged, name))"
     kept = f"map_filter(coalesce({there}, map()), (name, text) -> array_contains(s._unchanged, name))"
     both = f"map_concat({sent}, {kept})"

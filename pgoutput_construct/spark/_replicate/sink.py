@@ -40,20 +40,20 @@ __all__ = [
 class Naming(Prefix):
     """The names of our columns in a warehouse, or in one of its datasets."""
 
-    def of(self, version: Version, is_history: bool) -> "Naming":
+    def for_version(self, version: Version, is_history: bool) -> "Naming":
         """Return the names in the dataset of a table: ours begin with more underscores where it has one of them itself.
 
         A history has the columns that went, too. The version alone decides, which stands with the data.
         """
         names = {name.lower() for name in (version.shape.columns if is_history else version.shape.current)}
         found = self
-        while not names.isdisjoint({found.ours(name).lower() for name in _added_names(is_history)}):
+        while not names.isdisjoint({found.added_name(name).lower() for name in _added_names(is_history)}):
             found = replace(found, prefix=found.prefix + PREFIX)
         return found
 
-    def dataset(self, rows: DataFrame) -> DataFrame:
+    def for_dataset(self, rows: DataFrame) -> DataFrame:
         """Return rows under the names that the datasets have."""
-        return rename_columns(self.unescape(rows), {name: self.outer(name) for name in rows.columns})
+        return rename_columns(self.unescape(rows), {name: self.reader_name(name) for name in rows.columns})
 
     def unescape(self, rows: DataFrame) -> DataFrame:
         """Return rows whose ``_untyped`` and ``_unchanged`` name columns as the datasets do."""
@@ -63,7 +63,7 @@ class Naming(Prefix):
 
     def from_dataset(self, rows: DataFrame, is_history: bool) -> DataFrame:
         """Return rows of a dataset under the names that they have while changes are replayed."""
-        ours = {self.ours(name): name for name in _added_names(is_history)}
+        ours = {self.added_name(name): name for name in _added_names(is_history)}
         found = rename_columns(rows, {name: ours.get(name, escaped(name)) for name in rows.columns})
         if not any(name.startswith(MARK) for name in found.columns):
             return found
@@ -71,9 +71,9 @@ class Naming(Prefix):
         naming = (name for name in _NAMING if name in _added_names(is_history))
         return rename_references(found, lambda name: F.regexp_replace(name, marked, f"{MARK}$1"), *naming)
 
-    def arrow(self, schema: pa.Schema) -> pa.Schema:
+    def arrow_schema(self, schema: pa.Schema) -> pa.Schema:
         """Return a schema under the names that the datasets have."""
-        return pa.schema([field.with_name(self.outer(field.name)) for field in schema])
+        return pa.schema([field.with_name(self.reader_name(field.name)) for field in schema])
 
 
 class NetChanges(NamedTuple):
@@ -106,13 +106,13 @@ class Sink(ABC):
 
     def naming_of(self, dataset: Dataset) -> Naming:
         """Return what columns are called in a dataset: as ``read`` returns rows, and ``replace`` takes them."""
-        return self.naming.of(dataset.version, dataset.is_history)
+        return self.naming.for_version(dataset.version, dataset.is_history)
 
     @abstractmethod
     def prepare(self, spark: SparkSession) -> None:
         """Set what a session needs to find the tables; raise PgoutputError when it cannot be used for the format."""
 
-    def replayed(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
+    def read_for_replay(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
         """Return the rows as they are now, under the names that columns have while changes are replayed."""
         return self.naming_of(dataset).from_dataset(self.read(spark, dataset), dataset.is_history)
 

@@ -144,8 +144,8 @@ def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRu
     if found is None:
         return None
     is_copied = pc.equal(found["_commit_lsn"], BEFORE_ALL)
-    found["_op"] = pc.if_else(is_copied, SNAPSHOT, done.taken("_op", chosen))
-    found["_valid_from"] = done.taken("_commit_time", chosen)
+    found["_op"] = pc.if_else(is_copied, SNAPSHOT, done.change_column("_op", chosen))
+    found["_valid_from"] = done.change_column("_commit_time", chosen)
     times, emptied = truncates["_commit_time"].combine_chunks(), truncates["_op"].combine_chunks()
     found |= {"_valid_to": done.ends("_commit_time", chosen, times), "_ended_by": done.ends("_op", chosen, emptied)}
     rows = restore_copy_lsn_arrow(pa.table(found).select(schema.names).cast(schema), rule.base)
@@ -167,7 +167,7 @@ def _rows(done: ReplayResult, chosen: Numbers, rule: SmallTableRule) -> dict[str
     lacks_key = any(_lacks_key_value(done.changes, name) for name in rule.keys or ())
     if lacks_key or found["_unchanged"].null_count < len(chosen) or (len(done.missing) and not rule.lacks_rows):
         return None
-    return found | {name: done.taken(name, chosen) for name in ("_commit_lsn", "_seq")}
+    return found | {name: done.change_column(name, chosen) for name in ("_commit_lsn", "_seq")}
 
 
 def _ordered(stored: pa.Table, changes: pa.Table) -> pa.Table:
@@ -307,7 +307,7 @@ def advance_together(
     lacking = {lack.relation_oid for lack in log.lacks} if on_missing == "error" else set()
     tables = list(_tables(log, sink, steps, staged, lacking))
     # Those with many changes are dealt out first, each to another task.
-    tables.sort(key=lambda table: -staged.seen(_request(steps[table.number])).changes)
+    tables.sort(key=lambda table: -staged.summary(_request(steps[table.number])).changes)
     number = max(min(len(tables), _TASKS), -(-len(tables) // _TOGETHER))
     codec, store = codec_of(spark), sink.warehouse.store
     tasks = [SmallTask(store, codec, tuple(tables[place::number])) for place in range(number)]
@@ -317,7 +317,7 @@ def advance_together(
 
 
 def _dataset(sink: ParquetSink, step: TableStep, table: SmallTable) -> Dataset:
-    kinds = from_arrow_schema(sink.naming_of(step.dataset).arrow(table.schema), prefer_timestamp_ntz=True)
+    kinds = from_arrow_schema(sink.naming_of(step.dataset).arrow_schema(table.schema), prefer_timestamp_ntz=True)
     return sink.replaced(step.dataset, kinds, step.replaced)
 
 
@@ -327,18 +327,18 @@ def _tables(
     for number, step in enumerate(steps):
         table, wanted = log.table(step.table), _request(step)
         if _is_simple(log, step, table, staged):
-            seen, before = staged.seen(wanted), step.before if step.how is UpdateMode.CHANGED else None
+            summary, before = staged.summary(wanted), step.before if step.mode is UpdateMode.CHANGED else None
             there = before.details["path"] if before is not None else None
-            rule = _rule(table, seen, table.relation_oid in lacking)
+            rule = _rule(table, summary, table.relation_oid in lacking)
             changed, path = changes_schema(table.columns), sink.path(step.dataset)
             small = SmallTable(number, path, there, staged.files(wanted), changed, rule, (), step.dataset.is_history)
-            named = tuple(map(sink.naming_of(step.dataset).outer, small.schema.names))
+            named = tuple(map(sink.naming_of(step.dataset).reader_name, small.schema.names))
             if before is None or {*named} == {field["name"] for field in before.details["schema"]["fields"]}:
                 yield replace(small, named=named)
 
 
-def _rule(table: Table, seen: ChangeSummary, lacks_rows: bool) -> SmallTableRule:
-    unsent = tuple(name for name in table.current if name in seen.unsent)
+def _rule(table: Table, summary: ChangeSummary, lacks_rows: bool) -> SmallTableRule:
+    unsent = tuple(name for name in table.current if name in summary.unsent)
     keys = None if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
     return SmallTableRule(table.current_columns, keys, unsent, table.base, lacks_rows)
 
@@ -347,13 +347,13 @@ def _is_simple(log: OpenLog, step: TableStep, table: Table, staged: StagedChange
     """Return whether nothing but rows that one identity tells apart came, changed or went, and these are few."""
     wanted = _request(step)
     return (
-        not (step.dataset.is_history and step.how is UpdateMode.WRITTEN and step.before is not None)
-        and staged.seen(wanted).changes <= _CHANGES
+        not (step.dataset.is_history and step.mode is UpdateMode.WRITTEN and step.before is not None)
+        and staged.summary(wanted).changes <= _CHANGES
         and not staged.errors(wanted)
         and _has_one_identity(step, table)
         and _is_same(step)
         and not any(name.startswith(MARK) for name in table.columns.names)
-        and (step.how is UpdateMode.CHANGED or log.is_kept(table))
+        and (step.mode is UpdateMode.CHANGED or log.is_retained(table))
     )
 
 
@@ -362,7 +362,7 @@ def _has_one_identity(step: TableStep, table: Table) -> bool:
 
     By the full row they do while the table has no other columns.
     """
-    since = step.before.version.last if step.before is not None and step.how is UpdateMode.CHANGED else None
+    since = step.before.version.last if step.before is not None and step.mode is UpdateMode.CHANGED else None
     mine = [each for each in table.identities if since is None or each.last > since]
     known = {(each.replica_identity, each.key_columns) for each in mine}
     named = table.columns.names if table.base is None else table.base.columns
@@ -378,7 +378,7 @@ def _has_one_identity(step: TableStep, table: Table) -> bool:
 
 def _is_same(step: TableStep) -> bool:
     """Return whether rows before, if they count, are described as those to come."""
-    if step.how is UpdateMode.WRITTEN or step.before is None:
+    if step.mode is UpdateMode.WRITTEN or step.before is None:
         return True
     one, other = step.before.version.shape, step.dataset.version.shape
     is_described = (one.columns, one.current) == (other.columns, other.current)

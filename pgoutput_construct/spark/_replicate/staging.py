@@ -60,14 +60,14 @@ class TableChanges(NamedTuple):
     """Changes of a table, and what is in them."""
 
     rows: DataFrame
-    seen: ChangeSummary
+    summary: ChangeSummary
 
 
 @dataclass(frozen=True)
 class _StagedFiles:
     schema: pa.Schema
     names: tuple[str, ...] = ()
-    seen: ChangeSummary = _NOTHING
+    summary: ChangeSummary = _NOTHING
     errors: tuple[str, ...] = ()
 
 
@@ -78,9 +78,9 @@ class StagedChanges:
         self._path = path
         self._files = files
 
-    def seen(self, wanted: ChangeRequest) -> ChangeSummary:
+    def summary(self, wanted: ChangeRequest) -> ChangeSummary:
         """Return what is in changes."""
-        return self._files[wanted].seen
+        return self._files[wanted].summary
 
     def files(self, wanted: ChangeRequest) -> tuple[str, ...]:
         """Return the names of the files of changes, in the warehouse."""
@@ -97,9 +97,9 @@ class StagedChanges:
             raise ChangeLogError(error)
         schema = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
         if not found.names:
-            return TableChanges(spark.createDataFrame([], schema), found.seen)
+            return TableChanges(spark.createDataFrame([], schema), found.summary)
         paths = (plain_path(f"{self._path}/{name}") for name in found.names)
-        return TableChanges(spark.read.schema(schema).parquet(*paths), found.seen)
+        return TableChanges(spark.read.schema(schema).parquet(*paths), found.summary)
 
 
 @contextmanager
@@ -152,7 +152,7 @@ class StagingTask:
     """A part of the log, and the tables that are wanted of it."""
 
     number: int
-    piece: SegmentGroup
+    group: SegmentGroup
     oids: tuple[int, ...]
     """The OIDs of the tables."""
     tables: tuple[StagedTable, ...]
@@ -196,10 +196,10 @@ def staging_tasks(
         used = {place: reader_columns(log.opened, table) for place, table in mine.items()}
         oids = tuple(sorted({table.relation_oid for table in mine.values()}))
         range_ = LogRange(after, log.opened.as_of, lost=tuple(lost_ends(log.opened.index)))
-        for piece, described in described_groups(log.opened, range_, oids):
+        for group, described in described_groups(log.opened, range_, oids):
             found = {place: columns_of_group(used[place], described) for place in mine}
             of_piece = tuple(_staged_table(place, mine[place], known) for place, known in found.items() if known)
-            yield StagingTask(next(numbers), piece, oids, of_piece, store, STAGED)
+            yield StagingTask(next(numbers), group, oids, of_piece, store, STAGED)
 
 
 def _staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns]) -> StagedTable:
@@ -208,9 +208,13 @@ def _staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns]) 
 
 def _with(files: _StagedFiles, told: Row) -> _StagedFiles:
     if told["error"] is not None:
-        return _StagedFiles(files.schema, files.names, files.seen, (*files.errors, told["error"]))
-    seen = ChangeSummary(**{name: told[name] for name in ChangeSummary._fields} | {"unsent": frozenset(told["unsent"])})
-    return _StagedFiles(files.schema, (*files.names, told["file"]), combined_summary(files.seen, seen), files.errors)
+        return _StagedFiles(files.schema, files.names, files.summary, (*files.errors, told["error"]))
+    summary = ChangeSummary(
+        **{name: told[name] for name in ChangeSummary._fields} | {"unsent": frozenset(told["unsent"])}
+    )
+    return _StagedFiles(
+        files.schema, (*files.names, told["file"]), combined_summary(files.summary, summary), files.errors
+    )
 
 
 STAGING_RESULT: Final = pa.schema(
@@ -232,16 +236,16 @@ STAGING_RESULT: Final = pa.schema(
 def stage(task: StagingTask) -> Iterator[dict[str, Any]]:
     """Do a task; yields TOLD, a row a table. Raises ChangeLogError for damage."""
     files = {table.number: _ChangesFile(table) for table in task.tables}
-    for part in read_parts(task.piece, task.oids):
+    for part in read_parts(task.group, task.oids):
         for file in files.values():
             file.take(part)
     for number, file in files.items():
-        if file.seen or file.error:
+        if file.summary or file.error:
             name = f"{task.folder}/{number}-{task.number}.parquet"
-            if file.seen:
+            if file.summary:
                 write_file(task.store, name, file.content())
-            seen = reduce(combined_summary, file.seen, ChangeSummary(0, False, frozenset(), False, False, False))
-            yield {"table": number, "file": name, "error": file.error, **seen._asdict(), "unsent": [*seen.unsent]}
+            summary = reduce(combined_summary, file.summary, ChangeSummary(0, False, frozenset(), False, False, False))
+            yield {"table": number, "file": name, "error": file.error, **summary._asdict(), "unsent": [*summary.unsent]}
 
 
 def write_file(store: LogStore, name: str, content: pa.Buffer) -> None:
@@ -262,7 +266,7 @@ class _ChangesFile:
         self._table = table
         self._sink = pa.BufferOutputStream()
         self._writer: RowsFile | None = None
-        self.seen: list[ChangeSummary] = []
+        self.summary: list[ChangeSummary] = []
         self.error: str | None = None
 
     def take(self, part: SegmentPart) -> None:
@@ -285,4 +289,4 @@ class _ChangesFile:
         if self._writer is None:
             self._writer = RowsFile(self._sink, self._table.schema, group_bytes=0)  # many at once
         self._writer.write(batch)
-        self.seen.append(summarize(batch))
+        self.summary.append(summarize(batch))

@@ -172,7 +172,7 @@ class WarehouseTables:
         """The seq that the next batch must reach: a batch that was interrupted may have brought tables up to it."""
         return self._progress.seq
 
-    def take(self, log: ChangeLog, adopt: bool) -> None:
+    def attach(self, log: ChangeLog, adopt: bool) -> None:
         """Make a log that of the warehouse, which is registered as its reader from now on.
 
         Raises ChangeLogError where the tables are of another one, unless the warehouse is to ``adopt`` it; a warning
@@ -200,37 +200,39 @@ class WarehouseTables:
         began, seq, self._missing, self._failed = time.monotonic(), log.opened.as_of, {}, {}
         check_same_log(log.log, replace(self._progress, seq=-1), self._warehouse)
         self._progress = replace(self._progress, log=identity_of(log.log))
-        coverage, mine = Coverage(self._progress, log.opened.index.first_seq), self._mine()
+        coverage, mine = Coverage(self._progress, log.opened.index.first_seq), self._own_datasets()
         early = _awaiting_copies(log, mine.values(), lacking)
         tables = [table for table in self._tables(log, mine.values()) if table.relation_oid not in early]
         present = {table.relation_oid for table in tables if not table.dropped}
         self._refuse(log, coverage)
         self._refuse_damaged(log, tables)
-        due = [table for table in tables if tries_all or self._troubles.is_tried(table.relation_oid)]
+        due = [table for table in tables if tries_all or self._troubles.may_retry(table.relation_oid)]
         self._settle({table.relation_oid for table in due})
         plans = BatchPlanner(self._datasets, coverage, seq, self._resync)
-        steps = self._in_turn(log, [step for table in due for step in self._steps(log, table, plans)])
+        steps = self._without_blocked(log, [step for table in due for step in self._steps(log, table, plans)])
         if steps:
             self._note(replace(self._progress, batch=self._progress.batch + 1, seq=seq, done=False))
-            self._bring_all(escape_log(log), steps)
+            self._apply_steps(escape_log(log), steps)
         waiting = {oid for oid in present if oid in self._troubles} - {table.relation_oid for table in due}
         kept = waiting | self._failed.keys()
         gone = [
-            each for each in obsolete_datasets(tables, self._mine(), self._keep_dropped) if each.version.oid not in kept
+            each
+            for each in obsolete_datasets(tables, self._own_datasets(), self._keep_dropped)
+            if each.version.oid not in kept
         ]
         for dataset in gone:
             self._remove(dataset)
         for oid, (name, error) in self._failed.items():
             self._troubles.note(oid, name, error)
-        self._troubles.keep(waiting | self._failed.keys())
+        self._troubles.retain_only(waiting | self._failed.keys())
         self._resync -= {table.qualified for table in due if table.relation_oid not in self._failed}
         oids = {table.relation_oid for table in tables}
         lacks = [each for each in log.lacks if each.relation_oid in oids]
-        lacks = [*coverage.reported(lacks, mine.values())]
+        lacks = [*coverage.reported_lacks(lacks, mine.values())]
         self._finish(log, lacks, bool(early), {table.relation_oid for table in due})
         if lacking is not None:
             lacks = [lack for lack in lacks if lack.relation_oid in lacking]
-        done = {step.table: str(step.how) for step in reversed(steps) if step.oid not in self._failed}
+        done = {step.table: str(step.mode) for step in reversed(steps) if step.oid not in self._failed}
         lsn, moment = _last_commit(log)
         there = {table.qualified for table in tables if not table.dropped}
         return Batch(
@@ -251,7 +253,7 @@ class WarehouseTables:
 
     def _refuse(self, log: OpenLog, coverage: Coverage) -> None:
         """Note the tables that cannot be brought up to date from the log, as it is."""
-        for oid, (name, refusal) in coverage.refused(log, self._mine().values()).items():
+        for oid, (name, refusal) in coverage.pruned_tables(log, self._own_datasets().values()).items():
             self._fail(oid, name, refusal)
         for name, refused in log.opened.refused.items():
             if not refused.dropped and (self._chosen is None or name in self._chosen):
@@ -299,17 +301,19 @@ class WarehouseTables:
         if now != self._noted:
             self._note(now)
         if self._is_registered and not is_early:
-            advance_warehouse(log, now.reader, self.applied, {each.version.oid for each in self._mine().values()})
+            advance_warehouse(
+                log, now.reader, self.applied, {each.version.oid for each in self._own_datasets().values()}
+            )
         if self._is_registered and before.own_seqs.keys() - own_seqs.keys():
             release_tables(log.log, now.reader, own_seqs)
 
-    def _mine(self) -> dict[str, Dataset]:
+    def _own_datasets(self) -> dict[str, Dataset]:
         """Return the datasets that are of the log, by their directories."""
         foreign = self._progress.is_foreign
         return {name: each for name, each in self._datasets.items() if not foreign(each.version)}
 
     def _note(self, progress: Progress) -> None:
-        self._warehouse.begin(progress)
+        self._warehouse.write_progress(progress)
         self._progress = self._noted = progress
 
     def _fail(self, oid: int, name: str, error: Exception) -> None:
@@ -337,14 +341,14 @@ class WarehouseTables:
         try:
             found = [step for is_history in kinds if (step := plans.step(table, is_history)) is not None]
             for step in found:
-                self._tell_of_names(step)
+                self._warn_of_prefix(step)
                 check_whole(log, self._progress, step)
         except Exception as error:
             self._fail(table.relation_oid, table.qualified, error)
             return []
         return found
 
-    def _tell_of_names(self, step: TableStep) -> None:
+    def _warn_of_prefix(self, step: TableStep) -> None:
         naming, before = self._sink.naming_of(step.dataset), step.before
         if naming != self._sink.naming and (before is None or self._sink.naming_of(before) != naming):
             what = f"the history of {step.table}" if step.dataset.is_history else step.table
@@ -352,22 +356,22 @@ class WarehouseTables:
                 "%s has a column that is called as one that is added: these begin with %r there", what, naming.prefix
             )
 
-    def _in_turn(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
+    def _without_blocked(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
         """Return the steps of the tables whose turn it is; those of others are not done: their tables wait.
 
         A table waits where its place is taken by the last good version of one in trouble, or of one that waits. A table
         in trouble itself waits for no table that waits, perhaps for it.
         """
-        ousted: dict[int, set[int]] = {}
+        displaced: dict[int, set[int]] = {}
         for step in steps:
-            if other := self._ousted(log, step):
-                ousted.setdefault(step.oid, set()).add(other.version.oid)
-        known = {oid for others in ousted.values() for oid in others} | ousted.keys()
+            if other := self._displaced(log, step):
+                displaced.setdefault(step.oid, set()).add(other.version.oid)
+        known = {oid for others in displaced.values() for oid in others} | displaced.keys()
         troubled = {oid for oid in known if self._troubles.has_own(oid) or self._has_failed(oid)}
         waiting, more = set[int](), set[int]()
         while True:
-            held = {oid: troubled if oid in troubled else troubled | waiting for oid in ousted}
-            more = {oid for oid, others in ousted.items() if oid not in waiting and others & held[oid]}
+            held = {oid: troubled if oid in troubled else troubled | waiting for oid in displaced}
+            more = {oid for oid, others in displaced.items() if oid not in waiting and others & held[oid]}
             if not more:
                 break
             waiting |= more
@@ -384,30 +388,32 @@ class WarehouseTables:
         """Return whether a table could not be brought up to date, for no other one's sake."""
         return not isinstance(self._failed.get(oid, ("", None))[1], WaitingError | None)
 
-    def _ousted(self, log: OpenLog, step: TableStep) -> Dataset | None:
+    def _displaced(self, log: OpenLog, step: TableStep) -> Dataset | None:
         """Return the dataset whose place a step takes, of another table that is still there."""
-        other = step.ousted
+        other = step.displaced
         if other is None or self._progress.is_foreign(other.version):
             return None
         return None if other.version.oid in log.table(step.table).relation_oids else other
 
-    def _bring_all(self, log: OpenLog, steps: Sequence[TableStep]) -> None:
+    def _apply_steps(self, log: OpenLog, steps: Sequence[TableStep]) -> None:
         if self._interrupted is not None:
             for step in steps:
                 self._recover(step, self._interrupted)
-        steps = self._in_turn(log, self._with_copies(log, steps))
+        steps = self._without_blocked(log, self._with_copies(log, steps))
         for group in self._reporter.groups(log, self._progress.batch, steps) if steps else ():
             with staging(log, self._warehouse, (ChangeRequest(step.table, step.after) for step in group)) as staged:
-                left = self._left_of_small(log, group, staged)
-                self._reporter.did([step for step in group if step not in left])
-                for step, done in self._sessions.run(left, lambda spark, step: self._bring(log, spark, step, staged)):
+                left = self._apply_small(log, group, staged)
+                self._reporter.report_done([step for step in group if step not in left])
+                for step, done in self._sessions.run(
+                    left, lambda spark, step: self._apply_step(log, spark, step, staged)
+                ):
                     if isinstance(done, Exception):
                         self._fail(step.oid, step.table, done)
                         self._unsure.add(step.dataset.directory)
                         self._recover(step, step.dataset.version.batch)
                     else:
-                        self._done([done])
-                    self._reporter.did([step])
+                        self._record_done([done])
+                    self._reporter.report_done([step])
         self._interrupted = None
 
     def _with_copies(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
@@ -419,14 +425,14 @@ class WarehouseTables:
         known, copies = latest_datasets(self._datasets.values()), dict[str, Dataset]()
         names = {step.oid: step.table for step in steps}
         before = {step.oid: step.before for step in steps if step.dataset.is_history}
-        ousted = [other for step in steps if (other := self._ousted(log, step)) and other.is_history]
-        moving = [each for each in ousted if before.get(each.version.oid, known[each.version.oid, True]) == each]
-        for history, done in self._sessions.run(moving, self._copied):
+        displaced = [other for step in steps if (other := self._displaced(log, step)) and other.is_history]
+        moving = [each for each in displaced if before.get(each.version.oid, known[each.version.oid, True]) == each]
+        for history, done in self._sessions.run(moving, self._copy_history):
             oid = history.version.oid
             if isinstance(done, Exception):
                 self._failed[oid] = names.get(oid, history.version.table), done
             else:
-                self._done([done])
+                self._record_done([done])
                 copies[history.directory] = done
         return [
             replace(step, before=copies.get(step.before.directory, step.before)) if step.before else step
@@ -434,13 +440,13 @@ class WarehouseTables:
             if step.oid not in self._failed
         ]
 
-    def _copied(self, spark: SparkSession, history: Dataset) -> Dataset:
+    def _copy_history(self, spark: SparkSession, history: Dataset) -> Dataset:
         copy = replace(history, directory=aside_directory(history))
         written = self._sink.replace(spark, copy, self._sink.read(spark, history), None)
-        self._warehouse.note(written)
+        self._warehouse.write_note(written)
         return written
 
-    def _done(self, datasets: Collection[Dataset]) -> None:
+    def _record_done(self, datasets: Collection[Dataset]) -> None:
         self._datasets |= {each.directory: each for each in datasets}
         self._unsure -= {each.directory for each in datasets}
 
@@ -450,7 +456,7 @@ class WarehouseTables:
         except PgoutputError as error:
             self._fail(step.oid, step.table, error)
 
-    def _left_of_small(self, log: OpenLog, steps: Sequence[TableStep], staged: StagedChanges) -> list[TableStep]:
+    def _apply_small(self, log: OpenLog, steps: Sequence[TableStep], staged: StagedChanges) -> list[TableStep]:
         """Bring small tables up to date where the format can do that together; return the steps that are left."""
         done: Mapping[int, Dataset] = {}
         if isinstance(self._sink, ParquetSink):
@@ -459,10 +465,10 @@ class WarehouseTables:
             except Exception:
                 done = {}  # each by itself shows whose it is
         for place, dataset in done.items():
-            if steps[place].how is UpdateMode.WRITTEN:
+            if steps[place].mode is UpdateMode.WRITTEN:
                 forget_missing(self._warehouse, dataset)
-        self._warehouse.note_all(done.values())
-        self._done(done.values())
+        self._warehouse.write_notes(done.values())
+        self._record_done(done.values())
         return [step for place, step in enumerate(steps) if place not in done]
 
     def _tables(self, log: OpenLog, mine: Iterable[Dataset]) -> list[Table]:
@@ -473,20 +479,20 @@ class WarehouseTables:
         known = {each.version.oid for each in mine}
         return [table for table in found if table.qualified in self._chosen or table.relation_oid in known]
 
-    def _bring(self, log: OpenLog, spark: SparkSession, step: TableStep, staged: StagedChanges) -> Dataset:
+    def _apply_step(self, log: OpenLog, spark: SparkSession, step: TableStep, staged: StagedChanges) -> Dataset:
         # Only for tables that need it: Delta Lake folds names whatever is set.
         needs_case = log.table(step.table).has_equal_names or self._spark.conf.get(_CASE) == "true"
         spark.conf.set(_CASE, str(needs_case).lower())
-        dataset = self._written(log, spark, step, staged.changes(spark, ChangeRequest(step.table, step.after)))
-        self._warehouse.note(dataset)
+        dataset = self._write(log, spark, step, staged.changes(spark, ChangeRequest(step.table, step.after)))
+        self._warehouse.write_note(dataset)
         return dataset
 
-    def _written(self, log: OpenLog, spark: SparkSession, step: TableStep, changes: TableChanges) -> Dataset:
+    def _write(self, log: OpenLog, spark: SparkSession, step: TableStep, changes: TableChanges) -> Dataset:
         """Write a table as it is now, or its history; return its dataset."""
         if step.dataset.is_history:
             return record_history(log, spark, self._sink, step, changes)
-        before = None if step.how is UpdateMode.WRITTEN else step.before
-        there = None if before is None else self._sink.replayed(spark, before)
+        before = None if step.mode is UpdateMode.WRITTEN else step.before
+        there = None if before is None else self._sink.read_for_replay(spark, before)
         if before is None:
             forget_missing(self._warehouse, step.dataset)
         if self._on_missing == "report":
@@ -506,11 +512,11 @@ class WarehouseTables:
                 if merged is not None:
                     return self._sink.merge(spark, step.dataset, merged)
             rows = advanced_table(log, step.table, there, changes, self._on_missing, self._sink.is_small(before))
-        return self._sink.replace(spark, step.dataset, naming.dataset(rows), step.replaced)
+        return self._sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
 
     def _remove(self, dataset: Dataset) -> None:
         """Remove a dataset; where its files cannot be, its table is in trouble."""
-        self._warehouse.forget(dataset.directory)
+        self._warehouse.remove_note(dataset.directory)
         del self._datasets[dataset.directory]
         self._unsure.discard(dataset.directory)
         try:
@@ -562,13 +568,13 @@ def advanced_table(
     """
     table = log.table(name)
     if before is None:
-        log.check_kept(table)
+        log.check_retained(table)
     return advance(
         before,
         changes.rows,
         table,
         on_missing,
-        seen=changes.seen,
+        summary=changes.summary,
         is_small=is_small,
         is_whole=log.is_whole(table),
     )
@@ -591,15 +597,15 @@ def net_of_step(
     """Return what changes come to, one row a key; None where a truncate is among them."""
     table = log.table(name)
     counted = counted_changes(changes.rows, table)
-    if survey(counted, seen=changes.seen).truncated is not None:
+    if survey(counted, summary=changes.summary).truncated is not None:
         return None
     demand = demand_of(table, on_missing, log.is_whole(table))
-    rows = net_changes(counted, table.key_columns, table.current, changes.seen)
+    rows = net_changes(counted, table.key_columns, table.current, changes.summary)
     if demand.rows:
         key = F.to_json(F.struct(*map(column, table.key_columns)))
         refused = demand.refuse_row(F.struct("_commit_lsn", "_seq"), key).cast("bigint")
         rows = rows.withColumn("_missing", F.when(F.col("_missing") > 1, refused).otherwise(F.col("_missing")))
-    return NetChanges(rows, changes.seen.moved and bool(changes.seen.unsent), naming, demand)
+    return NetChanges(rows, changes.summary.moved and bool(changes.summary.unsent), naming, demand)
 
 
 def check_whole(log: OpenLog, progress: Progress, step: TableStep) -> None:

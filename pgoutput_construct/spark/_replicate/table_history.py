@@ -52,16 +52,16 @@ __all__ = ["history", "record_history"]
 def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, changes: TableChanges) -> Dataset:
     """Bring the history of a table up to where a log is: what came is added, what ended is said of what was there.
 
-    ``changes`` are those that the step needs. What a copy of the table supersedes has ended when it is seen; of the
-    changes before it only those are recorded that a batch has seen before.
+    ``changes`` are those that the step needs. What a copy of the table supersedes has ended when it is summary; of the
+    changes before it only those are recorded that a batch has summary before.
     """
     table, before, naming = log.table(step.table), step.before, sink.naming_of(step.dataset)
     counted = counted_changes(changes.rows, table)
     names = {escaped(name): escaped(other) for name, other in step.renamed.items()}
-    there = None if before is None else with_renamed_columns(sink.replayed(spark, before), names)
-    rows = history(there, counted, table, step.has_new_copy, changes.seen)
+    there = None if before is None else with_renamed_columns(sink.read_for_replay(spark, before), names)
+    rows = history(there, counted, table, step.has_new_copy, changes.summary)
     if there is None or step.before is None:
-        return sink.replace(spark, step.dataset, naming.dataset(rows), step.replaced)
+        return sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
     rows.persist()  # they are read more than once
     try:
         return _write_into(spark, sink, step, step.before, there, rows, table)
@@ -78,9 +78,9 @@ def _write_into(
     naming = sink.naming_of(step.dataset)
     can_record = is_same and is_here and not step.has_defaults and not step.renamed and naming == sink.naming_of(before)
     if isinstance(sink, MergingSink) and can_record and (sink.alters or has_room):
-        return sink.record(spark, step.dataset, naming.dataset(rows))
+        return sink.record(spark, step.dataset, naming.for_dataset(rows))
     together = _with_replaced_rows(with_defaults(there, table), rows)
-    return sink.replace(spark, step.dataset, naming.dataset(together), step.replaced)
+    return sink.replace(spark, step.dataset, naming.for_dataset(together), step.replaced)
 
 
 def _with_replaced_rows(there: DataFrame, rows: DataFrame) -> DataFrame:
@@ -95,13 +95,13 @@ _FROM: Final = ("_op", "_commit_time", "_unchanged")
 
 
 def history(
-    before: DataFrame | None, changes: DataFrame, table: Table, begins: bool, seen: ChangeSummary | None = None
+    before: DataFrame | None, changes: DataFrame, table: Table, begins: bool, summary: ChangeSummary | None = None
 ) -> DataFrame:
     """Return the rows that are new in a table's history, and those of before that have ended since: of HISTORY.
 
     ``before`` is the history, None for none. ``changes`` are those since that count, copied rows as inserts before all.
-    ``begins`` says that the table begins again with them: all rows of before have ended. ``seen`` is what is known of
-    the changes already. Rows are the intervals of ``intervals.py``, found phase by phase.
+    ``begins`` says that the table begins again with them: all rows of before have ended. ``summary`` is what whoever
+    decoded the changes reports of them. Rows are the intervals of ``intervals.py``, found phase by phase.
     """
     opened = (
         None if before is None else before.where("_ended_by IS NULL").withColumnRenamed("_valid_from", "_commit_time")
@@ -115,7 +115,7 @@ def history(
     for number, (phase, mine) in enumerate(phases, 1):
         is_last = number == len(phases)
         rows = None if left is None else require_keys(left, table, phase)
-        intervals = _intervals(rows, mine, table, phase, shapes, seen, apart=len(phases) == 1)
+        intervals = _intervals(rows, mine, table, phase, shapes, summary, apart=len(phases) == 1)
         intervals = intervals if is_last else as_leaf(intervals)
         is_open = F.col("_ended_by").isNull()
         found.append(intervals.where((is_open & (F.col(TURN) != STORED)) | ~is_open if is_last else ~is_open))
@@ -142,13 +142,13 @@ def _intervals(
     table: Table,
     phase: Identity,
     shapes: Sequence[frozenset[str]],
-    seen: ChangeSummary | None,
+    summary: ChangeSummary | None,
     apart: bool,
 ) -> DataFrame:
     """Return the rows that there were in a phase: columns, ``_valid_to``, ``_ended_by``, ``__shape`` and ``__turn``."""
     is_full = phase.replica_identity == RelationReplicaIdentity.FULL
     names, keys = tuple(table.columns.names), phase.key_columns
-    found = survey(changes, keys, names, seen)
+    found = survey(changes, keys, names, summary)
     truncates = _truncates(changes) if found.truncated is not None else []
     replay = Replay(
         names,
@@ -158,7 +158,7 @@ def _intervals(
         tuple((row["_commit_lsn"], row["_seq"]) for row in truncates),
     )
     rows = changes.where(F.col("_op") != TRUNCATE)
-    if found.chained and replay.open_ones:
+    if found.chained and replay.open_columns:
         rows = with_moved_values(before, rows, replay, found)
     events, _ = replay_events(before, rows, replay, found, apart)
     given = {field.name: field for field in events.schema}
@@ -173,7 +173,7 @@ def _emit(kept: Sequence[str], times: Sequence[object]) -> Emit:
         ended = done.intervals.ended
         chosen = np.flatnonzero(done.events.comes & ((ended != OPEN) | is_end))
         found = done.rows(chosen, done.rule.columns)
-        arrays = [found[name] if name in found else done.taken(name, chosen) for name in kept]
+        arrays = [found[name] if name in found else done.change_column(name, chosen) for name in kept]
         of_truncates = pa.array(times, pa.timestamp("us", "UTC")), pa.array([TRUNCATE] * len(times), pa.string())
         ends = [done.ends(name, chosen, each) for name, each in zip(("_commit_time", "_op"), of_truncates, strict=True)]
         return pa.Table.from_arrays([*arrays, *ends], [*kept, "_valid_to", "_ended_by"])

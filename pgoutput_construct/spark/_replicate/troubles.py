@@ -73,7 +73,7 @@ class Troubles:
         known = self._known.get(oid)
         return known is not None and not known.waits
 
-    def is_tried(self, oid: int) -> bool:
+    def may_retry(self, oid: int) -> bool:
         """Return whether a batch tries a table: one that is in no trouble, or was long enough, or waits for another."""
         known = self._known.get(oid)
         return known is None or known.waits or known.is_due
@@ -90,7 +90,7 @@ class Troubles:
         reason = _ESCAPED.sub("", reason_of(error))
         self._known[oid] = _Trouble(table, reason, type(error).__name__, waits, pause, time.monotonic())
 
-    def keep(self, oids: Collection[int]) -> None:
+    def retain_only(self, oids: Collection[int]) -> None:
         """Forget all tables but these."""
         self._known = {oid: each for oid, each in self._known.items() if oid in oids}
 

@@ -61,7 +61,7 @@ class Coverage:
         """Return whether the log lacks changes that came after a version of a table."""
         return self.progress.to_seq(version) < self.first_seq - 1
 
-    def continued(self, before: Version, now: Version) -> Version:
+    def next_version(self, before: Version, now: Version) -> Version:
         """Return the version that follows ``before``, given what the log has of the table ``now``.
 
         What was pruned since is as it was: the table's copy, its last change, and columns that it no longer has.
@@ -77,14 +77,14 @@ class Coverage:
         last = before.last if now.last < before.last and before.last[1] < self.first_seq else now.last
         return replace(now, shape=shape, last=last)
 
-    def refused(self, log: OpenLog, datasets: Iterable[Dataset]) -> dict[int, tuple[str, ChangeLogError]]:
+    def pruned_tables(self, log: OpenLog, datasets: Iterable[Dataset]) -> dict[int, tuple[str, ChangeLogError]]:
         """Return the tables, by OID, that lack changes which were pruned before they were applied: names, and why."""
         found = {}
         by_oid = {oid: table for table in log.opened.tables.values() for oid in table.relation_oids}
         for dataset in datasets:
             version = dataset.version
             table = by_oid.get(version.oid)
-            if self.has_gap(version) and not (table and (table.is_gone(version.oid) or log.is_kept(table))):
+            if self.has_gap(version) and not (table and (table.is_removed(version.oid) or log.is_retained(table))):
                 name = version.table if table is None else table.qualified
                 error = ChangeLogError(
                     f"{name}: the seqs {self.progress.to_seq(version) + 1} to {self.first_seq - 1} were pruned from "
@@ -94,7 +94,7 @@ class Coverage:
                 found[version.oid] = name, error
         return found
 
-    def reported(self, lacks: Iterable[Lack], datasets: Iterable[Dataset]) -> Iterator[Lack]:
+    def reported_lacks(self, lacks: Iterable[Lack], datasets: Iterable[Dataset]) -> Iterator[Lack]:
         """Yield what a log lacks of tables; not that their first rows were pruned once they had been applied."""
         whole = {
             each.version.oid

@@ -77,7 +77,7 @@ class TableShape:
     that the log knows no more."""
 
     @classmethod
-    def of(cls, table: Table) -> Self:
+    def from_table(cls, table: Table) -> Self:
         """Return the shape of a table as the log has it."""
         columns = {field.name: str(field.type) for field in table.columns}
         copy = table.base.copy.seq if table.base else None
@@ -97,7 +97,7 @@ class TableShape:
                 found[name] = names[number]
         return found
 
-    def after(self, before: "TableShape") -> Self:
+    def continuing(self, before: "TableShape") -> Self:
         """Return the shape with the numbers of an earlier one's columns, under the names that they have now."""
         renamed = before.renamed_in(self)
         earlier = {renamed.get(name, name): number for name, number in before.numbers.items()}
@@ -134,10 +134,10 @@ class Version:
     """What the table was described with."""
 
     @classmethod
-    def of(cls, table: Table, batch: int, seq: int) -> Self:
+    def from_table(cls, table: Table, batch: int, seq: int) -> Self:
         """Return the version of a table as a log has it, up to ``seq``."""
         last = max((each.last for each in table.identities), default=_NOWHERE)
-        return cls(table.qualified, table.relation_oid, batch, seq, last, TableShape.of(table))
+        return cls(table.qualified, table.relation_oid, batch, seq, last, TableShape.from_table(table))
 
     def to_json(self) -> dict[str, Any]:
         """Return it as values of JSON that a person can read."""
@@ -238,7 +238,7 @@ class Warehouse:
         told = self._read(_PROGRESS)
         return None if told is None else self._made(_PROGRESS, lambda: Progress.from_json(told))
 
-    def begin(self, progress: Progress) -> None:
+    def write_progress(self, progress: Progress) -> None:
         """Note how far it has come, durably; the first one makes the warehouse."""
         self.store.prepare()
         self.store.write(_PROGRESS, json.dumps(progress.to_json()).encode())
@@ -283,20 +283,20 @@ class Warehouse:
         what = "history of the table" if is_history else "table"
         raise PgoutputError(f"{self.store}: no {what} {table}: it has {', '.join(sorted(known)) or 'none'}")
 
-    def note(self, dataset: Dataset) -> None:
+    def write_note(self, dataset: Dataset) -> None:
         """Write the note of a dataset: durable when this returns, and readers see this one or the one before."""
         told = {"directory": dataset.directory, "is_history": dataset.is_history, **dataset.version.to_json()}
         self.store.write(
             note_name(dataset.directory), json.dumps(told | {"details": dict(dataset.details)}, indent=1).encode()
         )
 
-    def note_all(self, datasets: Iterable[Dataset]) -> None:
+    def write_notes(self, datasets: Iterable[Dataset]) -> None:
         """Write the notes of datasets, some at a time: each waits for a disk, or a network."""
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="note") as pool:
-            for _ in pool.map(self.note, datasets):
+            for _ in pool.map(self.write_note, datasets):
                 pass
 
-    def forget(self, directory: str) -> None:
+    def remove_note(self, directory: str) -> None:
         """Remove the note of a dataset: for readers it is no more."""
         self.store.delete(note_name(directory))
 

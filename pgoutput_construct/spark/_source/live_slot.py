@@ -48,7 +48,7 @@ def live_schema(options: SourceOptions) -> pa.Schema:
         columns = pa.schema([columns.field(name) for name in columns.names if name in options.columns])
     prefix = Prefix(options.metadataPrefix)
     prefix.check(str(options.table), columns.names, case_sensitive=True)  # Spark itself minds what is set
-    return prefix.schema(changes_schema(prefix.columns(columns)))
+    return prefix.reader_schema(changes_schema(prefix.replay_columns(columns)))
 
 
 @dataclass
@@ -157,9 +157,9 @@ def _read(task: _Peek) -> Iterator[pa.RecordBatch]:
         return
     part, used = _part(options, payloads, task.after, task.until)
     prefix = Prefix(options.metadataPrefix)
-    inner = prefix.inner(task.schema)
+    inner = prefix.replay_schema(task.schema)
     columns = pa.schema([each for each in inner if each.name not in CHANGE])
-    yield from map(prefix.batch, decode_part(part, columns, inner, used, options.badRecords != "fail"))
+    yield from map(prefix.reader_batch, decode_part(part, columns, inner, used, options.badRecords != "fail"))
 
 
 def _part(
@@ -179,7 +179,7 @@ def _part(
     (rows,) = segment_table([block], 0).combine_chunks().to_batches()
     mine, own = split_name(options.table or ""), Prefix(options.metadataPrefix)
     used = {
-        each.seq: ReaderColumns(tuple(own.inner_name(column.name) for column in each.relation.columns), {})
+        each.seq: ReaderColumns(tuple(own.replay_name(column.name) for column in each.relation.columns), {})
         for each in history.descriptions
         if (each.relation.namespace or "pg_catalog", each.relation.name) == mine
     }

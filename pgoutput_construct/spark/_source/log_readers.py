@@ -55,7 +55,7 @@ class LogStreamReader(DataSourceStreamReader):
         log = self._log()
         after = log.index.first_seq - 1 if self.options.fromSeq is None else self.options.fromSeq - 1
         register_reader(log, self.options.reader, after)
-        self._last = Offset(after).json() | log_field(log)
+        self._last = Offset(after).to_json() | log_field(log)
         return self._last
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
@@ -106,7 +106,7 @@ class LogStreamReader(DataSourceStreamReader):
         return log_at(log_address(self.options))
 
     def _offset(self, log: ChangeLog, seq: int) -> dict[str, Any]:
-        return offset_at(log.index, seq).json() | log_field(log)
+        return offset_at(log.index, seq).to_json() | log_field(log)
 
 
 class _LimitedReader(LogStreamReader):

@@ -62,7 +62,7 @@ class Offset:
     in which a server writes a commit down after it took its time; by more where its clock is set back.
     """
 
-    def json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return what Spark keeps in a checkpoint, and shows in the progress of a query."""
         if self.lsn is None or self.time is None:
             return {"seq": self.seq}

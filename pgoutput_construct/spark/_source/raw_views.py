@@ -61,13 +61,13 @@ class _IndexView(ABC):
 
     def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
-        return [_IndexTask(piece, schema) for piece in groups_in_range(log, wanted)]
+        return [_IndexTask(group, schema) for group in groups_in_range(log, wanted)]
 
     def read(self, task: "_IndexTask") -> Iterator[pa.RecordBatch]:
         """Read the indexes of the segments."""
-        for segment in task.piece.segments:
+        for segment in task.group.segments:
             _, index = read_segment(segment, _no_rows)
-            found = self.entries(task.piece.range, segment, index)
+            found = self.entries(task.group.range, segment, index)
             yield from found.select(task.schema.names).cast(task.schema).combine_chunks().to_batches()
 
     @abstractmethod
@@ -80,8 +80,8 @@ def _no_rows(index: SegmentIndex) -> tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class _IndexTask(InputPartition):
-    def __init__(self, piece: SegmentGroup, schema: pa.Schema) -> None:
-        self.piece = piece
+    def __init__(self, group: SegmentGroup, schema: pa.Schema) -> None:
+        self.group = group
         self.schema = schema
 
 
@@ -154,8 +154,8 @@ row's chunk."""
 
 
 class _MessagesTask(InputPartition):
-    def __init__(self, piece: SegmentGroup, schema: pa.Schema) -> None:
-        self.piece = piece
+    def __init__(self, group: SegmentGroup, schema: pa.Schema) -> None:
+        self.group = group
         self.schema = schema
 
 
@@ -171,13 +171,13 @@ class MessagesView:
 
     def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
-        return [_MessagesTask(piece, schema) for piece in groups_in_range(log, wanted)]
+        return [_MessagesTask(group, schema) for group in groups_in_range(log, wanted)]
 
     def read(self, task: _MessagesTask) -> Iterator[pa.RecordBatch]:
         """Read the messages of the segments."""
-        wanted = task.piece.range
+        wanted = task.group.range
         ends = np.array([wanted.after + 1]), np.array([wanted.until])
-        for segment in task.piece.segments:
+        for segment in task.group.segments:
             table, _ = read_segment(segment, lambda index: ends)
             seqs = table["seq"].to_numpy()
             is_wanted = (seqs > wanted.after) & (seqs <= wanted.until)

@@ -45,12 +45,12 @@ class LsnBounds:
     first_lsn: int = 0
     last_lsn: int = _MOST
 
-    def holds(self, lsns: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def mask(self, lsns: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return of each transaction whether it is wanted."""
         found: NDArray[np.bool_] = (lsns >= self.first_lsn) & (lsns <= self.last_lsn)
         return found
 
-    def hold(self, copy: TableCopy) -> bool:
+    def includes(self, copy: TableCopy) -> bool:
         """Return whether the rows of a copy are wanted."""
         return self.first_lsn <= copy.snapshot.lsn <= self.last_lsn
 
@@ -68,16 +68,16 @@ class LogRange:
     lost: tuple[LostEnd, ...] = ()
     """without those of histories of the server that were lost."""
 
-    def holds(self, transactions: pa.Table) -> NDArray[np.bool_]:
+    def mask(self, transactions: pa.Table) -> NDArray[np.bool_]:
         """Tell of each committed transaction whether it is wanted."""
         seqs, lsns = (transactions[name].to_numpy() for name in ("seq", "commit_lsn"))
-        wanted: NDArray[np.bool_] = (seqs > self.after) & (seqs <= self.until) & self.bounds.holds(lsns)
+        wanted: NDArray[np.bool_] = (seqs > self.after) & (seqs <= self.until) & self.bounds.mask(lsns)
         return wanted
 
     def transactions(self, index: SegmentIndex) -> pa.Table:
         """Return the wanted transactions of an index."""
         found = committed(index.transactions, self.lost)
-        return found.filter(pa.array(self.holds(found)))
+        return found.filter(pa.array(self.mask(found)))
 
 
 def range_of(log: ChangeLog, as_of: int, options: SourceOptions) -> LogRange:
@@ -178,6 +178,6 @@ def log_at(address: str) -> ChangeLog:
 
 
 @lru_cache(maxsize=1)  # what was known before the last micro-batch is of no use
-def tables_at(log: ChangeLog, as_of: int, types: str = "", lets_pass: bool = False) -> LogTables:
+def tables_at(log: ChangeLog, as_of: int, types: str = "", allow_undescribed: bool = False) -> LogTables:
     """Return what is known of a log as of a seq, with types by choice; see ``opened``."""
-    return LogTables.from_log(log, as_of, types, lets_pass=lets_pass)
+    return LogTables.from_log(log, as_of, types, allow_undescribed=allow_undescribed)

@@ -48,10 +48,10 @@ _CHANGES: Final = pa.schema(
 
 
 class _ChangesTask(InputPartition):
-    def __init__(self, piece: SegmentGroup, schema: pa.Schema, keeps_bad: bool) -> None:
-        self.piece = piece
+    def __init__(self, group: SegmentGroup, schema: pa.Schema, skips_malformed: bool) -> None:
+        self.group = group
         self.schema = schema
-        self.keeps_bad = keeps_bad
+        self.skips_malformed = skips_malformed
 
 
 class ChangesView:
@@ -70,28 +70,32 @@ class ChangesView:
     def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
         found = SelectedRuns(log.index, wanted)
-        keeps_bad = self.options.badRecords != "fail"
-        return [_ChangesTask(piece, schema, keeps_bad) for piece in groups_with_rows(log, log.index, wanted, found)]
+        skips_malformed = self.options.badRecords != "fail"
+        return [
+            _ChangesTask(group, schema, skips_malformed) for group in groups_with_rows(log, log.index, wanted, found)
+        ]
 
     def read(self, task: _ChangesTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of the segments."""
-        for part in read_parts(task.piece):
+        for part in read_parts(task.group):
             rows, logged = logged_rows(part.rows, part.index)
             visible = part.plan.visible(logged)
             origins = np.zeros(part.rows.num_rows, np.int64)
             origins[rows[visible.rows]] = visible.origins
-            if not task.keeps_bad:
+            if not task.skips_malformed:
                 for bad in rows[visible.rows[visible.descriptions == UNDESCRIBED]][:1].tolist():
                     raise row_error(part, bad, part.index.error(bad))
             for number in np.unique(visible.descriptions[visible.descriptions != UNDESCRIBED]).tolist():
                 chosen = rows[visible.rows[visible.descriptions == number]]
-                for columns in _of_table(part, part.plan.history.descriptions[number], chosen, origins, task.keeps_bad):
+                for columns in _of_table(
+                    part, part.plan.history.descriptions[number], chosen, origins, task.skips_malformed
+                ):
                     arrays = [columns[name].cast(_CHANGES.field(name).type) for name in task.schema.names]
                     yield pa.RecordBatch.from_arrays(arrays, schema=task.schema)
 
 
 def _of_table(
-    part: SegmentPart, description: Description, chosen: Numbers, origins: Numbers, keeps_bad: bool
+    part: SegmentPart, description: Description, chosen: Numbers, origins: Numbers, skips_malformed: bool
 ) -> Iterator[dict[str, pa.Array]]:
     relation = description.relation
     names = [column.name for column in relation.columns]
@@ -104,7 +108,7 @@ def _of_table(
     for block in table_rows(
         part.index, chosen, Columns(with_column_names(description, places), columns), copied=copied
     ):
-        for error in block.errors if not keeps_bad else ():
+        for error in block.errors if not skips_malformed else ():
             raise row_error(part, error.row, error.error) from error
         if block.batch is None:
             continue
@@ -170,8 +174,8 @@ _NOTHING: Final = pa.schema([])
 
 
 class _QuarantineTask(InputPartition):
-    def __init__(self, piece: SegmentGroup, schema: pa.Schema) -> None:
-        self.piece = piece
+    def __init__(self, group: SegmentGroup, schema: pa.Schema) -> None:
+        self.group = group
         self.schema = schema
 
 
@@ -188,13 +192,13 @@ class QuarantineView:
     def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
         return [
-            _QuarantineTask(piece, schema)
-            for piece in groups_with_rows(log, log.index, wanted, SelectedRuns(log.index, wanted))
+            _QuarantineTask(group, schema)
+            for group in groups_with_rows(log, log.index, wanted, SelectedRuns(log.index, wanted))
         ]
 
     def read(self, task: _QuarantineTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of the segments, without their values."""
-        for part in read_parts(task.piece):
+        for part in read_parts(task.group):
             if found := list(_malformed(part)):
                 yield pa.RecordBatch.from_pylist(found, schema=_QUARANTINE).select(task.schema.names)
 

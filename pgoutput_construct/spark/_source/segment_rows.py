@@ -84,30 +84,36 @@ class SegmentPart:
 
 def read_table_rows(task: TableTask) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a table; raises ChangeLogError, with segment, seq and field, for what is no row."""
-    for part in read_parts(task.piece, task.oids):
-        yield from map(task.prefix.batch, decode_part(part, task.columns, task.schema, task.used, task.keeps_bad))
+    for part in read_parts(task.group, task.oids):
+        yield from map(
+            task.prefix.reader_batch, decode_part(part, task.columns, task.schema, task.used, task.skips_malformed)
+        )
 
 
 def decode_part(
-    part: SegmentPart, columns: pa.Schema, schema: pa.Schema, used: Mapping[int, ReaderColumns], keeps_bad: bool = False
+    part: SegmentPart,
+    columns: pa.Schema,
+    schema: pa.Schema,
+    used: Mapping[int, ReaderColumns],
+    skips_malformed: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the wanted rows of a table in a part; ``used`` are its descriptions, by the seqs of the Relations.
 
     ``columns`` are the table's that are wanted, ``schema`` is all that is. Malformed rows are left out where
-    ``keeps_bad``, else they raise ChangeLogError.
+    ``skips_malformed``, else they raise ChangeLogError.
     """
     for description, chosen in part.described:
         if (found := used.get(description.seq)) is not None:
-            for block in _blocks(part, columns, with_column_names(description, found.names), chosen, keeps_bad):
+            for block in _blocks(part, columns, with_column_names(description, found.names), chosen, skips_malformed):
                 yield _typed(part, columns, schema, found.missing, description.relation.relation_oid, block)
 
 
 def _blocks(
-    part: SegmentPart, columns: pa.Schema, description: Description, chosen: Numbers, keeps_bad: bool
+    part: SegmentPart, columns: pa.Schema, description: Description, chosen: Numbers, skips_malformed: bool
 ) -> Iterator[Decoded]:
     copied = bool(part.origins[chosen[0]] >= len(part.plan.spans.xid))
     for block in table_rows(part.index, chosen, Columns(description, columns), copied=copied):
-        for error in block.errors if not keeps_bad else ():
+        for error in block.errors if not skips_malformed else ():
             raise row_error(part, error.row, error.error) from error
         if block.batch is not None:
             yield block
@@ -132,16 +138,16 @@ def _typed(
     return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
 
-def read_parts(piece: SegmentGroup, oids: tuple[int, ...] | None = None) -> Iterator[SegmentPart]:
-    """Read the segments of a piece; of each the rows that change one of some relations, None for all.
+def read_parts(group: SegmentGroup, oids: tuple[int, ...] | None = None) -> Iterator[SegmentPart]:
+    """Read the segments of a group; of each the rows that change one of some relations, None for all.
 
     Raises ChangeLogError for damage, with segment and seqs, and for a segment that is not found here.
     """
     cache_archives()
-    for segment in piece.segments:
-        needed = RowSelection(piece, segment, oids)
+    for segment in group.segments:
+        needed = RowSelection(group, segment, oids)
         table, known = read_segment(segment, needed)
-        plan = LogPlan(needed.spans(known), relation_history(known), piece.copies)
+        plan = LogPlan(needed.spans(known), relation_history(known), group.copies)
         for batch in _rows(table, oids).combine_chunks().to_batches(_BATCH_ROWS):
             yield SegmentPart(segment.name, batch, index_payloads(segment.options, batch), plan)
 
@@ -191,14 +197,14 @@ Ranges = tuple[Numbers, Numbers]
 
 
 class RowSelection:
-    """The rows of some relations, None for all, that a piece wants in one of its segments: all of them, and few more.
+    """The rows of some relations, None for all, that a group wants in one of its segments: all of them, and few more.
 
     The index says between which seqs of the segment a relation has rows. There the wanted transactions are
     needed, and the wanted chunks of copies.
     """
 
-    def __init__(self, piece: SegmentGroup, segment: Segment, oids: tuple[int, ...] | None) -> None:
-        self.piece, self.segment, self.oids = piece, segment, oids
+    def __init__(self, group: SegmentGroup, segment: Segment, oids: tuple[int, ...] | None) -> None:
+        self.group, self.segment, self.oids = group, segment, oids
         self._spans: Spans | None = None
 
     def __call__(self, index: SegmentIndex) -> Ranges:
@@ -208,14 +214,14 @@ class RowSelection:
             runs = runs.filter(pa.array(np.isin(runs["oid"].to_numpy(), np.array(self.oids, np.int64))))
         copied = runs["span"].to_numpy() == COPIED
         first, last, chunks = (runs[name].to_numpy() for name in ("first_seq", "last_seq", "xid"))
-        wanted = copied & _in_copies(self.piece.copies, chunks)
+        wanted = copied & _in_copies(self.group.copies, chunks)
         sent = _clipped(_ranges(self.spans(index)), first[~copied], last[~copied])
         return _merged_ranges(sent, (first[wanted], last[wanted]))
 
     def spans(self, index: SegmentIndex) -> Spans:
-        """Return the wanted transactions: the segment's own, and those that the piece has."""
+        """Return the wanted transactions: the segment's own, and those that the group has."""
         if self._spans is None:
-            self._spans = _selected_spans(self.piece, self.segment, index)
+            self._spans = _selected_spans(self.group, self.segment, index)
         return self._spans
 
 
@@ -246,13 +252,13 @@ def _merged_ranges(one: Ranges, other: Ranges) -> Ranges:
     return first[order], np.maximum.accumulate(last[order])
 
 
-def _selected_spans(piece: SegmentGroup, segment: Segment, index: SegmentIndex) -> Spans:
-    transactions = piece.range.transactions(index)
+def _selected_spans(group: SegmentGroup, segment: Segment, index: SegmentIndex) -> Spans:
+    transactions = group.range.transactions(index)
     # A segment that covers one that was compacted away has more of them.
     own = is_own(transactions, np.full(len(transactions), segment.first_seq, np.int64))
     own &= transactions["seq"].to_numpy() <= segment.last_seq
     mine = spans_of(transactions.filter(pa.array(own)))
-    return _merged_spans(mine, piece.spans) if piece.spans is not None and len(piece.spans.xid) else mine
+    return _merged_spans(mine, group.spans) if group.spans is not None and len(group.spans.xid) else mine
 
 
 def _merged_spans(own: Spans, others: Spans) -> Spans:

@@ -108,13 +108,13 @@ def _committed(transactions: pa.Table, wanted: LogRange) -> Flags:
     numbered = transactions.append_column("row", pa.array(np.arange(len(transactions))))
     found = committed(numbered.select(["row", "seq", "outcome", "end_lsn", "commit_lsn", "commit_time"]), wanted.lost)
     flags = np.zeros(len(transactions), np.bool_)
-    flags[found["row"].to_numpy()[wanted.holds(found)]] = True
+    flags[found["row"].to_numpy()[wanted.mask(found)]] = True
     return flags
 
 
 def _copies(index: LogIndex, wanted: LogRange) -> tuple[TableCopy, ...]:
     copies = (copy for copy in present_copies(index) if copy.rows and wanted.after < copy.seq <= wanted.until)
-    return tuple(sorted((copy for copy in copies if wanted.bounds.hold(copy)), key=lambda copy: copy.first_chunk))
+    return tuple(sorted((copy for copy in copies if wanted.bounds.includes(copy)), key=lambda copy: copy.first_chunk))
 
 
 @dataclass(frozen=True)
@@ -130,14 +130,14 @@ class SegmentGroup(InputPartition):
 
 
 def groups_with_rows(log: ChangeLog, index: LogIndex, wanted: LogRange, found: SelectedRuns) -> Iterator[SegmentGroup]:
-    """Yield a piece for each task, of the segments that have rows which are wanted."""
-    for piece in _groups_of(log, index, np.unique(found.places), wanted):
-        spans = _overlapping_spans(found.spans, piece.segments[0].first_seq, piece.segments[-1].last_seq)
-        yield replace(piece, spans=spans, copies=found.copies)
+    """Yield a group for each task, of the segments that have rows which are wanted."""
+    for group in _groups_of(log, index, np.unique(found.places), wanted):
+        spans = _overlapping_spans(found.spans, group.segments[0].first_seq, group.segments[-1].last_seq)
+        yield replace(group, spans=spans, copies=found.copies)
 
 
 def groups_in_range(log: ChangeLog, wanted: LogRange) -> Iterator[SegmentGroup]:
-    """Yield a piece for each task, of all segments in which something ended that is wanted."""
+    """Yield a group for each task, of all segments in which something ended that is wanted."""
     first, last = log.segments.place(wanted.after + 1), log.segments.place(wanted.until)
     yield from _groups_of(log, log.index, np.arange(max(first, 0), last + 1), wanted)
 
@@ -167,9 +167,9 @@ class ReaderColumns:
 
 @dataclass(frozen=True)
 class TableTask(InputPartition):
-    """The rows of one table in a piece."""
+    """The rows of one table in a group."""
 
-    piece: SegmentGroup
+    group: SegmentGroup
     table: str
     """Its name, for messages."""
     oids: tuple[int, ...]
@@ -180,7 +180,7 @@ class TableTask(InputPartition):
     """All that is returned."""
     used: Mapping[int, ReaderColumns]
     """What its rows are described by, by the seqs of the Relations."""
-    keeps_bad: bool = False
+    skips_malformed: bool = False
     """Whether malformed rows are left out."""
     prefix: Prefix = DEFAULT_PREFIX
     """How added columns are called for whom it reads."""
@@ -192,7 +192,7 @@ def table_tasks(
     wanted: LogRange,
     columns: pa.Schema,
     schema: pa.Schema,
-    keeps_bad: bool = False,
+    skips_malformed: bool = False,
     prefix: Prefix = DEFAULT_PREFIX,
 ) -> list[TableTask]:
     """Return what reads the tables that had a name, a task each.
@@ -201,23 +201,25 @@ def table_tasks(
     """
     oids, used = table.relation_oids, reader_columns(opened, table)
     return [
-        TableTask(piece, table.qualified, oids, columns, schema, columns_of_group(used, described), keeps_bad, prefix)
-        for piece, described in described_groups(opened, wanted, oids)
+        TableTask(
+            group, table.qualified, oids, columns, schema, columns_of_group(used, described), skips_malformed, prefix
+        )
+        for group, described in described_groups(opened, wanted, oids)
     ]
 
 
 def described_groups(
     opened: LogTables, wanted: LogRange, oids: Sequence[int]
 ) -> Iterator[tuple[SegmentGroup, list[int]]]:
-    """Yield a piece for each task that reads rows of some relations, and the seqs of the Relations of these rows."""
+    """Yield a group for each task that reads rows of some relations, and the seqs of the Relations of these rows."""
     found = SelectedRuns(opened.index, wanted, oids)
-    for piece in groups_with_rows(opened.log, opened.index, wanted, found):
-        first, last = (opened.log.segments.place(s.first_seq) for s in (piece.segments[0], piece.segments[-1]))
-        yield piece, np.unique(found.descriptions[(found.places >= first) & (found.places <= last)]).tolist()
+    for group in groups_with_rows(opened.log, opened.index, wanted, found):
+        first, last = (opened.log.segments.place(s.first_seq) for s in (group.segments[0], group.segments[-1]))
+        yield group, np.unique(found.descriptions[(found.places >= first) & (found.places <= last)]).tolist()
 
 
 def columns_of_group(used: Mapping[int, ReaderColumns], described: Iterable[int]) -> dict[int, ReaderColumns]:
-    """Return the descriptions of a table that are among those of a piece."""
+    """Return the descriptions of a table that are among those of a group."""
     return {seq: used[seq] for seq in described if seq in used}
 
 

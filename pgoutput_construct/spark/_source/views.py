@@ -48,22 +48,22 @@ class TableView:
         self.options = options
         self.name = options.table
         self.prefix = Prefix(options.metadataPrefix)
-        self.keeps_bad = options.badRecords != "fail"
+        self.skips_malformed = options.badRecords != "fail"
 
     def schema(self, log: ChangeLog, as_of: int) -> pa.Schema:
         """Return the table's columns, or those of them that are asked for, and those of CHANGE."""
-        table = tables_at(log, as_of, self.options.types, self.keeps_bad).table(self.name)
+        table = tables_at(log, as_of, self.options.types, self.skips_malformed).table(self.name)
         self.prefix.check(table.qualified, table.columns.names, case_sensitive=True)  # Spark itself minds what is set
         names = self.options.columns
         columns = table.columns if names is None else _columns(table, names)
-        return self.prefix.schema(changes_schema(self.prefix.columns(columns)))
+        return self.prefix.reader_schema(changes_schema(self.prefix.replay_columns(columns)))
 
     def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Plan a read of those of the table's rows that are wanted, into columns of ``schema``."""
-        opened = tables_at(log, as_of, self.options.types, self.keeps_bad)
-        table, inner = self.prefix.table(opened.table(self.name)), self.prefix.inner(schema)
+        opened = tables_at(log, as_of, self.options.types, self.skips_malformed)
+        table, inner = self.prefix.replay_table(opened.table(self.name)), self.prefix.replay_schema(schema)
         columns = pa.schema([field for field in inner if field.name not in CHANGE])
-        return [*table_tasks(opened, table, wanted, columns, inner, self.keeps_bad, self.prefix)]
+        return [*table_tasks(opened, table, wanted, columns, inner, self.skips_malformed, self.prefix)]
 
     def read(self, task: TableTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task."""

@@ -63,7 +63,7 @@ class ChangeSurvey(NamedTuple):
     untyped: bool
     """Whether ``_untyped`` has anything."""
 
-    def few(self, touched: DataFrame) -> DataFrame:
+    def broadcast_if_few(self, touched: DataFrame) -> DataFrame:
         """Return what the changes touch as rows before are joined with it: sent to all executors where it is small.
 
         The rows before stay where they are then. Spark does not know how large a leaf of a plan is.
@@ -89,15 +89,18 @@ class ChangeSummary(NamedTuple):
 
 
 def survey(
-    changes: DataFrame, key_columns: Sequence[str] = (), columns: Sequence[str] = (), seen: ChangeSummary | None = None
+    changes: DataFrame,
+    key_columns: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    summary: ChangeSummary | None = None,
 ) -> ChangeSurvey:
     """Find what decides how ``changes`` of a table with a key are applied, and to its ``columns``.
 
-    What was ``seen`` of them is enough unless there is a truncate; else few of their columns are read, once. Without
+    What was ``summary`` of them is enough unless there is a truncate; else few of their columns are read, once. Without
     a key it is whether there is a truncate.
     """
-    if seen is not None and not seen.truncates:
-        return ChangeSurvey(seen.changes, None, *seen[2:])
+    if summary is not None and not summary.truncates:
+        return ChangeSurvey(summary.changes, None, *summary[2:])
     return _read(changes, key_columns, columns)
 
 

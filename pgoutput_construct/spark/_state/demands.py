@@ -10,7 +10,7 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._execution import error_column
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 
-__all__ = ["AS_IT_COMES", "Demand", "OnMissing", "check_on_missing", "demand_of"]
+__all__ = ["NO_DEMAND", "Demand", "OnMissing", "check_on_missing", "demand_of"]
 
 
 _VALUE: Final = (
@@ -68,7 +68,7 @@ class Demand:
         return f"{self.table}: " if self.table else ""
 
 
-AS_IT_COMES: Final = Demand(values=False)
+NO_DEMAND: Final = Demand(values=False)
 """Nothing is asked: what is not known is null."""
 
 OnMissing: TypeAlias = Literal["error", "report"]
@@ -83,4 +83,4 @@ def check_on_missing(on_missing: str) -> None:
 
 def demand_of(table: Table, on_missing: OnMissing, is_whole: bool) -> Demand:
     """Return what is asked of the changes of a table."""
-    return Demand(rows=is_whole, table=table.qualified) if on_missing == "error" else AS_IT_COMES
+    return Demand(rows=is_whole, table=table.qualified) if on_missing == "error" else NO_DEMAND

@@ -7,7 +7,7 @@ take them for equal:
 | value | the same | what Arrow and Spark do by themselves |
 |---|---|---|
 | NULL | as NULL, and as nothing else | Spark: ``<=>`` and GROUP BY do, ``=`` does not |
-| 0.0 and -0.0 | no | Spark takes them for one, and hashes them alike |
+| 0.0 and -0.0 | no | Spark takes them for one, and hashes them matching |
 | NaN | one value, whatever its bits | Spark does; Arrow promises nothing |
 | numeric(p, s) | by value: all have the scale s | the same |
 | other numerics, interval, json, ... | by PostgreSQL's text: 1.0 is not 1.00 | the same: the text is the value |

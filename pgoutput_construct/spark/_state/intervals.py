@@ -125,15 +125,15 @@ class RowMatching(NamedTuple):
         return cls(tuple(compared), found, order, of_list, sizes, unique=False)
 
 
-def find_intervals(events: Events, alike: RowMatching, truncates: int) -> Intervals:
+def find_intervals(events: Events, matching: RowMatching, truncates: int) -> Intervals:
     """Replay events, among a number of truncates."""
-    count, lists = len(events.goes), len(alike.of_list)
+    count, lists = len(events.goes), len(matching.of_list)
     codes = 1 + max(events.old.max(initial=-1), events.new.max(initial=-1))
     ended, found = np.full(count, OPEN, np.int64), np.full(count, -1, np.int64)
     sources = np.full(events.unsent.shape, -1, np.int64)
     ends = np.full((2, lists, codes), -1, np.int64)
-    following = np.full((len(alike.lists), count), -1, np.int64)
-    _replay(*events, *alike[1:], ends[0], ends[1], following, ended, found, sources)
+    following = np.full((len(matching.lists), count), -1, np.int64)
+    _replay(*events, *matching[1:], ends[0], ends[1], following, ended, found, sources)
     left = (ended == OPEN) & events.comes & (events.epochs < truncates)
     return Intervals(np.where(left, -2 - events.epochs, ended), found, sources)
 

@@ -57,7 +57,9 @@ class KeyedLayout:
     """Whether some update left out a column of the key, which ``_before`` has then."""
 
     @classmethod
-    def of(cls, changes: DataFrame, keys: Sequence[str], names: Sequence[str], found: ChangeSurvey) -> "KeyedLayout":
+    def from_changes(
+        cls, changes: DataFrame, keys: Sequence[str], names: Sequence[str], found: ChangeSurvey
+    ) -> "KeyedLayout":
         """Return that of a table which now has the columns ``names``."""
         kinds = {field.name: field.dataType for field in changes.schema}
         unsent = tuple(name for name in names if name in found.unsent and name not in keys)
@@ -130,7 +132,9 @@ class KeyedLayout:
     def _kept_text(self, name: str) -> Column:
         if name in self.keys:
             return F.col("kt")[self.keys.index(name)]
-        return F.col(f"{self.frame_name(name)}.t") if name in self.unsent else F.col("_row._texts")[self.sent.index(name)]
+        return (
+            F.col(f"{self.frame_name(name)}.t") if name in self.unsent else F.col("_row._texts")[self.sent.index(name)]
+        )
 
 
 def net_by_key(changes: DataFrame, layout: KeyedLayout, found: ChangeSurvey) -> DataFrame:
@@ -175,13 +179,17 @@ def advance_keyed(
     stored = before.select(
         F.struct(*map(column, layout.names), *_META).alias("_stored"), *layout.key_of(NEW.value, NEW.text)
     )
-    kept = stored.join(found.few(_keys(net, layout, "")), _same(layout, ""), "left_anti")
+    kept = stored.join(found.broadcast_if_few(_keys(net, layout, "")), _same(layout, ""), "left_anti")
     if demand.rows:
-        there = stored.join(found.few(_keys(net.where("_missing > 0"), layout, "")), _same(layout, ""), "left_semi")
+        there = stored.join(
+            found.broadcast_if_few(_keys(net.where("_missing > 0"), layout, "")), _same(layout, ""), "left_semi"
+        )
         net = _without_existing(net, there, layout)
     if layout.unsent:
         needed = stored.join(
-            found.few(_keys(net.where(F.size("_open") > 0), layout, "_was.")), _same(layout, ""), "left_semi"
+            found.broadcast_if_few(_keys(net.where(F.size("_open") > 0), layout, "_was.")),
+            _same(layout, ""),
+            "left_semi",
         )
         net = _filled(net, needed, layout)
     return kept.select("_stored.*").unionAll(_rows(net, layout, demand))
@@ -264,7 +272,10 @@ def changes_by_key(changes: DataFrame, layout: KeyedLayout, found: ChangeSurvey)
     return changes.select(
         *_key(layout, gone),
         F.struct(*POSITION, F.when(~gone, layout.row_of()).alias("_row")).alias("_now"),
-        *(F.when(~gone & ~is_unsent(name), _sent(layout, name)).alias(layout.frame_name(name)) for name in layout.unsent),
+        *(
+            F.when(~gone & ~is_unsent(name), _sent(layout, name)).alias(layout.frame_name(name))
+            for name in layout.unsent
+        ),
         _since(changes, layout, gone, moved).alias("_since"),
         F.when(gone, -1).when((F.col("_op") == INSERT) | moved, 1).otherwise(0).alias("_step"),
     )

@@ -61,10 +61,12 @@ def with_moved_values(
     """
     kinds = {name: changes.schema[name].dataType for name in replay.identity}
     link = F.struct(*POSITION, component_of(BEFORE.value, kinds).alias("_from"))
-    is_link = F.coalesce(moves_key(changes, replay.identity) & leaves_open(replay.open_ones), F.lit(False))
+    is_link = F.coalesce(moves_key(changes, replay.identity) & leaves_open(replay.open_columns), F.lit(False))
     links = changes.where(is_link)
-    taken = _follow_links(_taken(before, changes, links, link, replay, found, key_of), replay.open_ones, found.untyped)
-    filled = _fill_links(links.withColumn(LINK, link), taken, changes.columns, replay.open_ones, key_of is not None)
+    taken = _follow_links(
+        _taken(before, changes, links, link, replay, found, key_of), replay.open_columns, found.untyped
+    )
+    filled = _fill_links(links.withColumn(LINK, link), taken, changes.columns, replay.open_columns, key_of is not None)
     return changes.where(~is_link).unionByName(filled, allowMissingColumns=True)
 
 
@@ -88,7 +90,7 @@ def _taken(
     which the link left out, and the row has not. ``_up`` says where that is to be found: by the link of this name; in
     the row before under the key ``_root``, if it has no ``_from``; nowhere, if it is null.
     """
-    names = replay.open_ones
+    names = replay.open_columns
     narrow = replace(replay, columns=(*replay.identity, *names))
     stored = _assumed_rows(links, replay) if before is None else before
     events, _ = replay_events(stored, changes, narrow, found, apart=False)
@@ -105,7 +107,7 @@ def _taken(
         is_link = np.asarray(done.changes[LINK].is_valid().to_numpy(), np.bool_)
         chosen = np.flatnonzero(is_link & (done.intervals.found >= 0))
         rows = done.rows(done.intervals.found[chosen], (*names, ORIGIN))
-        mine = [done.taken(name, chosen) for name in (LINK, "_before", "_untyped", "_unchanged")]
+        mine = [done.change_column(name, chosen) for name in (LINK, "_before", "_untyped", "_unchanged")]
         theirs = [rows[name] for name in ("_untyped", "_unchanged", ORIGIN, *names)]
         return pa.Table.from_arrays([*mine, *theirs], schema.names)
 
@@ -138,7 +140,7 @@ def _assumed_rows(links: DataFrame, replay: Replay) -> DataFrame:
     return links.select(
         *(BEFORE.value(name).alias(name) for name in replay.identity),
         F.when(F.col("_untyped").isNotNull(), texts).alias("_untyped"),
-        _names(replay.open_ones).alias("_unchanged"),
+        _names(replay.open_columns).alias("_unchanged"),
         F.lit(BEFORE_ALL).alias("_commit_lsn"),
         F.lit(0).alias("_seq"),
     )

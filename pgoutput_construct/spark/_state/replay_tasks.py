@@ -83,7 +83,7 @@ def replay_events(
         return events, None
     if not apart or replay.truncates or replay.keys == ():
         return events.unionByName(stored), None
-    touched = found.few(as_leaf(events.select(COMPONENT).distinct()))  # both joins read it
+    touched = found.broadcast_if_few(as_leaf(events.select(COMPONENT).distinct()))  # both joins read it
     return events.unionByName(stored.join(touched, COMPONENT, "left_semi")), stored.join(
         touched, COMPONENT, "left_anti"
     )
@@ -94,7 +94,7 @@ def replay_rows(events: DataFrame, replay: Replay, emit: Emit, schema: T.StructT
 
     A task holds a batch, and of each component the rows that are there: of equal ones no more than a batch takes away.
     """
-    names, most = events.columns, max(_FEWEST, min(_MOST, _ENDS // len(replay.alike.of_list)))
+    names, most = events.columns, max(_FEWEST, min(_MOST, _ENDS // len(replay.matching.of_list)))
 
     def each(part: pa.Table, is_end: bool) -> tuple[pa.Table, pa.Table, Numbers]:
         done = replay.run(part, is_end)
@@ -116,9 +116,9 @@ def replay_in_parts(
 ) -> Iterator[pa.Table]:
     """Yield what ``each`` makes of whole components, as soon as they are there; of longer ones in pieces.
 
-    Of their rows that are there and ``equal`` few are held, and as many as a piece may take away: see WaitingRows.
+    Of their rows that are there and ``equal`` few are held, and as many as a group may take away: see WaitingRows.
     """
-    held, waiting = list[pa.Table](), SpilledRows(equal, min(_LEAST, most))
+    held, spilled = list[pa.Table](), SpilledRows(equal, min(_LEAST, most))
     try:
         for batch in batches:
             if not batch.num_rows:
@@ -127,20 +127,20 @@ def replay_in_parts(
             first, last = held[0][COMPONENT][0].as_py(), batch[COMPONENT][-1].as_py()
             size = sum(map(len, held))
             if first != last and size >= min(_LEAST, most):
-                table = pa.concat_tables(_filled(held, waiting))
+                table = pa.concat_tables(_filled(held, spilled))
                 begin = int(np.searchsorted(table[COMPONENT].to_numpy(), last))
-                yield from _ended(table.slice(0, begin), each, waiting)
+                yield from _ended(table.slice(0, begin), each, spilled)
                 held = [table.slice(begin)]
             elif first == last and size > most + 2 * len(held[0]):
-                held = _filled(held, waiting)
+                held = _filled(held, spilled)
                 found, carried, events = each(pa.concat_tables(held), False)
                 yield found
-                carried = waiting.filled(waiting.put(carried, events >= len(held[0])), 1)
+                carried = spilled.refilled(spilled.spill(carried, events >= len(held[0])), 1)
                 held = [carried] if len(carried) else []
         if held:
-            yield from _ended(pa.concat_tables(_filled(held, waiting)), each, waiting)
+            yield from _ended(pa.concat_tables(_filled(held, spilled)), each, spilled)
     finally:
-        waiting.close()
+        spilled.close()
 
 
 class SpilledRows:
@@ -155,7 +155,7 @@ class SpilledRows:
         self._written = 0
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
-    def put(self, rows: pa.Table, is_new: Flags) -> pa.Table:
+    def spill(self, rows: pa.Table, is_new: Flags) -> pa.Table:
         """Let rows wait, and those that are ``is_new`` where equal ones do; return the others."""
         numbers, found = self._numbered(rows)
         runs = {number: run for run, number in enumerate(found.tolist())}
@@ -173,7 +173,7 @@ class SpilledRows:
             files.extend(self._write(rows.filter(pa.array(mine & is_last))))
         return rows.filter(pa.array(~waits))
 
-    def filled(self, rows: pa.Table, least: int) -> pa.Table:
+    def refilled(self, rows: pa.Table, least: int) -> pa.Table:
         """Return rows and, where fewer than ``least`` of them are equal, those that wait for them."""
         if not any(self._files):
             return rows
@@ -219,16 +219,16 @@ class SpilledRows:
         return paths
 
 
-def _filled(held: Sequence[pa.Table], waiting: SpilledRows) -> list[pa.Table]:
+def _filled(held: Sequence[pa.Table], spilled: SpilledRows) -> list[pa.Table]:
     """Return rows that are there, and batches, with as many rows that waited as these may take away."""
     going = (pc.and_(pc.not_equal(part["_op"], INSERT), pc.not_equal(part[SIDE], COMES)) for part in held[1:])
-    return [waiting.filled(held[0], sum(pc.sum(each).as_py() or 0 for each in going)), *held[1:]]
+    return [spilled.refilled(held[0], sum(pc.sum(each).as_py() or 0 for each in going)), *held[1:]]
 
 
-def _ended(events: pa.Table, each: _Each, waiting: SpilledRows) -> Iterator[pa.Table]:
+def _ended(events: pa.Table, each: _Each, spilled: SpilledRows) -> Iterator[pa.Table]:
     """Yield what is made of components which no more comes of; what waits is for the first one of them."""
     yield each(events, True)[0]
-    for rows in waiting.rest():
+    for rows in spilled.rest():
         yield each(rows, True)[0]
 
 
@@ -326,7 +326,7 @@ def _component_columns(replay: Replay) -> list[str]:
 def component_of(value: Callable[[str], Column], kinds: Mapping[str, T.DataType]) -> Column:
     """Return a number that rows which may be the same have in common; with others they are replayed together, too.
 
-    Spark's hash of 0.0 is that of -0.0: where a key goes from one to the other, no link would be seen.
+    Spark's hash of 0.0 is that of -0.0: where a key goes from one to the other, no link would be summary.
     """
     return F.xxhash64(F.lit(0), *exact_key(value, kinds))
 

@@ -65,12 +65,12 @@ class Replay:
         return self.columns if self.keys is None else self.keys
 
     @cached_property
-    def open_ones(self) -> tuple[str, ...]:
+    def open_columns(self) -> tuple[str, ...]:
         """Columns whose values an update may have left out of both of its rows."""
         return tuple(name for name in self.unsent if name not in self.identity)
 
     @cached_property
-    def alike(self) -> RowMatching:
+    def matching(self) -> RowMatching:
         """By what rows are told apart."""
         if self.keys is not None:
             return RowMatching.by_key(self.keys)
@@ -88,7 +88,7 @@ class Replay:
         changes = changes.combine_chunks()
         events, old, new = self._events(changes)
         truncates = len(self.truncates) if is_end else int(events.epochs.max(initial=0))
-        return ReplayResult(self, changes, old, new, events, find_intervals(events, self.alike, truncates))
+        return ReplayResult(self, changes, old, new, events, find_intervals(events, self.matching, truncates))
 
     def equal(self, rows: pa.Table) -> Numbers:
         """Return a number for each row, the same for those that nothing but their order tells apart."""
@@ -97,7 +97,7 @@ class Replay:
         if EPOCH in rows.column_names:
             parts.append(np.asarray(rows[EPOCH].fill_null(0).to_numpy(), np.int64))
         for name in self.identity:
-            parts += [codes_of(_array(rows[name])), codes_of(texts.of(name))]
+            parts += [codes_of(_array(rows[name])), codes_of(texts.column(name))]
         return combined(len(rows), parts)
 
     def _events(self, changes: pa.Table) -> tuple[Events, _EventRows, _EventRows]:
@@ -114,7 +114,7 @@ class Replay:
             goes &= False
         new, old = self._sides(changes, has_old) if has_before else self._rows(changes)
         codes = self._codes(changes, old, new)
-        unsent = [comes & _names(changes, name) for name in self.open_ones]
+        unsent = [comes & _names(changes, name) for name in self.open_columns]
         events = Events(
             goes,
             comes,
@@ -130,7 +130,7 @@ class Replay:
         """Return the rows of changes of which each has either: its new row, or its old one."""
         texts = UntypedTexts(changes["_untyped"])
         values = {name: _array(changes[name]) for name in self.columns}
-        rows = _EventRows(values, {name: texts.of(name) for name in self.columns})
+        rows = _EventRows(values, {name: texts.column(name) for name in self.columns})
         return rows, rows
 
     def _sides(self, changes: pa.Table, has_old: Flags) -> tuple[_EventRows, _EventRows]:
@@ -139,9 +139,9 @@ class Replay:
         before = changes[_BEFORE].combine_chunks()
         new, old = _EventRows({}, {}), _EventRows({}, {})
         for name in self.columns:
-            value, text = _array(changes[name]), texts.of(name)
+            value, text = _array(changes[name]), texts.column(name)
             if name in self.identity:
-                was, was_text = pc.struct_field(before, [fields.get_field_index(name)]), texts.of(f"_before.{name}")
+                was, was_text = pc.struct_field(before, [fields.get_field_index(name)]), texts.column(f"_before.{name}")
                 if name in self.unsent:
                     is_before = pa.array(_names(changes, name) & has_old)
                     value, text = pc.if_else(is_before, was, value), pc.if_else(is_before, was_text, text)
@@ -161,7 +161,9 @@ class Replay:
             if sum(side.texts[name].null_count for side in sides) < rows:
                 both.append(pa.concat_arrays([side.texts[name] for side in sides]))
             found[name] = [codes_of(each) for each in both]
-        each_of = [[code for name in self.identity if name in names for code in found[name]] for names in self.alike[0]]
+        each_of = [
+            [code for name in self.identity if name in names for code in found[name]] for names in self.matching[0]
+        ]
         return np.array([combined(rows, codes) for codes in each_of], np.int64)
 
     def _epochs(self, changes: pa.Table, is_stored: Flags) -> Numbers:
@@ -206,7 +208,7 @@ class ReplayResult:
 
     def sources(self, name: str, chosen: Numbers) -> Numbers:
         """Return which events sent the values of a column that rows have; -1 where nobody said it."""
-        names = self.rule.open_ones
+        names = self.rule.open_columns
         return self.intervals.sources[names.index(name)][chosen] if name in names else chosen
 
     def rows(self, chosen: Numbers, columns: Sequence[str]) -> dict[str, pa.Array]:
@@ -218,7 +220,7 @@ class ReplayResult:
             found[name] = self.new.values[name].take(places)
             if self.new.texts[name].null_count < len(self.changes):
                 texts[name] = self.new.texts[name].take(places)
-            if name in self.rule.open_ones:
+            if name in self.rule.open_columns:
                 left[name] = sources < 0
         found["_untyped"], found["_unchanged"] = untyped_array(texts, len(chosen)), _lists_of(left, len(chosen))
         return found
@@ -230,11 +232,11 @@ class ReplayResult:
         found[TURN] = pa.array(np.minimum(_numbers(self.changes, TURN)[chosen], CARRIED))
         found[SIDE] = pa.array(np.full(len(chosen), BOTH))
         found[EPOCH] = pa.array(self.events.epochs[chosen])
-        arrays = [found[name] if name in found else self.taken(name, chosen) for name in names]
+        arrays = [found[name] if name in found else self.change_column(name, chosen) for name in names]
         kept = [array.cast(field.type) for array, field in zip(arrays, self.changes.schema, strict=True)]
         return pa.Table.from_arrays(kept, schema=self.changes.schema)
 
-    def taken(self, name: str, chosen: Numbers) -> pa.Array:
+    def change_column(self, name: str, chosen: Numbers) -> pa.Array:
         """Return a column of changes for some of them."""
         return _array(self.changes[name]).take(pa.array(chosen))
 
@@ -289,7 +291,7 @@ class UntypedTexts:
         """All names that some row may have."""
         return frozenset(pc.unique(self._untyped.keys).to_pylist())
 
-    def of(self, name: str) -> pa.Array:
+    def column(self, name: str) -> pa.Array:
         """Return the text of each row, null where it has none."""
         if name not in self.names:
             return pa.nulls(len(self._untyped), pa.string())

@@ -31,7 +31,7 @@ from pgoutput_construct.spark._log_view.change_columns import (
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, ChangeSurvey, after_truncate, survey
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
-from pgoutput_construct.spark._state.demands import AS_IT_COMES, Demand, OnMissing, demand_of
+from pgoutput_construct.spark._state.demands import NO_DEMAND, Demand, OnMissing, demand_of
 from pgoutput_construct.spark._state.equality import exact
 from pgoutput_construct.spark._state.identity_phases import PhaseReader, phase_changes, require_keys
 from pgoutput_construct.spark._state.keyed_rows import KeyedLayout, advance_keyed, net_by_key, net_rows
@@ -72,7 +72,7 @@ def current_state(
 
 
 def net_changes(
-    changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str], seen: ChangeSummary | None = None
+    changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str], summary: ChangeSummary | None = None
 ) -> DataFrame:
     """Return what a batch of changes of a table with a key comes to, one row a key, for a table with the rows before.
 
@@ -87,14 +87,14 @@ def net_changes(
       table's row; that the table has none then, or a higher number, says the same.
 
     All rows are looked up before any is changed. A truncate empties the table first (``survey(changes).truncated``).
-    ``seen`` is what is known of the changes already; else they are read once to find it.
+    ``summary`` is what is known of the changes already; else they are read once to find it.
     Raises ChangeLogError for a column that is named as one of these.
     """
     for name in columns:
         if name in NET:
             raise ChangeLogError(f"the column {name!r} is named as one of the net changes: rename it")
-    found = survey(changes, key_columns, columns, seen)
-    layout = KeyedLayout.of(changes, key_columns, columns, found)
+    found = survey(changes, key_columns, columns, summary)
+    layout = KeyedLayout.from_changes(changes, key_columns, columns, found)
     return net_rows(net_by_key(after_truncate(changes, found.truncated), layout, found), layout)
 
 
@@ -114,7 +114,7 @@ class ReplayPhase:
     """The columns of the rows after the changes."""
     shapes: tuple[frozenset[str], ...]
     """Columns by name, with which changes and rows were described; ``__shape`` says with which of these."""
-    seen: ChangeSummary | None = None
+    summary: ChangeSummary | None = None
     """What is known of the changes already."""
     is_small: bool = False
     """Whether the rows before are so few that they may all be shuffled."""
@@ -130,8 +130,8 @@ class ReplayPhase:
 
     @cached_property
     def survey(self) -> ChangeSurvey:
-        """What the changes have in them; they are read once for it where nobody has seen them."""
-        found = survey(self.changes, self.key_columns, self.columns, self.seen)
+        """What the changes have in them; they are read once for it where nobody has summary them."""
+        found = survey(self.changes, self.key_columns, self.columns, self.summary)
         has_stored = self.before is not None and (self.is_small or bool(found.unsent))
         return found._replace(untyped=True) if has_stored else found  # values of these rows may have texts
 
@@ -153,7 +153,7 @@ class ReplayPhase:
 
     def by_keys(self) -> KeyedLayout:
         """Return the table as rows that have keys."""
-        return KeyedLayout.of(self.changes, self.key_columns, self.columns, self.survey)
+        return KeyedLayout.from_changes(self.changes, self.key_columns, self.columns, self.survey)
 
 
 def apply_phase(step: ReplayPhase, demand: Demand) -> DataFrame:
@@ -180,7 +180,7 @@ def advance(
     changes: DataFrame,
     table: Table,
     on_missing: OnMissing = "error",
-    seen: ChangeSummary | None = None,
+    summary: ChangeSummary | None = None,
     is_small: bool = False,
     is_whole: bool = False,
     within: PhaseReader | None = None,
@@ -199,13 +199,13 @@ def advance(
     and when a change leaves a value open that no row has. Where ``is_whole`` says that the rows before and the
     changes, each of them once, are all that the table had (``OpenLog.is_whole``), it fails for every update and
     delete of a row that is not there. With ``on_missing`` ``report`` these do not fail: a value that no row has is
-    null, and they are among ``missing_rows``. ``seen`` is what is known of the changes already. ``is_small`` says
+    null, and they are among ``missing_rows``. ``summary`` is what is known of the changes already. ``is_small`` says
     that the rows before are so few that shuffling them all costs less than looking for those that are touched.
     ``within`` reads the changes of a phase, where that costs less than to read all of them for each. Raises
     ChangeLogError as ``counted_changes`` does.
     """
     demand = demand_of(table, on_missing, is_whole)
-    rows, _ = _walk(before, changes, table, seen, demand, within, is_small=is_small)
+    rows, _ = _walk(before, changes, table, summary, demand, within, is_small=is_small)
     return rows
 
 
@@ -221,7 +221,7 @@ def missing_rows(
     row, as JSON; ``_unchanged`` are the columns that were left out, and so are not known. A row that an update
     changes is there from then on.
     """
-    _, steps = _walk(before, changes, table, None, AS_IT_COMES, within)
+    _, steps = _walk(before, changes, table, None, NO_DEMAND, within)
     found = (unmatched_changes(step.stored, step.counted, step.replay(), step.survey) for step in steps)
     return reduce(lambda one, other: as_leaf(one).unionAll(other), found)
 
@@ -230,7 +230,7 @@ def _walk(
     before: DataFrame | None,
     changes: DataFrame,
     table: Table,
-    seen: ChangeSummary | None,
+    summary: ChangeSummary | None,
     demand: Demand,
     within: PhaseReader | None,
     is_small: bool = False,
@@ -249,7 +249,7 @@ def _walk(
         is_last = number == len(phases)
         columns = table.current if is_last else tuple(table.columns.names)
         keys, identity = phase.key_columns, phase.replica_identity
-        steps.append(ReplayPhase(rows, mine, keys, identity, columns, tuple(shapes), seen, is_small))
+        steps.append(ReplayPhase(rows, mine, keys, identity, columns, tuple(shapes), summary, is_small))
         left = apply_phase(steps[-1], demand)
         left = left if is_last else as_leaf(with_shapes(left, table))
     assert left is not None
@@ -333,7 +333,7 @@ def remaining_rows(
     def emit(done: ReplayResult, is_end: bool) -> pa.Table:
         _check(done, demand)
         found = done.rows(done.open if is_end else done.open[:0], names)
-        places = {name: done.taken(name, done.open if is_end else done.open[:0]) for name in POSITION}
+        places = {name: done.change_column(name, done.open if is_end else done.open[:0]) for name in POSITION}
         return pa.table({name: (found | places)[name] for name in chosen})
 
     rows = replay_rows(events, replay, emit, T.StructType([events.schema[name] for name in chosen]))
@@ -352,7 +352,7 @@ def _check(done: ReplayResult, demand: Demand) -> None:
 
 
 def _place(done: ReplayResult, event: Numbers) -> tuple[int, int]:
-    lsn, seq = (done.taken(name, event)[0].as_py() for name in POSITION)
+    lsn, seq = (done.change_column(name, event)[0].as_py() for name in POSITION)
     return lsn, seq
 
 
@@ -373,7 +373,7 @@ def unmatched_changes(before: DataFrame | None, changes: DataFrame, replay: Repl
 
     def emit(done: ReplayResult, is_end: bool) -> pa.Table:
         old = done.old_rows(done.missing)
-        arrays = [*(done.taken(name, done.missing) for name in kept), *(old[name] for name in names)]
+        arrays = [*(done.change_column(name, done.missing) for name in kept), *(old[name] for name in names)]
         return pa.Table.from_arrays(arrays, [*kept, *(f"c{number}" for number in range(len(names)))])
 
     fields = [T.StructField(f"c{number}", events.schema[name].dataType) for number, name in enumerate(names)]
@@ -384,8 +384,8 @@ def unmatched_changes(before: DataFrame | None, changes: DataFrame, replay: Repl
         text = F.hex(value) if isinstance(kind, T.BinaryType) else value.cast("string")
         parts += [F.lit(name), F.coalesce(texts[F.lit(name)], text)]
     row = F.create_map(*parts).cast("map<string,string>").alias("_row")
-    open_ones = F.array(*map(F.lit, replay.open_ones)).cast(_TEXTS)
-    unchanged = F.coalesce(F.array_intersect("_unchanged", open_ones), F.array().cast(_TEXTS))
+    open_columns = F.array(*map(F.lit, replay.open_columns)).cast(_TEXTS)
+    unchanged = F.coalesce(F.array_intersect("_unchanged", open_columns), F.array().cast(_TEXTS))
     return rows.select(*POSITION, "_op", row, unchanged.alias("_unchanged"))
 
 

@@ -57,7 +57,7 @@ def table_of_dataset(log: OpenLog, dataset: Dataset) -> Table:
         if table.relation_oid == version.oid and not table.dropped:
             if table.qualified != version.table:
                 raise OutdatedTableError(f"{version.table} is called {table.qualified} since the warehouse read it")
-            if version.shape.added_in(TableShape.of(table)) is None:
+            if version.shape.added_in(TableShape.from_table(table)) is None:
                 raise OutdatedTableError(f"{version.table} was altered or copied again after the warehouse read it")
             for lack in log.lacks:
                 if lack.relation_oid == version.oid and lack.stale_since is not None:
@@ -81,8 +81,8 @@ def expected_rows(log: OpenLog, table: Table, kept: WarehouseTable, snapshot: Sn
 
     The log must reach the snapshot, and the snapshot must see all that the dataset holds (``is_ahead``).
     """
-    log = log.prefixed(Prefix.free_of(table.columns.names))
-    inner, changes = log.replayable(table.qualified, log.changes(table.qualified))
+    log = log.with_prefix(Prefix.avoiding(table.columns.names))
+    inner, changes = log.replay_input(table.qualified, log.changes(table.qualified))
     since = changes.where((F.col("_op") != SNAPSHOT) & (position() > position_at(kept.dataset.version.last)))
     since = since.where(~_invisible(snapshot))
     rows = advance(kept.rows, since, inner, "report")  # what is missing shows as rows that differ
@@ -166,7 +166,7 @@ def read_warehouse_table(spark: SparkSession, address: Address, name: str) -> Wa
     while True:
         dataset = warehouse.find(name)
         known = _with_stored_version(spark, sink, dataset)
-        rows = sink.replayed(spark, known).persist()
+        rows = sink.read_for_replay(spark, known).persist()
         rows.count()
         if _with_stored_version(spark, sink, dataset) == known:
             return WarehouseTable(known, rows)

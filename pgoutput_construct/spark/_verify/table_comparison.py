@@ -52,9 +52,9 @@ class VerifyOptions:
     """How many rows a part has."""
     parts: int = 1000
     """How many ranges are compared before that is written down."""
-    tell: Callable[[str], None] = field(default=lambda text: None)
+    on_wait: Callable[[str], None] = field(default=lambda text: None)
     """Called with what is being waited for."""
-    compared: Callable[[str, int, int], None] = field(default=lambda table, rows, total: None)
+    on_progress: Callable[[str, int, int], None] = field(default=lambda table, rows, total: None)
     """Called with a table, how many of its rows were compared, and how many rows the warehouse has of it."""
 
 
@@ -67,7 +67,7 @@ class TableComparison:
     """What the warehouse should have: the table's columns, and TEXTS."""
     keys: tuple[str, ...]
     """The columns of its key; none where it has none."""
-    pace: VerifyOptions
+    options: VerifyOptions
     record: VerificationRecord
     verdict: TableVerdict
     """What was found so far."""
@@ -78,7 +78,7 @@ class TableComparison:
         self._total = self.rows.count()
         if len(self.keys) == 1 and self.keys[0] in self.source.ordered:
             return self._by_key(self.keys[0])
-        count = max(1, -(-self._total // self.pace.rows))
+        count = max(1, -(-self._total // self.options.rows))
         self._compare(ByHash(self.keys or tuple(names_of(self.rows)), count))
         return self.verdict
 
@@ -87,12 +87,12 @@ class TableComparison:
         if before is not None:
             self.verdict = replace(before, seq=self.verdict.seq, lsn=self.verdict.lsn)
         while True:
-            ranges = self.source.ranges(key, after, self.pace.rows, self.pace.parts)
+            ranges = self.source.ranges(key, after, self.options.rows, self.options.parts)
             self._compare(ranges)
             if ranges.to_the_end:
                 return self.verdict
             after = ranges.bounds[-1]
-            self.record.note(self.verdict, after)
+            self.record.record(self.verdict, after)
 
     def _compare(self, division: Division) -> None:
         ours = checksums(self.rows, division)
@@ -102,7 +102,7 @@ class TableComparison:
             count += sums.rows
             if sums != ours.get(number, NOTHING):
                 different.append(number)
-            self.pace.compared(self.verdict.table, self.verdict.rows + count, self._total)
+            self.options.on_progress(self.verdict.table, self.verdict.rows + count, self._total)
         different += sorted(ours.keys() - seen)
         parts = division.buckets if isinstance(division, ByHash) else len(division.bounds) + division.to_the_end
         told = self.verdict

@@ -86,12 +86,12 @@ class VerificationRecord:
         told = self._tables.get(table)
         return (None, None) if told is None else (_verdict(told["verdict"]), told["after"])
 
-    def note(self, verdict: TableVerdict, after: str | None = None) -> None:
+    def record(self, verdict: TableVerdict, after: str | None = None) -> None:
         """Note what was found of a table up to a key, or to its end."""
         self._tables[verdict.table] = {"verdict": verdict.to_json(), "after": after}
         self._store.write(self._name, json.dumps(self._tables).encode())
 
-    def forget(self, table: str) -> None:
+    def discard(self, table: str) -> None:
         """Begin again with a table: what was found of it is void."""
         self._tables.pop(table, None)
 

@@ -49,7 +49,7 @@ def verify(
     warehouse: Address,
     source: SnapshotSource,
     tables: Collection[str] | None = None,
-    pace: VerifyOptions | None = None,
+    options: VerifyOptions | None = None,
     record: VerificationRecord | None = None,
 ) -> Iterator[TableVerdict]:
     """Compare the tables of a warehouse with the server whose changes are in a log, and yield what was found of each.
@@ -64,7 +64,7 @@ def verify(
         warehouse: What ``replicate`` wrote.
         source: The server: ``postgres.checksums.SourceServer(dsn, publications of the log)``, with its ``binary``.
         tables: Their names (``schema.table``, as SQL writes them), None for all of the warehouse.
-        pace: How long to wait, and how large parts are.
+        options: How long to wait, and how large parts are.
         record: Where it is written down how far it has come; what it has of an interrupted one is not compared again.
 
     Raises:
@@ -75,11 +75,11 @@ def verify(
     record = record or VerificationRecord(place.store)
     check_same_log(ChangeLog(log), place.progress(), place)
     with ExitStack() as stack, plain_errors():
-        run = _VerificationRun(spark, log, warehouse, source, pace or VerifyOptions(), record, stack)
+        run = _VerificationRun(spark, log, warehouse, source, options or VerifyOptions(), record, stack)
         for name in chosen_tables(warehouse, tables):
             verdict = record.done(name) or run.table(name)
             if not verdict.problem:
-                record.note(verdict)
+                record.record(verdict)
             yield verdict
     record.close()
 
@@ -92,7 +92,7 @@ class _VerificationRun:
     address: Address
     warehouse: Address
     source: SnapshotSource
-    pace: VerifyOptions
+    options: VerifyOptions
     record: VerificationRecord
     stack: ExitStack
     held: SourceSnapshot | None = None
@@ -104,7 +104,7 @@ class _VerificationRun:
 
         What is wrong with it alone is its problem.
         """
-        deadline, found = time.monotonic() + self.pace.wait, ""
+        deadline, found = time.monotonic() + self.options.wait, ""
         while True:
             try:
                 kept = read_warehouse_table(self.spark, self.warehouse, name)
@@ -120,8 +120,8 @@ class _VerificationRun:
             self._release()
             if time.monotonic() >= deadline:
                 remedy = "run pgoutput replicate, then verify again"
-                return TableVerdict(name, problem=f"{found} (waited for {self.pace.wait:g} seconds): {remedy}")
-            self.pace.tell(f"{name}: {found}; waiting")
+                return TableVerdict(name, problem=f"{found} (waited for {self.options.wait:g} seconds): {remedy}")
+            self.options.on_wait(f"{name}: {found}; waiting")
             time.sleep(PAUSE)
 
     def _under_snapshot(self, kept: WarehouseTable, held: SourceSnapshot, log: OpenLog) -> TableVerdict:
@@ -145,7 +145,7 @@ class _VerificationRun:
         rows = expected_rows(log, table, kept, held.snapshot).persist()
         try:
             verdict = TableVerdict(version.table, version.seq, held.snapshot.lsn)
-            compared = TableComparison(found, rows, table.key_columns, self.pace, self.record, verdict).run()
+            compared = TableComparison(found, rows, table.key_columns, self.options, self.record, verdict).run()
             if not compared.equal:
                 self._check_present(kept.dataset)
             return compared
@@ -157,7 +157,7 @@ class _VerificationRun:
         try:
             table_of_dataset(self._opened(), dataset)
         except OutdatedTableError:
-            self.record.forget(dataset.version.table)
+            self.record.discard(dataset.version.table)
             raise
 
     def _snapshot(self) -> tuple[SourceSnapshot, OpenLog]:
@@ -165,7 +165,7 @@ class _VerificationRun:
         if self.held is None or self.log is None or time.monotonic() - self.taken > _SNAPSHOT_SECONDS:
             self._release()
             self.held, self.taken = self.stack.enter_context(self.source.held()), time.monotonic()
-            wait_for_log(self.address, self.held.snapshot.lsn, self.pace)
+            wait_for_log(self.address, self.held.snapshot.lsn, self.options)
             self.log = self._opened()
         return self.held, self.log
 
@@ -183,16 +183,16 @@ PAUSE: Final = 0.5
 """Seconds between two looks at what is waited for."""
 
 
-def wait_for_log(address: Address, lsn: Lsn, pace: VerifyOptions) -> None:
+def wait_for_log(address: Address, lsn: Lsn, options: VerifyOptions) -> None:
     """Wait until the log has all that the server committed before a position."""
-    deadline = time.monotonic() + pace.wait
+    deadline = time.monotonic() + options.wait
     while (reached := _reached(address)) < lsn:
         if time.monotonic() >= deadline:
             raise PgoutputError(
                 f"the log has all up to {reached}, the server's snapshot is at {lsn}, and that was not reached in "
-                f"{pace.wait:g} seconds: is its capture running? Give it more time with --wait"
+                f"{options.wait:g} seconds: is its capture running? Give it more time with --wait"
             )
-        pace.tell(f"the log is at {reached}, waiting for {lsn}")
+        options.on_wait(f"the log is at {reached}, waiting for {lsn}")
         time.sleep(PAUSE)
 
 

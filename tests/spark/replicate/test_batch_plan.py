@@ -62,13 +62,13 @@ def test_notes(tmp_path: Path) -> None:
     """What is written is read; names may be long and odd; a note that is none says what to do."""
     warehouse = Warehouse(tmp_path / "wh")
     assert warehouse.progress() is None and warehouse.datasets() == {}
-    warehouse.begin(Progress("parquet", 3, 99, done=False))
+    warehouse.write_progress(Progress("parquet", 3, 99, done=False))
     assert warehouse.progress() == Progress("parquet", 3, 99, done=False)
     for directory in ("public.odd%20é", "public." + "é" * 120):
-        warehouse.note(Dataset(directory, VERSION, {"path": "x"}))
+        warehouse.write_note(Dataset(directory, VERSION, {"path": "x"}))
         assert warehouse.dataset(directory) == Dataset(directory, VERSION, {"path": "x"})
     assert len(warehouse.datasets()) == 2
-    warehouse.forget("public.odd%20é")
+    warehouse.remove_note("public.odd%20é")
     assert warehouse.dataset("public.odd%20é") is None
     (tmp_path / "wh" / "_warehouse.json").write_text("{}")
     with pytest.raises(pgo.PgoutputError, match=r"no note of a warehouse: .* choose another warehouse, or remove"):

@@ -152,4 +152,4 @@ def _forget_details(warehouse: Path) -> None:
     """Have the notes of a warehouse as earlier versions wrote them."""
     place = Warehouse(warehouse)
     for dataset in place.datasets().values():
-        place.note(replace(dataset, details={}))
+        place.write_note(replace(dataset, details={}))

@@ -83,7 +83,7 @@ def test_a_table_is_begun_with_its_copy(spark: Any, shop: Shop, tmp_path: Path) 
 def test_a_first_load_that_was_killed(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It resumes with the tables that are left; of these few lie beside the tables at a time."""
     warehouse, together, noted = tmp_path / "wh", list[int](), list[str]()
-    stage, note = staging._stage_changes, Warehouse.note
+    stage, note = staging._stage_changes, Warehouse.write_note
 
     def staged(log: Any, store: Any, wanted: Any) -> Any:
         together.append(len(wanted))
@@ -100,7 +100,7 @@ def test_a_first_load_that_was_killed(spark: Any, shop: Shop, tmp_path: Path, mo
     limits: dict[str, Any] = {"batch_bytes": 60_000, "workers": 1}
     monkeypatch.setattr("pgoutput_construct.spark._replicate.batch_loop._batch_end", lambda *_: one)
     with monkeypatch.context() as patched:
-        patched.setattr(Warehouse, "note", die)
+        patched.setattr(Warehouse, "write_note", die)
         with pytest.raises(_Killed):
             replicate(spark, shop.directory, warehouse, **limits)
     shown = list[BatchProgress]()

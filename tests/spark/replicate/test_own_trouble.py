@@ -39,7 +39,8 @@ def _verified(spark: Any, shop: Shop, warehouse: Path) -> dict[str, TableVerdict
     source = SourceServer(shop.dsn, shop.log().options.publications)
     with shop.capturing():
         return {
-            each.table: each for each in verify(spark, shop.directory, warehouse, source, pace=VerifyOptions(wait=60))
+            each.table: each
+            for each in verify(spark, shop.directory, warehouse, source, options=VerifyOptions(wait=60))
         }
 
 

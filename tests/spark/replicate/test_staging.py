@@ -48,7 +48,7 @@ def test_changes_lie_in_files_while_they_are_needed(spark: Any, tmp_path: Path) 
     ]
     with staging(log, place, wanted) as staged:
         found = [staged.changes(spark, each) for each in wanted]
-        assert [changes.seen.changes for changes in found] == [3, 1, 1, 0]
+        assert [changes.summary.changes for changes in found] == [3, 1, 1, 0]
         for (name, after), changes in zip(wanted, found, strict=True):
             assert _rows(changes.rows) == _rows(log.changes(name, after))
     assert [path.name for path in (tmp_path / "wh [1]").iterdir()] == []

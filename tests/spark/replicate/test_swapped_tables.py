@@ -356,14 +356,14 @@ def test_killed(
             moments.append(_moment(shop, -1))
             notes = iter(range(left))
             with monkeypatch.context() as patched, pytest.raises(_Killed):
-                note = Warehouse.note
+                note = Warehouse.write_note
 
                 def noted(self: Warehouse, dataset: Dataset, note: Any = note, notes: Any = notes) -> None:
                     if next(notes, None) is None:
                         raise _Killed
                     note(self, dataset)
 
-                patched.setattr(Warehouse, "note", noted)
+                patched.setattr(Warehouse, "write_note", noted)
                 replicate(lake, shop.directory, warehouse, into, history=True, workers=1)
             replicate(lake, shop.directory, warehouse, into, history=True)
             _check(lake, shop, warehouse, moments)

@@ -119,8 +119,8 @@ def test_a_prefix(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
             with shop.connect() as connection:
                 theirs = connection.execute(f"SELECT {columns} FROM {name}".replace("plain FROM", "plain::text FROM"))
                 assert sorted(ours, key=str) == sorted(theirs.fetchall(), key=str)
-            open_ones = read_history(lake, warehouse, f"public.{name}").where("pg_ended_by IS NULL")
-            assert open_ones.count() == len(ours) and "pg_valid_from" in open_ones.columns
+            open_columns = read_history(lake, warehouse, f"public.{name}").where("pg_ended_by IS NULL")
+            assert open_columns.count() == len(ours) and "pg_valid_from" in open_columns.columns
         _execute(
             shop,
             f"UPDATE seq SET _seq = _seq + 100, plain = 'infinity' WHERE _seq = {number + 1}",

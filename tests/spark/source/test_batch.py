@@ -128,7 +128,7 @@ def planned(log: ChangeLog, **options: object) -> list[int]:
     """Return the first seqs of the segments that a read is planned to look at."""
     source = PgoutputSource({"path": log.store.address, **{name: str(value) for name, value in options.items()}})
     tasks: Any = source.reader(source.schema()).partitions()
-    return [segment.first_seq for task in tasks for segment in task.piece.segments]
+    return [segment.first_seq for task in tasks for segment in task.group.segments]
 
 
 def test_tasks_are_even(log: ChangeLog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,7 @@ def test_tasks_are_even(log: ChangeLog, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(task_plan, "_LEAST", 1 / 100)
         monkeypatch.setattr(task_plan, "cpu_count", lambda processors=processors: processors)
         source = PgoutputSource(wanted)
-        tasks = [task.piece.segments for task in source.reader(source.schema()).partitions()]
+        tasks = [task.group.segments for task in source.reader(source.schema()).partitions()]
         assert [each.first_seq for task in tasks for each in task] == [each.first_seq for each in log.segments]
         sizes = [sum(each.rows for each in task) for task in tasks]
         assert max(sizes) <= max(rows, sum(sizes) / processors) + most
@@ -273,7 +273,7 @@ def test_a_segment_that_an_executor_does_not_find(log: ChangeLog, tmp_path: Path
     source = PgoutputSource({"path": log.store.address, "table": ITEM})
     reader: Any = source.reader(source.schema())
     task = pickle.loads(pickle.dumps(reader.partitions()[0]))
-    for segment in task.piece.segments:
+    for segment in task.group.segments:
         segment.store.directory = tmp_path / "elsewhere"
     with pytest.raises(pgo.ChangeLogError, match=r"not found on the host .* not damaged: .* s3://") as caught:
         list(reader.read(task))
