@@ -99,8 +99,8 @@ def write_changes(
     """
     own = prefix.replay_table(table)
     schema = changes_schema(own.columns)
-    wanted = LogRange(-1, opened.as_of, lost=tuple(lost_ends(opened.index)))
-    tasks = table_tasks(opened, own, wanted, own.columns, schema, prefix=prefix)
+    selected = LogRange(-1, opened.as_of, lost=tuple(lost_ends(opened.index)))
+    tasks = table_tasks(opened, own, selected, own.columns, schema, prefix=prefix)
     path.mkdir(parents=True)
     try:
         with tempfile.TemporaryDirectory(prefix="_temporary-", dir=path) as directory:  # Spark sees no such names

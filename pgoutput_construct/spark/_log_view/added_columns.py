@@ -32,17 +32,12 @@ __all__ = [
     "rename_columns",
     "rename_references",
 ]
-
 PREFIX: Final = "_"
 """How the names of added columns begin, unless another prefix is chosen."""
-
 MARK: Final = "~"
 """How the name of a table's column begins that is escaped."""
-
 _BEFORE: Final = "_before"
-
 _LONG: Final = 1 << 20
-
 _PREFIX: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}")
 
 

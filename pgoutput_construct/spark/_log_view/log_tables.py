@@ -313,10 +313,10 @@ class VisibleRuns:
         numbers: Numbers = self.table[name].to_numpy()
         return numbers
 
-    def take(self, wanted: NDArray[np.bool_]) -> "VisibleRuns":
+    def take(self, mask: NDArray[np.bool_]) -> "VisibleRuns":
         """Return some of the runs."""
         columns = self.segments, self.first_origins, self.last_origins
-        return VisibleRuns(self.table.filter(pa.array(wanted)), *(column[wanted] for column in columns))
+        return VisibleRuns(self.table.filter(pa.array(mask)), *(column[mask] for column in columns))
 
 
 def visible_runs(index: SegmentIndex, plan: LogPlan) -> VisibleRuns:

@@ -1,4 +1,4 @@
-"""``replicate``: the tables of a change log, kept up to date in a warehouse, once or for as long as there are changes."""
+"""``replicate``: bring the tables of a warehouse up to a change log, batch after batch, once or following the log."""
 
 import threading
 import time

@@ -35,15 +35,15 @@ def merge_statement(
     """
     rows, naming, demand = changes.rows.persist(), changes.naming, changes.demand
     try:
-        wanted = T.StructType([field for field in rows.schema if field.name not in _OF_CHANGES])
-        stored = T.StructType([T.StructField(naming.reader_name(field.name), field.dataType) for field in wanted])
+        target = T.StructType([field for field in rows.schema if field.name not in _OF_CHANGES])
+        stored = T.StructType([T.StructField(naming.reader_name(field.name), field.dataType) for field in target])
         for statement in _alterations(table, read().schema, stored):
             spark.sql(statement)
         keys, current = (tuple(map(escaped, names)) for names in (shape.key_columns, shape.current))
         there = naming.from_dataset(read(), is_history=False)
         found = _with_moved_values(rows, there, keys, current, demand) if changes.may_move_values else rows
         naming.unescape(found).createOrReplaceTempView(_SOURCE)
-        yield _statement(table, keys, wanted, demand, naming)
+        yield _statement(table, keys, target, demand, naming)
     finally:
         rows.unpersist()
 
@@ -69,14 +69,14 @@ def history_statement(
     )
 
 
-def _alterations(table: str, there: T.StructType, wanted: T.StructType, drop: bool = True) -> Iterator[str]:
+def _alterations(table: str, there: T.StructType, target: T.StructType, drop: bool = True) -> Iterator[str]:
     """Yield the statements that make the columns of a table those of rows; types stay as they are."""
-    added = [field for field in wanted if field.name not in there.names]
+    added = [field for field in target if field.name not in there.names]
     if added:
         columns = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in added)
         yield f"ALTER TABLE {table} ADD COLUMNS ({columns})"
     for name in there.names:
-        if drop and name not in wanted.names:
+        if drop and name not in target.names:
             yield f"ALTER TABLE {table} DROP COLUMN {quoted(name)}"
 
 

@@ -167,13 +167,10 @@ snapshot (the table was copied again, and changed outside of the log); both are 
 are columns whose value nobody said: TOASTed values that an update did not send, of a row that the log does not have;
 null for none.
 """
-
 ROW_KEY: Final = ("_commit_lsn", "_seq", "_op")
 """The columns by which a row of a history is known: a transaction may commit at the LSN of a snapshot, and a copied row
 stand where one of its changes does, since ``_seq`` counts in the log for the one, in the transaction for the other."""
-
 _STATE: Final = ("_untyped", "_commit_lsn", "_seq")
-
 _NAMING: Final = ("_untyped", "_unchanged")
 """Those of our columns in which others are named."""
 

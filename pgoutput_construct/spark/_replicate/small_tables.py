@@ -131,7 +131,7 @@ def advanced_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRu
 def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRule) -> pa.Table | None:
     """Return the history of a table after changes (``history_schema``), given that before, None for none.
 
-    The rows of a copy are wanted where there is none before. None as of ``advanced_rows``.
+    The rows of a copy are request where there is none before. None as of ``advanced_rows``.
     """
     schema = history_schema(rule.columns)
     counted = counted_changes_arrow(changes, rule.base, with_copy=before is None)
@@ -325,13 +325,13 @@ def _tables(
     log: OpenLog, sink: ParquetSink, steps: Sequence[TableStep], staged: StagedChanges, lacking: Collection[int]
 ) -> Iterator[SmallTable]:
     for number, step in enumerate(steps):
-        table, wanted = log.table(step.table), _request(step)
+        table, request = log.table(step.table), _request(step)
         if _is_simple(log, step, table, staged):
-            summary, before = staged.summary(wanted), step.before if step.mode is UpdateMode.CHANGED else None
+            summary, before = staged.summary(request), step.before if step.mode is UpdateMode.CHANGED else None
             there = before.details["path"] if before is not None else None
             rule = _rule(table, summary, table.relation_oid in lacking)
             changed, path = changes_schema(table.columns), sink.path(step.dataset)
-            small = SmallTable(number, path, there, staged.files(wanted), changed, rule, (), step.dataset.is_history)
+            small = SmallTable(number, path, there, staged.files(request), changed, rule, (), step.dataset.is_history)
             named = tuple(map(sink.naming_of(step.dataset).reader_name, small.schema.names))
             if before is None or {*named} == {field["name"] for field in before.details["schema"]["fields"]}:
                 yield replace(small, named=named)
@@ -345,11 +345,11 @@ def _rule(table: Table, summary: ChangeSummary, lacks_rows: bool) -> SmallTableR
 
 def _is_simple(log: OpenLog, step: TableStep, table: Table, staged: StagedChanges) -> bool:
     """Return whether nothing but rows that one identity tells apart came, changed or went, and these are few."""
-    wanted = _request(step)
+    request = _request(step)
     return (
         not (step.dataset.is_history and step.mode is UpdateMode.WRITTEN and step.before is not None)
-        and staged.summary(wanted).changes <= _CHANGES
-        and not staged.errors(wanted)
+        and staged.summary(request).changes <= _CHANGES
+        and not staged.errors(request)
         and _has_one_identity(step, table)
         and _is_same(step)
         and not any(name.startswith(MARK) for name in table.columns.names)

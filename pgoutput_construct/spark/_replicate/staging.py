@@ -43,7 +43,6 @@ __all__ = [
     "staging_tasks",
     "write_file",
 ]
-
 _NOTHING: Final = ChangeSummary(0, False, frozenset(), False, False, False)
 
 
@@ -78,21 +77,21 @@ class StagedChanges:
         self._path = path
         self._files = files
 
-    def summary(self, wanted: ChangeRequest) -> ChangeSummary:
+    def summary(self, requested: ChangeRequest) -> ChangeSummary:
         """Return what is in changes."""
-        return self._files[wanted].summary
+        return self._files[requested].summary
 
-    def files(self, wanted: ChangeRequest) -> tuple[str, ...]:
+    def files(self, requested: ChangeRequest) -> tuple[str, ...]:
         """Return the names of the files of changes, in the warehouse."""
-        return self._files[wanted].names
+        return self._files[requested].names
 
-    def errors(self, wanted: ChangeRequest) -> tuple[str, ...]:
+    def errors(self, requested: ChangeRequest) -> tuple[str, ...]:
         """Return why changes could not be decoded."""
-        return self._files[wanted].errors
+        return self._files[requested].errors
 
-    def changes(self, spark: SparkSession, wanted: ChangeRequest) -> TableChanges:
+    def changes(self, spark: SparkSession, requested: ChangeRequest) -> TableChanges:
         """Return changes as ``OpenLog.changes`` does; raise ChangeLogError where they could not be decoded."""
-        found = self._files[wanted]
+        found = self._files[requested]
         for error in found.errors:
             raise ChangeLogError(error)
         schema = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
@@ -103,7 +102,7 @@ class StagedChanges:
 
 
 @contextmanager
-def staging(log: OpenLog, warehouse: Warehouse, wanted: Iterable[ChangeRequest]) -> Iterator[StagedChanges]:
+def staging(log: OpenLog, warehouse: Warehouse, requested: Iterable[ChangeRequest]) -> Iterator[StagedChanges]:
     """Yield changes of tables while they lie in a warehouse, which executors must reach; then they are removed.
 
     Raises ChangeLogError where the log is damaged.
@@ -113,24 +112,26 @@ def staging(log: OpenLog, warehouse: Warehouse, wanted: Iterable[ChangeRequest])
         store = LocalStore(store.directory, durable=False, private=store.private)
     store.remove(STAGED)
     try:
-        yield StagedChanges(warehouse.path, _stage_changes(log, store, list(dict.fromkeys(wanted))))
+        yield StagedChanges(warehouse.path, _stage_changes(log, store, list(dict.fromkeys(requested))))
     finally:
         store.remove(STAGED)
 
 
-def _stage_changes(log: OpenLog, store: LogStore, wanted: Sequence[ChangeRequest]) -> dict[ChangeRequest, _StagedFiles]:
-    tables = [log.table(each.table) for each in wanted]
+def _stage_changes(
+    log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest]
+) -> dict[ChangeRequest, _StagedFiles]:
+    tables = [log.table(each.table) for each in requested]
     files = [_StagedFiles(changes_schema(table.columns)) for table in tables]
-    tasks = list(staging_tasks(log, store, wanted, tables))
+    tasks = list(staging_tasks(log, store, requested, tables))
     try:
         told = _run_staging(log.spark, tasks)
     except PgoutputError:
         raise
     except Exception:
-        told = list(_stage_one_by_one(log, store, wanted, tables))
+        told = list(_stage_one_by_one(log, store, requested, tables))
     for row in told:
         files[row["table"]] = _with(files[row["table"]], row)
-    return dict(zip(wanted, files, strict=True))
+    return dict(zip(requested, files, strict=True))
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class StagedTable:
 
 @dataclass(frozen=True)
 class StagingTask:
-    """A part of the log, and the tables that are wanted of it."""
+    """A part of the log, and the tables that are requested of it."""
 
     number: int
     group: SegmentGroup
@@ -168,10 +169,10 @@ def _run_staging(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]
 
 
 def _stage_one_by_one(
-    log: OpenLog, store: LogStore, wanted: Sequence[ChangeRequest], tables: Sequence[Table]
+    log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest], tables: Sequence[Table]
 ) -> Iterator[Row]:
     """Stage tables one after the other when an executor fails with all of them: that one's fault is not the others'."""
-    for place, (each, table) in enumerate(zip(wanted, tables, strict=True)):
+    for place, (each, table) in enumerate(zip(requested, tables, strict=True)):
         tasks = [
             replace(task, tables=tuple(replace(mine, number=place) for mine in task.tables))
             for task in staging_tasks(log, store, [each], [table])
@@ -187,12 +188,12 @@ def _stage_one_by_one(
 
 
 def staging_tasks(
-    log: OpenLog, store: LogStore, wanted: Sequence[ChangeRequest], tables: Sequence[Table]
+    log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest], tables: Sequence[Table]
 ) -> Iterator[StagingTask]:
-    """Yield tasks, each for the tables of which the same changes are wanted."""
+    """Yield tasks, each for the tables of which the same changes are requested."""
     numbers = count()
-    for after in sorted({each.after for each in wanted}):
-        mine = {place: tables[place] for place, each in enumerate(wanted) if each.after == after}
+    for after in sorted({each.after for each in requested}):
+        mine = {place: tables[place] for place, each in enumerate(requested) if each.after == after}
         used = {place: reader_columns(log.opened, table) for place, table in mine.items()}
         oids = tuple(sorted({table.relation_oid for table in mine.values()}))
         range_ = LogRange(after, log.opened.as_of, lost=tuple(lost_ends(log.opened.index)))

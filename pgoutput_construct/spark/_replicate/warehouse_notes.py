@@ -28,17 +28,12 @@ __all__ = [
     "note_name",
     "note_owner",
 ]
-
 HISTORY_SUFFIX: Final = ".history"
 """How the directory of a history ends, after that of its table: no table's own has two dots."""
-
 STAGED: Final = "staged"
 """The directory of what a batch needs only while it is applied: no table's, which has a dot."""
-
 _FOLDER: Final = "_datasets"
-
 _PROGRESS: Final = "_warehouse.json"
-
 _DAMAGED: Final = {
     False: (
         "no note of a warehouse",
@@ -50,11 +45,8 @@ _DAMAGED: Final = {
     ),
 }
 """What is wrong with a note, and what to do: by whether it is a dataset's."""
-
 _LONGEST: Final = 200  # bytes of a note's name: file systems take 255
-
 _AT_ONCE: Final = 8
-
 _SCHEMES: Final = {"s3": "s3a"}  # as Hadoop calls it
 
 

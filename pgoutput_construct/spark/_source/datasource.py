@@ -1,4 +1,4 @@
-"""``format("pgoutput")``: a change log as a data source of Spark."""
+"""``format("pgoutput")``: the class that Spark knows. It imports only what a process needs of the others."""
 
 from contextlib import suppress
 from importlib import import_module
@@ -24,12 +24,12 @@ _registered: "WeakSet[Any]" = WeakSet()
 
 
 class PgoutputSource(DataSource):
-    """A change log; ``source/options.py`` has the options."""
+    """A change log, or a slot; ``source_options`` has the options."""
 
     def __init__(self, options: Any) -> None:
-        """Read the options; raises PgoutputError for one that is unknown, or has no such value."""
+        """Read the options; raises PgoutputError for an unknown one, or an invalid value."""
         super().__init__(dict(options))
-        cache_archives()  # the process that makes sources does nothing else of ours
+        cache_archives()  # the process that creates sources runs nothing else of ours
         self.given = read_options(options)
 
     @classmethod
@@ -38,7 +38,7 @@ class PgoutputSource(DataSource):
         return "pgoutput"
 
     def schema(self) -> StructType:
-        """Return the columns of what is read, from the log's index."""
+        """Return the columns, from the log's index."""
         if self.given.dsn is not None:
             return from_arrow_schema(self._live().live_schema(self.given), prefer_timestamp_ntz=True)
         from pgoutput_construct.spark._source.read_range import log_as_of
@@ -48,7 +48,7 @@ class PgoutputSource(DataSource):
         return from_arrow_schema(view_of(self.given).schema(log, as_of), prefer_timestamp_ntz=True)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what plans and does a read."""
+        """Return the reader of a batch."""
         if self.given.dsn is not None:
             return cast("DataSourceReader", self._live().LiveReader(self.given, schema))
         from pgoutput_construct.spark._source.log_readers import LogReader
@@ -56,7 +56,7 @@ class PgoutputSource(DataSource):
         return LogReader(self.given, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """Return what reads a log micro-batch by micro-batch."""
+        """Return the reader of a stream."""
         if self.given.dsn is not None:
             return cast("DataSourceStreamReader", self._live().LiveStreamReader(self.given, schema))
         from pgoutput_construct.spark._source.log_readers import stream_reader
@@ -64,7 +64,7 @@ class PgoutputSource(DataSource):
         return stream_reader(self.given, schema)
 
     def _live(self) -> ModuleType:
-        """Return what needs psycopg, which is not needed to read a log."""
+        """Return the module that needs psycopg, which reading a log does not."""
         with needing("postgres"):
             return import_module("pgoutput_construct.spark._source.live_slot")
 
@@ -72,11 +72,11 @@ class PgoutputSource(DataSource):
 def register(spark: SparkSession) -> None:
     """Let a session read change logs: ``spark.read.format("pgoutput").option("path", LOG)...``.
 
-    Also switches on that ``trigger(availableNow=True)`` continues after a batch that was interrupted: without it the
-    query would end there with sources that Spark asks for no limit.
+    Also sets that ``trigger(availableNow=True)`` continues after an interrupted batch: by default such a query ends
+    there, with sources without admission control.
     """
     if spark not in _registered:
         spark.dataSource.register(PgoutputSource)
-        with suppress(PySparkException):  # a pipeline may set nothing; it has triggers of its own
+        with suppress(PySparkException):  # a pipeline may not set it, and has triggers of its own
             spark.conf.set(_AVAILABLE_NOW, "true")
         _registered.add(spark)

@@ -1,6 +1,6 @@
 """A slot without a change log: peeked at in a task, advanced when Spark has committed what was read.
 
-Each read is decoded by the server again, from where the slot is: it can be repeated until then.
+Until then a read can be repeated: the server decodes again from the slot's confirmed position.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,12 +35,12 @@ __all__ = ["LiveReader", "LiveStreamReader", "live_schema"]
 
 _LAYOUT = {"proto_version": 1}
 
-_LOOK = 0.5
-"""Seconds between two looks at a slot that has nothing new, at least: for each the server decodes what there is."""
+_POLL_SECONDS = 0.5
+"""The least seconds between two polls of a slot without news: for each the server decodes its WAL again."""
 
 
 def live_schema(options: SourceOptions) -> pa.Schema:
-    """Return the columns of a table as the server has it now, those that are asked for, and those of CHANGE."""
+    """Return the requested columns of a table as the server has it now, and those of CHANGE."""
     with _slot(options) as slot:
         description = _description(slot.describe(*split_name(options.table or "")))
         columns = columns_schema(description, chosen_types(options.types or ""))
@@ -53,7 +53,7 @@ def live_schema(options: SourceOptions) -> pa.Schema:
 
 @dataclass
 class _Peek(InputPartition):
-    """What a task reads: the transactions that end after one position, up to another."""
+    """A task: the transactions that end after one LSN, up to another."""
 
     options: SourceOptions = field(repr=False)
     after: int
@@ -62,14 +62,14 @@ class _Peek(InputPartition):
 
 
 class LiveReader(DataSourceReader):
-    """Reads all that a slot has now, and leaves it there."""
+    """Reads everything that a slot has now, and does not advance it."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self.options = options
         self.schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """Return one task: a slot can be read by one at a time."""
+        """Return one task: a slot has one reader at a time."""
         with _slot(self.options) as slot:
             ends = slot.ends()
         return [_task(self.options, self.schema, 0, ends[-1].end_lsn)] if ends else []
@@ -82,32 +82,32 @@ class LiveReader(DataSourceReader):
 class LiveStreamReader(DataSourceStreamReader):
     """Reads a slot transaction by transaction; an offset is the end of one in the WAL.
 
-    With it come the time of that commit, and ``finalizedUntil``: nothing that the slot has after the offset committed
-    before. A reader of PySpark 4.1 that starts again does not know where its query is. Spark lets a slot continue
-    when the next batch is planned, so that the slot has the last transaction still: it gives the same offset again,
-    and no batch is made of nothing.
+    It also has the time of that commit, and ``finalizedUntil``: no later commit of the slot is earlier. A reader
+    of PySpark 4.1 that restarts does not know the offset of its query. Spark commits a batch, which advances the slot,
+    when it plans the next one; so the slot still has the last transaction, the same offset is returned, and no empty
+    batch is made.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self.options = options
         self.schema = schema
         self._last: dict[str, Any] | None = None
-        self._told: dict[str, Any] = {}
-        self._pace = PollInterval(_LOOK)
+        self._answer: dict[str, Any] = {}
+        self._interval = PollInterval(_POLL_SECONDS)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name, as those below
-        """Return where the slot is."""
+        """Return the slot's confirmed position."""
         with _slot(self.options) as slot:
             return {"end_lsn": str(slot.confirmed)}
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
-        """Return where the last transaction ends that the slot has, or that of the limit's number."""
+        """Return the end of the last transaction in the slot, or of the last within the limit."""
         last = start or self._last
-        self._told = self._pace.ask(lambda: self._next(last), lambda found: found != self._told)
-        return self._told
+        self._answer = self._interval.poll(lambda: self._next(last), lambda found: found != self._answer)
+        return self._answer
 
     def _next(self, last: dict[str, Any] | None) -> dict[str, Any]:
-        """Return the offset that the next micro-batch goes up to; the last one where nothing is new."""
+        """Return the offset where the next micro-batch ends; the last one where nothing is new."""
         after = 0 if last is None else int(Lsn(last["end_lsn"]))
         with _slot(self.options) as slot:
             ends = [commit for commit in slot.ends() if commit.end_lsn > after]
@@ -117,7 +117,7 @@ class LiveStreamReader(DataSourceStreamReader):
         return _offset(ends, min(most or len(ends), len(ends)))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Return one task: a slot can be read by one at a time."""
+        """Return one task: a slot has one reader at a time."""
         self._last = end
         return [_task(self.options, self.schema, int(Lsn(start["end_lsn"])), int(Lsn(end["end_lsn"])))]
 
@@ -127,7 +127,7 @@ class LiveStreamReader(DataSourceStreamReader):
         return _read(partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Let the server forget what was read."""
+        """Advance the slot past what was read."""
         with _slot(self.options) as slot:
             slot.advance(Lsn(end["end_lsn"]))
 
@@ -138,7 +138,7 @@ def _slot(options: SourceOptions) -> Any:
 
 
 def _offset(commits: Sequence[Commit], count: int) -> dict[str, Any]:
-    """Return the offset after the first ``count`` of commits. Clocks do not quite order them."""
+    """Return the offset after the first ``count`` commits, whose timestamps are not always in order."""
     last, final = commits[count - 1], min(commit.commit_time for commit in commits[count - 1 :])
     times = {"commit_time": str(last.commit_time), "finalizedUntil": str(final)}
     return {"end_lsn": str(last.end_lsn), **times}
@@ -174,7 +174,7 @@ def _part(
     index = builder.finish(until)
     transactions = committed(index.transactions)
     ends = transactions["end_lsn"].to_numpy()
-    wanted = transactions.filter(pa.array((ends > after) & (ends <= until)))
+    selected = transactions.filter(pa.array((ends > after) & (ends <= until)))
     history = relation_history(index)
     (rows,) = segment_table([block], 0).combine_chunks().to_batches()
     mine, own = split_name(options.table or ""), Prefix(options.metadataPrefix)
@@ -183,7 +183,7 @@ def _part(
         for each in history.descriptions
         if (each.relation.namespace or "pg_catalog", each.relation.name) == mine
     }
-    return SegmentPart(f"(slot {options.slot})", rows, block.index, LogPlan(spans_of(wanted), history)), used
+    return SegmentPart(f"(slot {options.slot})", rows, block.index, LogPlan(spans_of(selected), history)), used
 
 
 def _description(payloads: list[bytes]) -> Description:

@@ -1,4 +1,4 @@
-"""Payloads that came another way, such as through Kafka, become typed rows of a table."""
+"""``decode``: typed rows of a table from payloads that came another way, such as through Kafka."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Unpack
@@ -56,7 +56,7 @@ def decode(
     Returns:
         The table's columns, ``_op``, ``_before``, ``_unchanged``, ``_untyped`` as in a change log's rows, then ``seq``
         and ``_xid`` (of the (sub)transaction, inside streams). Which transactions committed, the messages say: their
-        Commits are to be joined by who needs that.
+        Commits are to be joined by programs that need it.
 
     Raises:
         ChangeLogError: A column is missing, or no Relation describes the table.
@@ -69,14 +69,16 @@ def decode(
     history = _history(messages, layout)
     latest = {each.relation.relation_oid: each for each in history.descriptions}
     names = {oid: full_name(each.relation) for oid, each in latest.items()}
-    wanted = normal_name(table)
+    qualified = normal_name(table)
     chosen = [
         (place, each, False)
         for place, each in reversed([*enumerate(history.descriptions)])
-        if names[each.relation.relation_oid] == wanted
+        if names[each.relation.relation_oid] == qualified
     ]
     if not chosen:
-        raise ChangeLogError(f"no Relation describes {wanted}: the messages have {', '.join(names.values()) or 'none'}")
+        raise ChangeLogError(
+            f"no Relation describes {qualified}: the messages have {', '.join(names.values()) or 'none'}"
+        )
     columns = find_columns(group_descriptions(chosen, BY_NAME), BY_NAME)
     decoder = _Decoder(history, columns.schema, columns.names, layout)
     return messages.select(*_present_columns(messages)).mapInArrow(
@@ -89,11 +91,13 @@ def _present_columns(messages: DataFrame) -> list[str]:
 
 
 def _history(messages: DataFrame, layout: Mapping[str, Any]) -> RelationHistory:
-    """Collect what describes tables, and what says which of it counts."""
+    """Collect the Relations and Types, and the messages that say which of them are in force."""
     tags = [tag.hex().upper() for tag, cls in BY_TAG.items() if cls in DESCRIBING]
-    wanted = messages.where(F.hex(F.substring(F.col("payload"), 1, 1)).isin(tags)).select(*_present_columns(messages))
+    describing = messages.where(F.hex(F.substring(F.col("payload"), 1, 1)).isin(tags)).select(
+        *_present_columns(messages)
+    )
     with plain_errors():
-        rows = sorted((row.asDict() for row in wanted.collect()), key=lambda row: int(row["seq"]))
+        rows = sorted((row.asDict() for row in describing.collect()), key=lambda row: int(row["seq"]))
     history = RelationHistory()
     for row in rows:
         states = {name: row[name] for name in STATE_PARAMETERS if name in row}
@@ -103,7 +107,7 @@ def _history(messages: DataFrame, layout: Mapping[str, Any]) -> RelationHistory:
 
 
 class _Decoder:
-    """What every task does: it is sent to all of them."""
+    """The work of each task; it is sent to executors."""
 
     def __init__(
         self,

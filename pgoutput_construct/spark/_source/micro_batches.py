@@ -1,4 +1,13 @@
-"""Where a stream is in a log: offsets that a person can read, and how far the next micro-batch goes."""
+"""What a micro-batch contains: from the offset of a query to the next one, in whole transactions and copies.
+
+A micro-batch is a range of seqs, and has what *ended* in it: transactions whose commit, and table copies whose
+completion, the log has there. So no transaction and no copy is split, each is in exactly one micro-batch, and they come
+in the order of their commits. A transaction that began before the range is in it with all of its rows; one that ends
+later is in a later one (``first_needed_seq`` is where its rows begin, which prune must retain). Limits on transactions
+and bytes move the end of a range to such a seq, and always let one transaction or copy through.
+
+Offsets are seqs, with what a person wants to know of them; a checkpoint also identifies its log.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -47,23 +56,23 @@ _NOTHING: Final = -1
 
 @dataclass(frozen=True)
 class Offset:
-    """All that ended by a seq of the log was read."""
+    """Everything that ended by a seq of the log has been read."""
 
     seq: int
-    """Only this counts; what follows is for people."""
+    """Only this counts; the rest is informative."""
     lsn: int | None = None
-    """The position of the last commit by then."""
+    """The LSN of the last commit by then."""
     time: int | None = None
-    """When that was: microseconds since 2000-01-01 UTC."""
+    """Its timestamp: microseconds since 2000-01-01 UTC."""
     final: int | None = None
-    """All that committed before this time has been read: nothing that the log has after the seq committed before it.
+    """No commit that the log has after the seq is earlier than this time.
 
-    It is the time of the last commit, or an earlier one. What the log does not have yet can be earlier by the moment
-    in which a server writes a commit down after it took its time; by more where its clock is set back.
+    It is the time of the last commit, or an earlier one. A commit that the log does not have yet can still be earlier:
+    a server takes the timestamp before it writes the commit record, and its clock may be set back.
     """
 
     def to_json(self) -> dict[str, Any]:
-        """Return what Spark keeps in a checkpoint, and shows in the progress of a query."""
+        """Return what Spark stores in a checkpoint, and shows in the progress of a query."""
         if self.lsn is None or self.time is None:
             return {"seq": self.seq}
         final = self.time if self.final is None else self.final
@@ -72,12 +81,12 @@ class Offset:
 
 
 def log_field(log: ChangeLog) -> dict[str, Any]:
-    """Return the part of an offset that says which log it is a position of."""
+    """Return the part of an offset that identifies its log."""
     return {"log": identity_of(log).to_json()}
 
 
 def check_same_log(log: ChangeLog, *offsets: Mapping[str, Any]) -> None:
-    """Raise ChangeLogError where offsets are positions of another log; those of earlier versions do not say it."""
+    """Raise ChangeLogError where offsets are of another log; those of earlier versions do not identify theirs."""
     identity = identity_of(log)
     for offset in offsets:
         if "log" in offset and (different := LogIdentity.from_json(offset["log"]).differences(identity)):
@@ -96,13 +105,13 @@ def offset_at(index: LogIndex, seq: int) -> Offset:
 
 
 def _final(index: LogIndex, seq: int, time: int) -> int:
-    """Return a time, or that of the earliest commit after a seq where it is earlier: clocks do not order commits."""
+    """Return a time, or that of the earliest later commit if it is earlier: commits are not ordered by their clocks."""
     earliest = earliest_after(index, seq)
     return time if earliest is None else min(time, earliest)
 
 
 def latest_seq(index: LogIndex, after: int = _NOTHING) -> int:
-    """Return the last seq at which something ended or was told; ``after`` where nothing did later."""
+    """Return the seq of the last commit or event; ``after`` where there is no later one."""
     for end in range(len(index), 0, -1):
         part = index.one(end - 1)
         seqs = [pc.max(part.entries(name)["seq"]).as_py() for name in ("transactions", "events")]
@@ -114,18 +123,18 @@ def latest_seq(index: LogIndex, after: int = _NOTHING) -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a micro-batch has at most; None: all that is there."""
+    """The limits of a micro-batch; None for no limit."""
 
     transactions: int | None = None
     bytes: int | None = None
-    """Of payloads, as far as the sizes of segments tell; one transaction, or copy, may be more."""
+    """Bytes of payloads, estimated from the sizes of segments; a single transaction or copy may have more."""
 
     def __bool__(self) -> bool:
         return self.transactions is not None or self.bytes is not None
 
 
 def next_seq(log: ChangeLog, after: int, limits: Limits) -> int:
-    """Return up to which seq the micro-batch goes that begins after one; ``after`` itself where nothing is new."""
+    """Return the last seq of the micro-batch that begins after one; ``after`` itself where nothing is new."""
     place = max(log.segments.place(after + 1), 0)
     index = log.index.slice(place)
     if not limits:
@@ -141,7 +150,7 @@ def next_seq(log: ChangeLog, after: int, limits: Limits) -> int:
 
 
 def _end(totals: Numbers, limits: Limits) -> int:
-    """Return how many steps are within limits, given how many transactions and bytes there are with each."""
+    """Return how many steps are within limits, given the totals of transactions and bytes after each."""
     end = len(totals)
     for column, limit in enumerate((limits.transactions, limits.bytes)):
         if limit is not None:
@@ -150,9 +159,9 @@ def _end(totals: Numbers, limits: Limits) -> int:
 
 
 def _steps(index: LogIndex, after: int, sizes: Sizes | None) -> Iterator[tuple[Numbers, Numbers]]:
-    """Yield in parts where something ended or was told after a seq, and of each how many transactions and bytes.
+    """Yield, in parts, the seqs of commits and events after one, each with its number of transactions and bytes.
 
-    Bytes are 0 where nobody asks for them, without ``sizes``.
+    Without ``sizes`` bytes are 0.
     """
     copied = {} if sizes is None else _copies(index, sizes)
     for _, part in index.parts():
@@ -167,18 +176,18 @@ def _steps_of(
     transactions = committed(index.transactions)
     transactions = transactions.filter(pc.greater(transactions["seq"], after)).combine_chunks()
     ends = transactions["seq"].to_numpy()
-    told = index.entries("events")["seq"]
-    told = told.filter(pc.greater(told, after)).to_numpy()
-    seqs = np.concatenate([ends, told])
+    events = index.entries("events")["seq"]
+    events = events.filter(pc.greater(events, after)).to_numpy()
+    seqs = np.concatenate([ends, events])
     own = np.zeros(len(ends), np.int64) if sizes is None else _bytes(transactions, sizes)
-    lengths = np.concatenate([own, [copied.get(seq, 0) for seq in told.tolist()]]).astype(np.int64)
-    counts = np.concatenate([np.ones(len(ends), np.int64), np.zeros(len(told), np.int64)])
+    lengths = np.concatenate([own, [copied.get(seq, 0) for seq in events.tolist()]]).astype(np.int64)
+    counts = np.concatenate([np.ones(len(ends), np.int64), np.zeros(len(events), np.int64)])
     order = np.argsort(seqs, kind="stable")
     return seqs[order], np.stack([counts, lengths], 1)[order]
 
 
 def _bytes(transactions: pa.Table, sizes: Sizes) -> Numbers:
-    """Return about how many bytes of payloads each transaction has."""
+    """Estimate the bytes of payloads of each transaction."""
     spans = transactions["spans"].combine_chunks()
     starts, flat = spans.offsets.to_numpy() - spans.offsets[0].as_py(), spans.flatten()
     first, last = (flat.field(name).to_numpy() for name in ("first", "last"))
@@ -188,7 +197,7 @@ def _bytes(transactions: pa.Table, sizes: Sizes) -> Numbers:
 
 
 def _copies(index: LogIndex, sizes: Sizes) -> dict[int, int]:
-    """Return about how many bytes of payloads the rows of each copy have, by where the log says that it is complete."""
+    """Estimate the bytes of payloads of each copy, by the seq of the event that completes it."""
     chunks, places = index.located("snapshots")
     order = np.argsort(chunks["number"].to_numpy(), kind="stable")
     numbers, rows = (chunks[name].to_numpy()[order] for name in ("number", "rows"))
@@ -197,15 +206,15 @@ def _copies(index: LogIndex, sizes: Sizes) -> dict[int, int]:
     for copy in copies_of(index):
         first, end = np.searchsorted(numbers, [copy.first_chunk, copy.last_chunk + 1]).tolist()
         known, length = (before[:, max(first, end)] - before[:, first]).tolist()
-        # Those that were read before are as long as the others.
+        # Rows before the range are as long, on average, as those in it.
         found[copy.seq] = int(copy.rows * length / known) if known else 0
     return found
 
 
 def first_needed_seq(index: LogIndex, seq: int) -> int:
-    """Return the first seq that who has read up to one still needs: what had begun by then may end later."""
+    """Return the first seq that a reader at ``seq`` still needs: transactions that began before it may end later."""
     place = max(int(np.searchsorted(index.table["first_seq"].to_numpy(), seq, "right")) - 1, 0)
-    # What lies in one segment alone has not begun by then, but for those of the segment that has the seq.
+    # A transaction within one later segment began later; only those of the segment with the seq may cross it.
     ended = pa.concat_tables([index.marked, index.slice(place, place + 1).transactions])
     later, opened = ended.filter(pc.greater(ended["seq"], seq)), index.open
     starts = [pc.struct_field(pc.list_flatten(entries["spans"]), "first") for entries in (later, opened)]
@@ -218,10 +227,17 @@ _IN_UTC: Final[dict[str, Any]] = {"timezone": "UTC"} if "timezone" in signature(
 
 
 def query_fields(now: pa.Schema, schema: StructType, options: SourceOptions, name: str) -> pa.Schema:
-    """Return the columns of a query, whatever those of its table ``name`` are ``now``.
+    """Return the columns of a running query, whose table may have changed since it began.
 
-    Raises ChangeLogError where rows have what they have no room for, unless that is to be ignored: then columns that
-    came are left out, and values that do not fit stand in ``_untyped``.
+    Args:
+        now: The columns of the table now.
+        schema: Those that the query began with.
+        options: With ``schemaChange=ignore`` added columns are dropped, and values that do not fit their column are in
+            ``_untyped``.
+        name: The table, for messages.
+
+    Raises:
+        ChangeLogError: Rows have columns or types for which the query has no room.
     """
     columns = to_arrow_schema(schema, **_IN_UTC)
     for field in now if options.schemaChange == "fail" else ():
@@ -235,15 +251,15 @@ def query_fields(now: pa.Schema, schema: StructType, options: SourceOptions, nam
 
 def _fits(column: pa.DataType, now: pa.DataType) -> bool:
     """Return whether a column of the query has room for a type."""
-    if pa.types.is_struct(column):  # _before has the columns, which are looked at by themselves
+    if pa.types.is_struct(column):  # _before has the table's columns, which are compared by themselves
         return True
     return bool(column == now or unify(column, now) == column)
 
 
 def _changed(name: str, what: str) -> ChangeLogError:
     return ChangeLogError(
-        f"{name}: {what}, since the query began: start it again, it resumes from its checkpoint with the columns "
-        "of now; with the option schemaChange=ignore it would go on without"
+        f"{name}: {what}, since the query began: restart the query, which resumes from its checkpoint with the "
+        "current columns, or set the option schemaChange=ignore to continue without"
     )
 
 
@@ -251,18 +267,18 @@ Answer = TypeVar("Answer")
 
 
 class PollInterval:
-    """Waits before a question whose last answer had nothing new, longer where answers take longer.
+    """Waits before it polls again after a poll with nothing new, longer where a poll takes longer.
 
-    It never gives an old answer: who has just written into a log, and then asks, finds it.
+    Spark itself polls a hundred times a second. No answer is cached: what was written before a poll is found by it.
     """
 
     def __init__(self, least: float) -> None:
-        """``least`` seconds are between two questions."""
+        """``least`` is the least number of seconds between two polls."""
         self._least = least
         self._due = 0.0
 
-    def ask(self, question: Callable[[], Answer], is_new: Callable[[Answer], bool]) -> Answer:
-        """Ask, when it is time."""
+    def poll(self, question: Callable[[], Answer], is_new: Callable[[Answer], bool]) -> Answer:
+        """Wait until the next poll is due, and return its answer."""
         time.sleep(max(0.0, self._due - time.monotonic()))
         began = time.monotonic()
         answer = question()
@@ -272,13 +288,13 @@ class PollInterval:
 
 
 def register_reader(log: ChangeLog, name: str | None, after: int) -> None:
-    """Register a reader that has read all that ended by a seq; without a name do nothing."""
+    """Register a reader at a seq, so that prune retains what it has not read; without a name do nothing."""
     if name is not None and name not in {reader.name for reader in readers(log.store)}:
         register(log.store, name, first_needed_seq(log.index, after), offset_at(log.index, after).lsn or 0)
 
 
 def advance_reader(log: ChangeLog, name: str, seq: int) -> None:
-    """Note that a reader has read all that ended by a seq; what had begun by then, and ends later, it still needs."""
+    """Advance a registered reader to a seq; it still needs transactions that began before it and end later."""
     known = {reader.name: reader.next_seq for reader in readers(log.store)}
     needed = first_needed_seq(log.index, seq)
     if needed > known.get(name, -1):

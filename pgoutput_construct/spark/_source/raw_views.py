@@ -1,4 +1,4 @@
-"""The views ``transactions`` and ``events``: what the index of each segment says of what ended in it."""
+"""Views of what a log holds: ``messages`` as they were sent; ``transactions`` and ``events`` from the index."""
 
 import json
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ from pgoutput_construct.spark._log_view.visible_rows import index_payloads, time
 from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.spark._source.segment_rows import read_segment
 from pgoutput_construct.spark._source.source_options import SourceOptions
-from pgoutput_construct.spark._source.task_plan import SegmentGroup, groups_in_range
+from pgoutput_construct.spark._source.task_plan import ViewTask, groups_in_range
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["EventsView", "MessagesView", "TransactionsView"]
@@ -47,8 +47,8 @@ _EVENTS = pa.schema(
 )
 
 
-class _IndexView(ABC):
-    """What a view of indexes has in common."""
+class _RawView(ABC):
+    """A view of all segments in a range."""
 
     columns: pa.Schema
 
@@ -59,11 +59,19 @@ class _IndexView(ABC):
         """Return the columns."""
         return self.columns
 
-    def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
-        return [_IndexTask(group, schema) for group in groups_in_range(log, wanted)]
+        return [ViewTask(group, schema) for group in groups_in_range(log, selected)]
 
-    def read(self, task: "_IndexTask") -> Iterator[pa.RecordBatch]:
+    @abstractmethod
+    def read(self, task: ViewTask) -> Iterator[pa.RecordBatch]:
+        """Read the segments of a task."""
+
+
+class _IndexView(_RawView):
+    """A view of the indexes of segments."""
+
+    def read(self, task: ViewTask) -> Iterator[pa.RecordBatch]:
         """Read the indexes of the segments."""
         for segment in task.group.segments:
             _, index = read_segment(segment, _no_rows)
@@ -71,7 +79,7 @@ class _IndexView(ABC):
             yield from found.select(task.schema.names).cast(task.schema).combine_chunks().to_batches()
 
     @abstractmethod
-    def entries(self, wanted: LogRange, segment: Segment, index: SegmentIndex) -> pa.Table:
+    def entries(self, selected: LogRange, segment: Segment, index: SegmentIndex) -> pa.Table:
         """Return the entries of one segment."""
 
 
@@ -79,20 +87,14 @@ def _no_rows(index: SegmentIndex) -> tuple[NDArray[np.int64], NDArray[np.int64]]
     return np.array([], np.int64), np.array([], np.int64)
 
 
-class _IndexTask(InputPartition):
-    def __init__(self, group: SegmentGroup, schema: pa.Schema) -> None:
-        self.group = group
-        self.schema = schema
-
-
 class TransactionsView(_IndexView):
-    """The transactions that committed: where they stand, when, and how many messages they have."""
+    """Committed transactions: their positions, times, and numbers of messages."""
 
     columns = _TRANSACTIONS
 
-    def entries(self, wanted: LogRange, segment: Segment, index: SegmentIndex) -> pa.Table:
-        """Return those that committed in a segment."""
-        found = _in_segment(wanted.transactions(index), segment)
+    def entries(self, selected: LogRange, segment: Segment, index: SegmentIndex) -> pa.Table:
+        """Return the transactions that committed in a segment."""
+        found = _in_segment(selected.transactions(index), segment)
         spans = pc.list_flatten(found["spans"])
         parents = pc.list_parent_indices(found["spans"]).to_numpy()
         messages = messages_of(found)
@@ -105,15 +107,15 @@ class TransactionsView(_IndexView):
 
 
 class EventsView(_IndexView):
-    """What the capture learned in addition to the messages; ``details`` are JSON."""
+    """Events that the capture wrote in addition to the messages; ``details`` are JSON."""
 
     columns = _EVENTS
 
-    def entries(self, wanted: LogRange, segment: Segment, index: SegmentIndex) -> pa.Table:
-        """Return those that stand in a segment."""
+    def entries(self, selected: LogRange, segment: Segment, index: SegmentIndex) -> pa.Table:
+        """Return the events of a segment."""
         found = _in_segment(index.entries("events"), segment)
-        is_wanted = pc.and_(pc.greater(found["seq"], wanted.after), pc.less_equal(found["seq"], wanted.until))
-        found = found.filter(is_wanted)
+        is_selected = pc.and_(pc.greater(found["seq"], selected.after), pc.less_equal(found["seq"], selected.until))
+        found = found.filter(is_selected)
         rows = zip(*(found[name].to_pylist() for name in ("seq", "lsn", "time", "payload")), strict=True)
         details = [json.dumps(dict(LogEvent.of(*row).details)) for row in rows]
         time = timestamps(found["time"].to_numpy())
@@ -121,13 +123,13 @@ class EventsView(_IndexView):
 
 
 def _in_segment(entries: pa.Table, segment: Segment) -> pa.Table:
-    """Leave out what a segment has that covers one which was compacted away."""
+    """Return the entries within the seqs of a segment: a file that compaction made may cover more than was listed."""
     seqs = entries["seq"]
     return entries.filter(pc.and_(pc.greater_equal(seqs, segment.first_seq), pc.less_equal(seqs, segment.last_seq)))
 
 
 _SIGNED: Final = {pa.uint64(): pa.int64(), pa.uint32(): pa.int64(), pa.uint8(): pa.int16()}
-"""Spark has no unsigned numbers; what stands for each."""
+"""Spark has no unsigned numbers: the signed type that each is cast to."""
 
 _BATCH_ROWS: Final = 10_000
 
@@ -153,35 +155,20 @@ _MESSAGES: Final = pa.schema(
 row's chunk."""
 
 
-class _MessagesTask(InputPartition):
-    def __init__(self, group: SegmentGroup, schema: pa.Schema) -> None:
-        self.group = group
-        self.schema = schema
+class MessagesView(_RawView):
+    """Every message of the log, in no particular order (that of the log is ``seq``), with one column a header field."""
 
+    columns = _MESSAGES
 
-class MessagesView:
-    """Every message of the log, in no particular order; that is the order of ``seq``."""
-
-    def __init__(self, options: SourceOptions) -> None:
-        self.options = options
-
-    def schema(self, log: ChangeLog, as_of: int) -> pa.Schema:
-        """Return the columns: those of the log, and one for each field of a message's header."""
-        return _MESSAGES
-
-    def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
-        """Return a task for some segments each."""
-        return [_MessagesTask(group, schema) for group in groups_in_range(log, wanted)]
-
-    def read(self, task: _MessagesTask) -> Iterator[pa.RecordBatch]:
+    def read(self, task: ViewTask) -> Iterator[pa.RecordBatch]:
         """Read the messages of the segments."""
-        wanted = task.group.range
-        ends = np.array([wanted.after + 1]), np.array([wanted.until])
+        selected = task.group.range
+        ends = np.array([selected.after + 1]), np.array([selected.until])
         for segment in task.group.segments:
             table, _ = read_segment(segment, lambda index: ends)
             seqs = table["seq"].to_numpy()
-            is_wanted = (seqs > wanted.after) & (seqs <= wanted.until)
-            messages = table.filter(pa.array(is_wanted & table["tag"].is_valid().to_numpy()))
+            is_selected = (seqs > selected.after) & (seqs <= selected.until)
+            messages = table.filter(pa.array(is_selected & table["tag"].is_valid().to_numpy()))
             for batch in messages.combine_chunks().to_batches(_BATCH_ROWS):
                 headers = index_payloads(segment.options, batch).messages()
                 columns = {name: batch.column(name) for name in _MESSAGES.names if name in batch.schema.names}

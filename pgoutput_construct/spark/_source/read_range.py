@@ -1,4 +1,4 @@
-"""The range of a log that a batch read is of."""
+"""Which log a read is of, as of which seq, and which transactions and copies of it are selected."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -34,30 +34,30 @@ _MOST: Final = 2**63 - 1
 
 @dataclass(frozen=True)
 class LsnBounds:
-    """What ``_commit_lsn`` of wanted rows is between; both ends are within.
+    """The first and the last ``_commit_lsn`` of selected rows, both included.
 
-    They are options' alone, never those of a filter that Spark pushes down (``DataSourceReader.pushFilters``): up to
-    version 4 it keeps what a read with pushed filters is planned to read for the source (``setReadInfo`` in
-    PythonScanBuilder), not for the scan. Whatever else reads the same DataFrame, in that plan or in a later one, would
-    lack the rows that the filter let out.
+    They come from options, never those of a filter that Spark pushes down (``DataSourceReader.pushFilters``): up to
+    version 4 it stores what a read with pushed filters is planned to read in the source (``setReadInfo`` in
+    PythonScanBuilder), not in the scan. Any other read of the same DataFrame, in that plan or in a later one, would
+    lack the rows that the filter excluded.
     """
 
     first_lsn: int = 0
     last_lsn: int = _MOST
 
     def mask(self, lsns: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return of each transaction whether it is wanted."""
+        """Return whether each transaction, given by its commit LSN, is selected."""
         found: NDArray[np.bool_] = (lsns >= self.first_lsn) & (lsns <= self.last_lsn)
         return found
 
     def includes(self, copy: TableCopy) -> bool:
-        """Return whether the rows of a copy are wanted."""
+        """Return whether the rows of a copy are selected."""
         return self.first_lsn <= copy.snapshot.lsn <= self.last_lsn
 
 
 @dataclass(frozen=True)
 class LogRange:
-    """Which transactions and copies are wanted."""
+    """The transactions and copies that a read selects."""
 
     after: int
     """Those that ended after this seq,"""
@@ -66,28 +66,30 @@ class LogRange:
     bounds: LsnBounds = field(default_factory=LsnBounds)
     """and committed between these;"""
     lost: tuple[LostEnd, ...] = ()
-    """without those of histories of the server that were lost."""
+    """without those of timelines that the server lost (``planning.lost_ends``)."""
 
     def mask(self, transactions: pa.Table) -> NDArray[np.bool_]:
-        """Tell of each committed transaction whether it is wanted."""
+        """Return whether each committed transaction is selected."""
         seqs, lsns = (transactions[name].to_numpy() for name in ("seq", "commit_lsn"))
-        wanted: NDArray[np.bool_] = (seqs > self.after) & (seqs <= self.until) & self.bounds.mask(lsns)
-        return wanted
+        selected: NDArray[np.bool_] = (seqs > self.after) & (seqs <= self.until) & self.bounds.mask(lsns)
+        return selected
 
     def transactions(self, index: SegmentIndex) -> pa.Table:
-        """Return the wanted transactions of an index."""
+        """Return the selected transactions of an index."""
         found = committed(index.transactions, self.lost)
         return found.filter(pa.array(self.mask(found)))
 
 
 def range_of(log: ChangeLog, as_of: int, options: SourceOptions) -> LogRange:
-    """Return what a batch read is of."""
+    """Return the range of a batch read."""
     return range_between(log, -1 if options.fromSeq is None else options.fromSeq - 1, as_of, options)
 
 
 def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions) -> LogRange:
-    """Return what ended after one seq, up to another."""
-    lost = tuple((seq, end) for seq, end in lost_ends(log.index) if seq <= until)  # what was lost later, was there then
+    """Return the range of what ended after one seq, up to another."""
+    lost = tuple(
+        (seq, end) for seq, end in lost_ends(log.index) if seq <= until
+    )  # what was lost later still existed then
     return LogRange(after, until, bounds_of(options), lost)
 
 
@@ -95,11 +97,10 @@ Numbers = NDArray[np.int64]
 
 
 def as_of_seq(log: ChangeLog, options: SourceOptions) -> int:
-    """Return the seq as of which a log is to be read; raise ChangeLogError where it does not have that position yet.
+    """Return the seq as of which options read a log; raise ChangeLogError where it does not reach that position yet.
 
-    A position in the WAL is one only for what comes before it: all of that must be in the log. A time is, as
-    recovery_target_time is, up to the first commit that is later: commits may be told in another order than that of
-    their clocks.
+    The log must have everything that committed up to an LSN. A time, like recovery_target_time, means everything before
+    the first commit that is later: the order of commits is not always that of their timestamps.
     """
     if options.asOfSeq is not None:
         return options.asOfSeq
@@ -112,9 +113,9 @@ def as_of_seq(log: ChangeLog, options: SourceOptions) -> int:
 
 
 def bounds_of(options: SourceOptions) -> LsnBounds:
-    """Return what ``_commit_lsn`` is between.
+    """Return the LSNs between which selected rows committed.
 
-    A copy that was made after a position may stand before what committed there: the seq alone does not leave it out.
+    A copy that was made after an LSN may come before its commits in the log, so that the seq alone does not exclude it.
     """
     last = (int(each) for each in (options.asOfLsn, options.untilLsn) if each is not None)
     return LsnBounds(int(options.fromLsn or 0), min(last, default=LsnBounds.last_lsn))
@@ -130,7 +131,7 @@ def _check_complete(log: ChangeLog, lsn: Lsn) -> None:
 
 
 def _last_seq_by(index: LogIndex, what: str, limit: int) -> int:
-    """Return the seq of the last transaction or event up to a position or time, before the first that is later."""
+    """Return the seq of the last transaction or event up to an LSN or a time, before the first that is later."""
     lost, end, found = lost_ends(index), index.last_seq + 1, np.array([], np.int64)
     commits = commits_of(index, lost)
     has_some = commits["commits"] > 0
@@ -140,11 +141,11 @@ def _last_seq_by(index: LogIndex, what: str, limit: int) -> int:
         end = int(seqs[np.flatnonzero(numbers > limit)[0]])
         found = seqs[seqs < end]
     events, before = index.entries("events"), commits["last_commit"][has_some]
-    told = _numbers(events["seq"])[_numbers(events[what]) <= limit]
-    found = np.concatenate([found, before[before < end], told[told < end]])
+    of_events = _numbers(events["seq"])[_numbers(events[what]) <= limit]
+    found = np.concatenate([found, before[before < end], of_events[of_events < end]])
     if not len(found):
         name = Lsn(limit) if what == "lsn" else Timestamp(limit)
-        raise ChangeLogError(f"nothing of the log is as old as {name}: it begins later")
+        raise ChangeLogError(f"the log begins after {name}: read it as of a later position")
     return int(found.max())
 
 
@@ -157,16 +158,13 @@ _latest: dict[str, tuple[dict[str, int], ChangeLog]] = {}
 
 
 def log_address(options: SourceOptions) -> str:
-    """Return where the log of options is."""
+    """Return the address of the log that options name."""
     assert options.path is not None
     return options.path
 
 
 def log_at(address: str) -> ChangeLog:
-    """Return the log at an address as it is now.
-
-    What was opened before serves while its files are the same: their names and sizes tell.
-    """
+    """Return the log at an address as it is now; it is opened again only if the names or sizes of its files changed."""
     cache_archives()
     files, log = _latest.get(address, ({}, None))
     found = open_store(address).files()
@@ -177,7 +175,7 @@ def log_at(address: str) -> ChangeLog:
     return log
 
 
-@lru_cache(maxsize=1)  # what was known before the last micro-batch is of no use
+@lru_cache(maxsize=1)  # those of earlier micro-batches are of no use
 def tables_at(log: ChangeLog, as_of: int, types: str = "", allow_undescribed: bool = False) -> LogTables:
-    """Return what is known of a log as of a seq, with types by choice; see ``opened``."""
+    """Return the tables of a log as of a seq; see ``LogTables.from_log``."""
     return LogTables.from_log(log, as_of, types, allow_undescribed=allow_undescribed)

@@ -1,4 +1,4 @@
-"""The view ``changes``: the changes of all tables in one, old and new rows as maps of text."""
+"""Views of rows of all tables: ``changes`` (old and new rows as maps of text), ``quarantine`` (rows not decoded)."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -16,9 +16,15 @@ from pgoutput_construct.columnar.rows import Decoded
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.spark._log_view.visible_rows import logged_rows
 from pgoutput_construct.spark._source.read_range import LogRange
-from pgoutput_construct.spark._source.segment_rows import SegmentPart, read_parts, row_error, with_column_names
+from pgoutput_construct.spark._source.segment_rows import (
+    SegmentPart,
+    decode_blocks,
+    read_parts,
+    row_error,
+    with_column_names,
+)
 from pgoutput_construct.spark._source.source_options import SourceOptions
-from pgoutput_construct.spark._source.task_plan import SegmentGroup, SelectedRuns, groups_with_rows
+from pgoutput_construct.spark._source.task_plan import SelectedRuns, ViewTask, groups_with_rows
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
@@ -47,17 +53,10 @@ _CHANGES: Final = pa.schema(
 )
 
 
-class _ChangesTask(InputPartition):
-    def __init__(self, group: SegmentGroup, schema: pa.Schema, skips_malformed: bool) -> None:
-        self.group = group
-        self.schema = schema
-        self.skips_malformed = skips_malformed
-
-
 class ChangesView:
-    """The rows of all tables, each as its table was described then: ``_table`` has its name of that time.
+    """The rows of all tables, each as its table was described at the time: ``_table`` is its name then.
 
-    ``before`` has the columns of the key alone where no more was sent; ``after`` leaves out what was not sent.
+    ``before`` has only the key where only that was sent; ``after`` has no unsent columns.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -67,58 +66,43 @@ class ChangesView:
         """Return the columns."""
         return _CHANGES
 
-    def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
-        found = SelectedRuns(log.index, wanted)
-        skips_malformed = self.options.badRecords != "fail"
-        return [
-            _ChangesTask(group, schema, skips_malformed) for group in groups_with_rows(log, log.index, wanted, found)
-        ]
+        found = SelectedRuns(log.index, selected)
+        skips = self.options.badRecords != "fail"
+        return [ViewTask(group, schema, skips) for group in groups_with_rows(log, log.index, selected, found)]
 
-    def read(self, task: _ChangesTask) -> Iterator[pa.RecordBatch]:
+    def read(self, task: ViewTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of the segments."""
         for part in read_parts(task.group):
-            rows, logged = logged_rows(part.rows, part.index)
-            visible = part.plan.visible(logged)
-            origins = np.zeros(part.rows.num_rows, np.int64)
-            origins[rows[visible.rows]] = visible.origins
             if not task.skips_malformed:
-                for bad in rows[visible.rows[visible.descriptions == UNDESCRIBED]][:1].tolist():
+                for bad in part.visible.rows[part.visible.descriptions == UNDESCRIBED][:1].tolist():
                     raise row_error(part, bad, part.index.error(bad))
-            for number in np.unique(visible.descriptions[visible.descriptions != UNDESCRIBED]).tolist():
-                chosen = rows[visible.rows[visible.descriptions == number]]
-                for columns in _of_table(
-                    part, part.plan.history.descriptions[number], chosen, origins, task.skips_malformed
-                ):
+            for description, chosen in part.described:
+                for columns in _of_table(part, description, chosen, task.skips_malformed):
                     arrays = [columns[name].cast(_CHANGES.field(name).type) for name in task.schema.names]
                     yield pa.RecordBatch.from_arrays(arrays, schema=task.schema)
 
 
 def _of_table(
-    part: SegmentPart, description: Description, chosen: Numbers, origins: Numbers, skips_malformed: bool
+    part: SegmentPart, description: Description, chosen: Numbers, skips_malformed: bool
 ) -> Iterator[dict[str, pa.Array]]:
     relation = description.relation
     names = [column.name for column in relation.columns]
-    # A column may have the name of one of ours; places are names of their own.
-    places = tuple(f"{number}" for number in range(len(names)))
-    columns = pa.schema([(place, pa.string()) for place in places])
-    copied = bool(origins[chosen[0]] >= len(part.plan.spans.xid))
+    # A column may have the name of an added one: they are decoded under their numbers.
+    numbers = tuple(f"{number}" for number in range(len(names)))
+    columns = pa.schema([(number, pa.string()) for number in numbers])
     seqs = part.rows.column("seq").to_numpy()
     of_key = np.array([bool(column.flags & RelationColumnFlags.KEY) for column in relation.columns], np.bool_)
-    for block in table_rows(
-        part.index, chosen, Columns(with_column_names(description, places), columns), copied=copied
-    ):
-        for error in block.errors if not skips_malformed else ():
-            raise row_error(part, error.row, error.error) from error
-        if block.batch is None:
-            continue
+    for block in decode_blocks(part, columns, with_column_names(description, numbers), chosen, skips_malformed):
+        assert block.batch is not None
         count = block.batch.num_rows
         yield {
             "_table": pa.repeat(full_name(relation), count),
             "_op": block.batch.column("_op"),
             "_relation_oid": pa.repeat(relation.relation_oid, count),
             **_rows(part, block, names, of_key),
-            **part.plan.places(origins[block.rows], seqs[block.rows]),
+            **part.plan.places(part.origins[block.rows], seqs[block.rows]),
         }
 
 
@@ -148,12 +132,12 @@ def _rows(part: SegmentPart, block: Decoded, names: Sequence[str], of_key: Flags
     }
 
 
-def _maps(columns: Sequence[pa.Array], names: Sequence[str], there: Flags, is_row: Flags) -> pa.Array:
-    """Return a map a row: of those columns that are there, null where there is no row."""
-    count, width = there.shape
-    lengths = there.sum(axis=1)
+def _maps(columns: Sequence[pa.Array], names: Sequence[str], has: Flags, is_row: Flags) -> pa.Array:
+    """Return a map per row, of the columns that it has; null where there is no row."""
+    count, width = has.shape
+    lengths = has.sum(axis=1)
     offsets = pa.array(np.append(0, np.cumsum(lengths)).astype(np.int32), mask=np.append(~is_row, False))
-    rows, places = np.nonzero(there)
+    rows, places = np.nonzero(has)
     keys = pa.array(list(names), pa.string()).take(pa.array(places)) if width else pa.array([], pa.string())
     values = pa.concat_arrays(columns).take(pa.array(places * count + rows)) if width else keys
     return pa.MapArray.from_arrays(offsets, keys, values)
@@ -173,14 +157,8 @@ _QUARANTINE: Final = pa.schema(
 _NOTHING: Final = pa.schema([])
 
 
-class _QuarantineTask(InputPartition):
-    def __init__(self, group: SegmentGroup, schema: pa.Schema) -> None:
-        self.group = group
-        self.schema = schema
-
-
 class QuarantineView:
-    """What the other views leave out under ``badRecords=quarantine``; ``_relation_oid`` is 0 where it is not known."""
+    """The rows that other views skip with ``badRecords=quarantine``; ``_relation_oid`` is 0 where it is unknown."""
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
@@ -189,15 +167,13 @@ class QuarantineView:
         """Return the columns."""
         return _QUARANTINE
 
-    def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
+    def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
-        return [
-            _QuarantineTask(group, schema)
-            for group in groups_with_rows(log, log.index, wanted, SelectedRuns(log.index, wanted))
-        ]
+        found = SelectedRuns(log.index, selected)
+        return [ViewTask(group, schema) for group in groups_with_rows(log, log.index, selected, found)]
 
-    def read(self, task: _QuarantineTask) -> Iterator[pa.RecordBatch]:
-        """Read the rows of the segments, without their values."""
+    def read(self, task: ViewTask) -> Iterator[pa.RecordBatch]:
+        """Find the malformed rows of the segments, without decoding the values of others."""
         for part in read_parts(task.group):
             if found := list(_malformed(part)):
                 yield pa.RecordBatch.from_pylist(found, schema=_QUARANTINE).select(task.schema.names)
@@ -220,7 +196,7 @@ def _malformed(part: SegmentPart) -> Iterator[dict[str, Any]]:
 
 
 def _reasons(part: SegmentPart, rows: Numbers, descriptions: Numbers) -> Iterator[tuple[int, str]]:
-    """Yield the rows that are malformed, that nothing describes, or that do not fit what does."""
+    """Yield rows that are malformed, that no Relation describes, or that do not fit their Relation; and why."""
     for row in np.unique(rows[descriptions == UNDESCRIBED]).tolist():
         oid = int(part.index.rows["relation_oid"][row])
         undescribed = f"no Relation has described the relation OID {oid} before this row"

@@ -1,4 +1,4 @@
-"""A task's work: its segments are read and checked, and the rows that are wanted in them become typed batches."""
+"""From segments to typed rows, in a task: segments are read and checked, the selected rows in them decoded."""
 
 import platform
 from array import array
@@ -35,6 +35,7 @@ from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
 
 __all__ = [
     "SegmentPart",
+    "decode_blocks",
     "decode_part",
     "read_parts",
     "read_segment",
@@ -50,40 +51,40 @@ _BATCH_ROWS: Final = 1 << 16
 
 @dataclass(frozen=True)
 class SegmentPart:
-    """Some rows of one segment that may be wanted, and what tells which of them are."""
+    """A batch of rows of one segment, and the plan that says which of them are selected."""
 
     name: str
-    """What they are from, for messages: the segment."""
+    """The segment, for messages."""
     rows: pa.RecordBatch
-    """Of the log's SCHEMA."""
+    """Rows in the log's SCHEMA."""
     index: BatchIndex
     plan: LogPlan
-    """The wanted transactions and copies, and the descriptions of the segment."""
+    """The selected transactions and copies, and the Relations of the segment."""
 
     @cached_property
     def visible(self) -> VisibleRows:
-        """The wanted ones among them, as rows of ``rows``."""
+        """The selected rows, as indexes in ``rows``."""
         rows, logged = logged_rows(self.rows, self.index)
         found = self.plan.visible(logged)
         return found._replace(rows=rows[found.rows])
 
     @cached_property
     def origins(self) -> Numbers:
-        """Where each row comes from, as ``LogPlan.origins_at`` has it; 0 for those that are not wanted."""
+        """The transaction or copy of each row, see ``LogPlan.origins_at``; 0 for rows that are not selected."""
         origins = np.zeros(self.rows.num_rows, np.int64)
         origins[self.visible.rows] = self.visible.origins
         return origins
 
     @cached_property
     def described(self) -> tuple[tuple[Description, Numbers], ...]:
-        """What describes wanted rows, and which ones."""
+        """The descriptions of selected rows, each with the indexes of its rows."""
         numbers = self.visible.descriptions
         known = np.unique(numbers[numbers >= 0]).tolist()
         return tuple((self.plan.history.descriptions[each], self.visible.rows[numbers == each]) for each in known)
 
 
 def read_table_rows(task: TableTask) -> Iterator[pa.RecordBatch]:
-    """Yield the wanted rows of a table; raises ChangeLogError, with segment, seq and field, for what is no row."""
+    """Yield the selected rows of a table; raises ChangeLogError, with segment, seq and field, for a malformed one."""
     for part in read_parts(task.group, task.oids):
         yield from map(
             task.prefix.reader_batch, decode_part(part, task.columns, task.schema, task.used, task.skips_malformed)
@@ -97,20 +98,34 @@ def decode_part(
     used: Mapping[int, ReaderColumns],
     skips_malformed: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the wanted rows of a table in a part; ``used`` are its descriptions, by the seqs of the Relations.
+    """Yield the selected rows of a table in a part.
 
-    ``columns`` are the table's that are wanted, ``schema`` is all that is. Malformed rows are left out where
-    ``skips_malformed``, else they raise ChangeLogError.
+    Args:
+        part: Rows of a segment.
+        columns: The selected columns of the table.
+        schema: All columns to return.
+        used: The Relations that describe the table's rows, by their seqs.
+        skips_malformed: Whether malformed rows are skipped; else they raise ChangeLogError.
     """
     for description, chosen in part.described:
         if (found := used.get(description.seq)) is not None:
-            for block in _blocks(part, columns, with_column_names(description, found.names), chosen, skips_malformed):
+            named = with_column_names(description, found.names)
+            for block in decode_blocks(part, columns, named, chosen, skips_malformed):
                 yield _typed(part, columns, schema, found.missing, description.relation.relation_oid, block)
 
 
-def _blocks(
+def decode_blocks(
     part: SegmentPart, columns: pa.Schema, description: Description, chosen: Numbers, skips_malformed: bool
 ) -> Iterator[Decoded]:
+    """Decode rows of a part that one description fits.
+
+    Args:
+        part: Rows of a segment.
+        columns: The columns to decode, under the names in ``description``.
+        description: The Relation that describes the rows.
+        chosen: Their indexes in the part.
+        skips_malformed: Whether malformed rows are skipped; else they raise ChangeLogError.
+    """
     copied = bool(part.origins[chosen[0]] >= len(part.plan.spans.xid))
     for block in table_rows(part.index, chosen, Columns(description, columns), copied=copied):
         for error in block.errors if not skips_malformed else ():
@@ -139,9 +154,9 @@ def _typed(
 
 
 def read_parts(group: SegmentGroup, oids: tuple[int, ...] | None = None) -> Iterator[SegmentPart]:
-    """Read the segments of a group; of each the rows that change one of some relations, None for all.
+    """Read the segments of a group: the rows of some relations, None for all.
 
-    Raises ChangeLogError for damage, with segment and seqs, and for a segment that is not found here.
+    Raises ChangeLogError for damage, with segment and seqs, and for a segment that does not exist on this host.
     """
     cache_archives()
     for segment in group.segments:
@@ -153,7 +168,7 @@ def read_parts(group: SegmentGroup, oids: tuple[int, ...] | None = None) -> Iter
 
 
 def read_segment(segment: Segment, needed: Needed) -> tuple[pa.Table, SegmentIndex]:
-    """Read the index of a segment, and the rows that are ``needed``; some near them are there, too.
+    """Read the index of a segment and its ``needed`` rows; neighbouring rows may come with them.
 
     Raises as ``read_parts`` does.
     """
@@ -170,7 +185,7 @@ def read_segment(segment: Segment, needed: Needed) -> tuple[pa.Table, SegmentInd
 
 
 def _rows(table: pa.Table, oids: tuple[int, ...] | None) -> pa.Table:
-    """Leave out what is no row, and rows of other relations; a truncate, and what is malformed, may be of any."""
+    """Drop messages that are no rows, and rows of other relations; truncates and malformed rows may be of any."""
     tags = table["tag"].fill_null(0).to_numpy()
     is_row = look_up(tags, IS_ROW)
     if oids is not None:
@@ -180,27 +195,27 @@ def _rows(table: pa.Table, oids: tuple[int, ...] | None) -> pa.Table:
 
 
 def row_error(part: SegmentPart, row: int, error: PgoutputError) -> ChangeLogError:
-    """Say of an error in one row of a part where it is: segment, seq, field path."""
+    """Return an error with the place of the row that it is about: segment, seq, field path."""
     (entry,) = table_entries(pa.Table.from_batches([part.rows.slice(row, 1)]), part.name)
     return explain(entry, error)
 
 
 def with_column_names(description: Description, names: tuple[str, ...]) -> Description:
-    """Return a description under which the columns have the names that the table gives them."""
+    """Return a description whose columns have other names: those of the table as it is now."""
     relation = description.relation
     columns = tuple(replace(column, name=name) for column, name in zip(relation.columns, names, strict=True))
     return replace(description, relation=replace(relation, columns=columns))
 
 
 Ranges = tuple[Numbers, Numbers]
-"""The first and the last seqs of ranges, in the order of both."""
+"""The first and last seqs of ranges, both in ascending order."""
 
 
 class RowSelection:
-    """The rows of some relations, None for all, that a group wants in one of its segments: all of them, and few more.
+    """Which rows of a segment to read: those of some relations (None for all) in selected transactions and copies.
 
-    The index says between which seqs of the segment a relation has rows. There the wanted transactions are
-    needed, and the wanted chunks of copies.
+    The index has the first and the last seq of each relation in the segment; selected transactions are clipped to
+    these. A few rows more than needed are read.
     """
 
     def __init__(self, group: SegmentGroup, segment: Segment, oids: tuple[int, ...] | None) -> None:
@@ -208,25 +223,25 @@ class RowSelection:
         self._spans: Spans | None = None
 
     def __call__(self, index: SegmentIndex) -> Ranges:
-        """Return where they stand, by the index of the segment."""
+        """Return the ranges of seqs to read."""
         runs = index.entries("rows")
         if self.oids is not None:
             runs = runs.filter(pa.array(np.isin(runs["oid"].to_numpy(), np.array(self.oids, np.int64))))
         copied = runs["span"].to_numpy() == COPIED
         first, last, chunks = (runs[name].to_numpy() for name in ("first_seq", "last_seq", "xid"))
-        wanted = copied & _in_copies(self.group.copies, chunks)
+        selected = copied & _in_copies(self.group.copies, chunks)
         sent = _clipped(_ranges(self.spans(index)), first[~copied], last[~copied])
-        return _merged_ranges(sent, (first[wanted], last[wanted]))
+        return _merged_ranges(sent, (first[selected], last[selected]))
 
     def spans(self, index: SegmentIndex) -> Spans:
-        """Return the wanted transactions: the segment's own, and those that the group has."""
+        """Return the selected transactions: those that are in this segment alone, and those of the group."""
         if self._spans is None:
             self._spans = _selected_spans(self.group, self.segment, index)
         return self._spans
 
 
 def _in_copies(copies: tuple[TableCopy, ...], chunks: Numbers) -> NDArray[np.bool_]:
-    """Tell of chunks, by their numbers, whether some copy has them."""
+    """Return whether each chunk, given by its number, is of one of some copies."""
     found = np.zeros(len(chunks), np.bool_)
     for copy in copies:
         found |= (chunks >= copy.first_chunk) & (chunks <= copy.last_chunk)
@@ -238,7 +253,7 @@ def _ranges(spans: Spans) -> Ranges:
 
 
 def _clipped(ranges: Ranges, firsts: Numbers, lasts: Numbers) -> Ranges:
-    """Return what of ranges is between the least of ``firsts`` and the greatest of ``lasts``."""
+    """Clip ranges to the least of ``firsts`` and the greatest of ``lasts``."""
     if not len(firsts):
         return firsts, lasts
     first, last = np.maximum(ranges[0], firsts.min()), np.minimum(ranges[1], lasts.max())
@@ -246,7 +261,7 @@ def _clipped(ranges: Ranges, firsts: Numbers, lasts: Numbers) -> Ranges:
 
 
 def _merged_ranges(one: Ranges, other: Ranges) -> Ranges:
-    """Put ranges together: a transaction may continue after a chunk of a copy."""
+    """Merge ranges: a transaction may continue after a chunk of a copy."""
     first, last = np.append(one[0], other[0]), np.append(one[1], other[1])
     order = np.argsort(first, kind="stable")
     return first[order], np.maximum.accumulate(last[order])
@@ -262,7 +277,7 @@ def _selected_spans(group: SegmentGroup, segment: Segment, index: SegmentIndex) 
 
 
 def _merged_spans(own: Spans, others: Spans) -> Spans:
-    """Put the spans of two together; those of a segment's own transactions have no rolled-back subtransactions."""
+    """Merge spans; a segment's own transactions have no rolled-back subtransactions."""
     first = np.concatenate([np.frombuffer(own.first_seq, np.int64), np.frombuffer(others.first_seq, np.int64)])
     order = np.argsort(first, kind="stable")
     places = np.empty(len(order), np.int64)

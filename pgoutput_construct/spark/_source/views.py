@@ -1,4 +1,4 @@
-"""What can be read of a log: each view has columns, plans tasks, and does one of them."""
+"""Views of a log: each has columns, plans tasks in the driver, and runs one of them in an executor."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,17 +31,17 @@ class View(Protocol):
     def __init__(self, options: SourceOptions) -> None: ...
 
     def schema(self, log: ChangeLog, as_of: int) -> pa.Schema:
-        """Return the columns, as of a seq."""
+        """Return the columns as of a seq."""
 
-    def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
-        """Plan a read of some of the columns, as they are as of a seq."""
+    def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
+        """Plan a read of the columns in ``schema``, as of a seq."""
 
     def read(self, task: Any) -> Iterator[pa.RecordBatch]:
-        """Do one of the tasks."""
+        """Run a task."""
 
 
 class TableView:
-    """The changes of a table under the options of a read."""
+    """The view ``table``: the typed changes of one table."""
 
     def __init__(self, options: SourceOptions) -> None:
         assert options.table is not None
@@ -51,23 +51,35 @@ class TableView:
         self.skips_malformed = options.badRecords != "fail"
 
     def schema(self, log: ChangeLog, as_of: int) -> pa.Schema:
-        """Return the table's columns, or those of them that are asked for, and those of CHANGE."""
+        """Return the requested columns of the table, or all, and those of CHANGE."""
         table = tables_at(log, as_of, self.options.types, self.skips_malformed).table(self.name)
-        self.prefix.check(table.qualified, table.columns.names, case_sensitive=True)  # Spark itself minds what is set
+        self.prefix.check(
+            table.qualified, table.columns.names, case_sensitive=True
+        )  # Spark itself applies spark.sql.caseSensitive
         names = self.options.columns
         columns = table.columns if names is None else _columns(table, names)
         return self.prefix.reader_schema(changes_schema(self.prefix.replay_columns(columns)))
 
-    def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
-        """Plan a read of those of the table's rows that are wanted, into columns of ``schema``."""
+    def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
+        """Plan a read of the selected rows into the columns of ``schema``."""
         opened = tables_at(log, as_of, self.options.types, self.skips_malformed)
         table, inner = self.prefix.replay_table(opened.table(self.name)), self.prefix.replay_schema(schema)
         columns = pa.schema([field for field in inner if field.name not in CHANGE])
-        return [*table_tasks(opened, table, wanted, columns, inner, self.skips_malformed, self.prefix)]
+        return [*table_tasks(opened, table, selected, columns, inner, self.skips_malformed, self.prefix)]
 
     def read(self, task: TableTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task."""
         return read_table_rows(task)
+
+
+_BATCHES = pa.schema(
+    [
+        ("after_seq", pa.int64()),
+        ("seq", pa.int64()),
+        ("commit_lsn", pa.int64()),
+        ("commit_time", pa.timestamp("us", tz="UTC")),
+    ]
+)
 
 
 @dataclass
@@ -76,7 +88,10 @@ class _BatchTask(InputPartition):
 
 
 class BatchesView:
-    """The range of each micro-batch: what ended after one seq, up to another, and the last commit by then."""
+    """The view ``batches``: a row per micro-batch, for programs that apply the range of a log by other means.
+
+    It has everything that ended after ``after_seq``, up to ``seq``; ``commit_lsn`` is the last commit by then.
+    """
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
@@ -85,13 +100,13 @@ class BatchesView:
         """Return the columns."""
         return _BATCHES
 
-    def tasks(self, log: ChangeLog, as_of: int, wanted: LogRange, schema: pa.Schema) -> list[InputPartition]:
-        """Return a task that has the row."""
-        offset = offset_at(log.index, wanted.until)
+    def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
+        """Return a task that holds the row."""
+        offset = offset_at(log.index, selected.until)
         time = timestamps(np.array([offset.time or 0], np.int64))
         columns = {
-            "after_seq": pa.array([wanted.after], pa.int64()),
-            "seq": pa.array([wanted.until], pa.int64()),
+            "after_seq": pa.array([selected.after], pa.int64()),
+            "seq": pa.array([selected.until], pa.int64()),
             "commit_lsn": pa.array([offset.lsn], pa.int64()),
             "commit_time": time if offset.time is not None else pa.nulls(1, time.type),
         }
@@ -114,7 +129,7 @@ _VIEWS: Final[Mapping[str, type[View]]] = {
 
 
 def view_of(options: SourceOptions) -> View:
-    """Return the view that options ask for."""
+    """Return the view that options name."""
     return _VIEWS[options.view](options)
 
 
@@ -124,13 +139,3 @@ def _columns(table: Table, names: Sequence[str]) -> pa.Schema:
         if name not in table.columns.names:
             raise ChangeLogError(f"{table.qualified} has no column {name!r}: it has {', '.join(table.columns.names)}")
     return pa.schema([table.columns.field(name) for name in names])
-
-
-_BATCHES = pa.schema(
-    [
-        ("after_seq", pa.int64()),
-        ("seq", pa.int64()),
-        ("commit_lsn", pa.int64()),
-        ("commit_time", pa.timestamp("us", tz="UTC")),
-    ]
-)

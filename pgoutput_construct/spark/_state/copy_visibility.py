@@ -68,7 +68,7 @@ def _adds(visibility: Visibility) -> Column:
 
 
 def counted_changes_arrow(changes: pa.Table, base: BaseCopy | None, with_copy: bool) -> pa.Table:
-    """Return what ``counted_changes`` does, of changes in Arrow; the rows of the copy only where they are wanted."""
+    """Return what ``counted_changes`` does, of changes in Arrow; the rows of the copy only where they are value."""
     is_copied = _flags(changes["_op"], SNAPSHOT)
     if base is None:
         return changes.filter(pa.array(~is_copied))
@@ -105,8 +105,8 @@ def _with_lsn(rows: pa.Table, lsn: Numbers) -> pa.Table:
     return rows.set_column(rows.schema.get_field_index("_commit_lsn"), "_commit_lsn", pa.array(lsn, pa.int64()))
 
 
-def _flags(values: pa.ChunkedArray, wanted: str) -> Flags:
-    return np.asarray(pc.equal(values, wanted).to_numpy(), np.bool_)
+def _flags(values: pa.ChunkedArray, value: str) -> Flags:
+    return np.asarray(pc.equal(values, value).to_numpy(), np.bool_)
 
 
 def move_copy_first(rows: DataFrame, table: Table) -> DataFrame:

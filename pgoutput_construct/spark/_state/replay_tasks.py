@@ -37,30 +37,21 @@ from pgoutput_construct.spark._state.equality import exact_key
 from pgoutput_construct.spark._state.row_replay import BOTH, COMES, GOES, Replay, ReplayResult
 
 __all__ = ["Emit", "component_of", "replay_events", "replay_in_parts", "replay_rows"]
-
 Emit = Callable[[ReplayResult, bool], pa.Table]
 """Makes what is asked for of a replay: of what has ended, and, where nothing follows (True), of what is open."""
-
 _Each = Callable[[pa.Table, bool], tuple[pa.Table, pa.Table, Numbers]]
 """Gives the result of events and, where more of their component comes (False), the rows that are carried on, with the
 events by which they came."""
-
 _ORDER: Final = (COMPONENT, TURN, "_commit_lsn", "_seq", SIDE)
-
 _OF_CHANGES: Final = ("_op", "_commit_lsn", "_seq", "_commit_time", "_unchanged")
-
 _OLD: Final = "_before."
 """How the names of old values begin in ``_untyped``."""
-
 _LEAST: Final = 1 << 15
 """Changes that are replayed at once, where there are as many: each time costs some milliseconds."""
-
 _MOST: Final = 1 << 18
 """Changes of one component that are held at once, unless its rows are more."""
-
 _ENDS: Final = 1 << 23
 """How often a change may be the first row of a list (see Alike): where there are many lists, changes are fewer."""
-
 _FEWEST: Final = 1 << 12
 """But not fewer than these."""
 

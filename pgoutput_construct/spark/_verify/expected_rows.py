@@ -38,7 +38,6 @@ __all__ = [
     "read_warehouse_table",
     "table_of_dataset",
 ]
-
 _XIDS = 2**32
 
 

@@ -50,10 +50,10 @@ def within(rows: DataFrame, division: Division) -> DataFrame:
     return rows.where(reduce(lambda one, other: one & other, bounds)) if bounds else rows
 
 
-def rows_of(rows: DataFrame, wanted: Sequence[str]) -> DataFrame:
+def rows_of(rows: DataFrame, requested: Sequence[str]) -> DataFrame:
     """Return the canonical texts, ``row``, of rows with some digests."""
     texts = F.array(*(canonical(rows, name) for name in names_of(rows))).cast("array<string>")
-    return rows.where(digest(rows, names_of(rows)).isin(list(wanted))).select(texts.alias("row"))
+    return rows.where(digest(rows, names_of(rows)).isin(list(requested))).select(texts.alias("row"))
 
 
 def _number(rows: DataFrame, division: Division) -> Column:

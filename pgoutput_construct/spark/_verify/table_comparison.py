@@ -15,10 +15,8 @@ from pgoutput_construct.spark._verify.part_checksums import checksums, digests, 
 from pgoutput_construct.spark._verify.verdicts import Difference, TableVerdict, VerificationRecord
 
 __all__ = ["SnapshotSource", "SourceSnapshot", "TableComparison", "VerifyOptions"]
-
 _ROW_BY_ROW: Final = 20
 """How many parts of a table are compared row by row."""
-
 Texts = Sequence[str | None]
 
 
@@ -38,7 +36,7 @@ class ServerTable(Protocol):
     def digests(self, division: Division, number: int, keys: Sequence[str]) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield the texts of the key of each row in a part, and the row's digest."""
 
-    def rows(self, division: Division, number: int, wanted: Sequence[str]) -> Sequence[Texts]:
+    def rows(self, division: Division, number: int, requested: Sequence[str]) -> Sequence[Texts]:
         """Return the texts of the columns of those rows in a part that have some digests."""
 
 
@@ -121,7 +119,6 @@ class TableComparison:
 
 EXAMPLES: Final = 10
 """How many rows of a part are shown."""
-
 Key: TypeAlias = tuple[str, ...]
 
 
@@ -145,9 +142,9 @@ def compare_part(
         known = sorted({key for key, _ in (*missing, *unexpected)})
         count, shown = len(known), set(known[:EXAMPLES])
         some = [each for each in missing if each[0] in shown], [each for each in unexpected if each[0] in shown]
-    wanted = [[digest for _, digest in side] for side in some]
-    ours = source.rows(division, number, wanted[0]) if wanted[0] else []
-    theirs = [row["row"] for row in rows_of(rows, wanted[1]).collect()] if wanted[1] else []
+    requested = [[digest for _, digest in side] for side in some]
+    ours = source.rows(division, number, requested[0]) if requested[0] else []
+    theirs = [row["row"] for row in rows_of(rows, requested[1]).collect()] if requested[1] else []
     return count, list(_differences(names_of(rows), keys, ours, theirs))
 
 
