@@ -204,5 +204,5 @@ def test_unknown_value(spark: Any, op: str) -> None:
     """A change that leaves a value open, of a row that the log does not have, is an error that speaks of any change."""
     source = Source(random.Random(0))
     source.emit(op, {"a": 1, "b": None, "n": 1, "big": "x"}, None, ["big"])
-    with pytest.raises(Exception, match=r"the change of the row .* does not send the value of the column 'big'"):
+    with pytest.raises(Exception, match=r"row .*: an update does not send the value of the column 'big'"):
         current_state(frame(spark, source.changes), KEYS, "d").collect()

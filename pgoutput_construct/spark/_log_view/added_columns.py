@@ -32,6 +32,7 @@ __all__ = [
     "rename_columns",
     "rename_references",
 ]
+
 PREFIX: Final = "_"
 """How the names of added columns begin, unless another prefix is chosen."""
 MARK: Final = "~"

@@ -27,6 +27,7 @@ __all__ = [
     "group_descriptions",
     "with_column_defaults",
 ]
+
 _NEXT: Final = 2**63 - 1
 _Attribute: TypeAlias = int | str
 """What a column is, among those of one OID: its attribute number, or its name where that is not known."""

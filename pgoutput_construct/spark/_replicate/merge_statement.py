@@ -158,9 +158,9 @@ def _missing_row_error(keys: Collection[str], demand: Demand, naming: Naming) ->
         "s._commit_lsn",
         "', seq '",
         "s._seq",
-        "' in it: the row '",
+        "' in it: row '",
         f"to_json(named_struct({key}))",
-        _literal(f" is changed and is not there{demand.remedy}"),
+        _literal(f": UPDATE or DELETE of a row that does not exist{demand.remedy}"),
     ]
     return f"CASE WHEN s._missing > 0 THEN raise_error(concat_ws('', {', '.join(parts)})) ELSE s._seq END"
 

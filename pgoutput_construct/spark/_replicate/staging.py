@@ -43,6 +43,7 @@ __all__ = [
     "staging_tasks",
     "write_file",
 ]
+
 _NOTHING: Final = ChangeSummary(0, False, frozenset(), False, False, False)
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "note_name",
     "note_owner",
 ]
+
 HISTORY_SUFFIX: Final = ".history"
 """How the directory of a history ends, after that of its table: no table's own has two dots."""
 STAGED: Final = "staged"

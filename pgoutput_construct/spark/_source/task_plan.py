@@ -42,6 +42,7 @@ __all__ = [
     "reader_columns",
     "table_tasks",
 ]
+
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 _TASK_ROWS: Final = 1_000_000

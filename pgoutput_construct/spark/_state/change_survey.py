@@ -1,4 +1,8 @@
-"""What changes have in them: what decides how they are applied."""
+"""What changes contain, as far as it decides how they are applied: truncates, moved keys, unsent values, texts.
+
+``survey`` reads it from changes; whoever decoded them can report it instead (``summarize``), so that they are not read
+once more.
+"""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -30,14 +34,14 @@ from pgoutput_construct.wire.messages import Truncate, Update
 __all__ = ["ChangeSummary", "ChangeSurvey", "after_truncate", "combined_summary", "moves_key", "summarize", "survey"]
 
 _BITS: Final = 62
-"""Columns that one number says something of."""
+"""Columns per 64-bit number of flags."""
 
 _FEW: Final = 200_000
-"""Changes whose keys are sent to all executors."""
+"""The most changes whose keys are broadcast."""
 
 
 def moves_key(changes: DataFrame, key_columns: Sequence[str]) -> Column:
-    """Return whether a change gave its row another key, as an update may; one that was left out is the same."""
+    """Return whether an update changed the key of its row; an unsent column of the key did not change."""
     same = F.lit(True)
     for name in key_columns:
         kind = changes.schema[name].dataType
@@ -48,44 +52,47 @@ def moves_key(changes: DataFrame, key_columns: Sequence[str]) -> Column:
 
 
 class ChangeSurvey(NamedTuple):
-    """What changes have in them; of those before the last truncate too, except for their number."""
+    """What changes contain; all but their number also counts those before the last truncate."""
 
     changes: int
-    """How many there are."""
+    """Their number."""
     truncated: ChangePosition | None
-    """Where the last truncate stands: whatever was there before is gone."""
+    """The position of the last truncate, which removed all rows before it; None for none."""
     unsent: frozenset[str]
-    """Columns that some update left out, as TOASTed values that it did not change."""
+    """Columns that some update did not send: TOASTed values that it did not change."""
     moved: bool
     """Whether some row's key changed."""
     chained: bool
-    """Whether one of these updates left values out, too: they are to be found under the key before it."""
+    """Whether one of these updates has unsent values, too, which are to be found under its old key."""
     untyped: bool
-    """Whether ``_untyped`` has anything."""
+    """Whether ``_untyped`` is not null in some change."""
 
     def broadcast_if_few(self, touched: DataFrame) -> DataFrame:
-        """Return what the changes touch as rows before are joined with it: sent to all executors where it is small.
+        """Return the keys that changes touch, broadcast if they are few: rows joined with them are not shuffled.
 
-        The rows before stay where they are then. Spark does not know how large a leaf of a plan is.
+        Spark does not know the size of a leaf of a plan.
         """
         return F.broadcast(touched) if self.changes <= _FEW else touched
 
 
 class ChangeSummary(NamedTuple):
-    """What changes have in them at most, told by who has read them: of some of them no more need be true."""
+    """Upper bounds reported by whoever decoded the changes; the actual values may be lower.
+
+    A rolled-back change, or one that a copy contains, may be among those that were decoded.
+    """
 
     changes: int
-    """How many there are."""
+    """Their number."""
     truncates: bool
     """Whether a truncate is among them."""
     unsent: frozenset[str]
-    """Columns that some update left out."""
+    """Columns that some update did not send."""
     moved: bool
-    """Whether some update has an old row, or key."""
+    """Whether some update has an old row or key."""
     chained: bool
-    """Whether one of these left values out, too."""
+    """Whether one of these has unsent values, too."""
     untyped: bool
-    """Whether ``_untyped`` has anything."""
+    """Whether ``_untyped`` is not null in some change."""
 
 
 def survey(
@@ -94,10 +101,14 @@ def survey(
     columns: Sequence[str] = (),
     summary: ChangeSummary | None = None,
 ) -> ChangeSurvey:
-    """Find what decides how ``changes`` of a table with a key are applied, and to its ``columns``.
+    """Survey changes of a table.
 
-    What was ``summary`` of them is enough unless there is a truncate; else few of their columns are read, once. Without
-    a key it is whether there is a truncate.
+    Args:
+        changes: The changes.
+        key_columns: The columns of its key; without one only truncates are looked for.
+        columns: The columns of its rows.
+        summary: What whoever decoded the changes reports of them: it is enough unless there are truncates. Without it,
+            few columns of the changes are read, once.
     """
     if summary is not None and not summary.truncates:
         return ChangeSurvey(summary.changes, None, *summary[2:])
@@ -127,19 +138,19 @@ def _read(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]
 
 
 def _bits(names: Sequence[str]) -> Column:
-    """Return which columns a change left out, one bit each: unlike sets of names, Spark generates code for these."""
+    """Return the unsent columns of a change, one bit each: unlike for sets of names, Spark generates code for bits."""
     is_out = (F.array_contains("_unchanged", name) for name in names)
     bits = (F.when(each, F.lit(1 << place).cast("bigint")).otherwise(0) for place, each in enumerate(is_out))
     return reduce(add, bits)
 
 
 def after_truncate(changes: DataFrame, truncated: ChangePosition | None) -> DataFrame:
-    """Leave out what precedes the last truncate, and truncates."""
+    """Return the changes after the last truncate."""
     return changes if truncated is None else changes.where(position() > position_at(truncated))
 
 
 def combined_summary(one: ChangeSummary, other: ChangeSummary) -> ChangeSummary:
-    """Return what is in both."""
+    """Return the summary of the changes of two."""
     flags = (a or b for a, b in zip(one[3:], other[3:], strict=True))
     return ChangeSummary(
         one.changes + other.changes, one.truncates or other.truncates, one.unsent | other.unsent, *flags
@@ -147,9 +158,9 @@ def combined_summary(one: ChangeSummary, other: ChangeSummary) -> ChangeSummary:
 
 
 def summarize(batch: pa.RecordBatch) -> ChangeSummary:
-    """Return what is in changes."""
+    """Return the summary of a batch of changes."""
     op, unchanged = batch.column("_op"), batch.column("_unchanged")
-    # Of a table without columns there is no ``_before``.
+    # Changes of a table without columns have no ``_before``.
     old = batch.column("_before") if "_before" in batch.schema.names else pa.nulls(len(batch))
     is_moved = pc.and_(pc.equal(op, OPERATIONS[Update]), old.is_valid())
     left_out = pc.fill_null(pc.greater(pc.list_value_length(unchanged), 0), False)

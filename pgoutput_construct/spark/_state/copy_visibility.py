@@ -1,4 +1,9 @@
-"""Which changes of a table count after its latest copy: those of transactions that its snapshot did not see."""
+"""Which changes count in addition to a table copy, in Spark and in Arrow; and how rows of a copy are ordered.
+
+A copied row has the LSN of its snapshot as ``_commit_lsn``, which says nothing of its order among changes: what decides
+whether a change counts is visibility (the theory is in ``changelog/_facts/visibility.py``). While changes are replayed,
+copied rows come before all of them (``BEFORE_ALL``); afterwards they have their LSN again.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -27,10 +32,10 @@ __all__ = [
 
 
 def counted_changes(changes: DataFrame, table: Table) -> DataFrame:
-    """Return the rows of the latest copy, as inserts before everything, and the changes that count in addition to them.
+    """Return the rows of the latest table copy, as inserts before all changes, and the changes that count.
 
-    They are of the table itself, not of others that had its name before. Without a copy all its changes count.
-    Raises ChangeLogError where there are several tables and the changes do not say which they are of.
+    These are of the table itself, not of others that had its name before. Without a copy all of its changes count.
+    Raises ChangeLogError where several tables had the name and the changes lack ``_relation_oid``.
     """
     op, base, changes = F.col("_op"), table.base, _own_changes(changes, table)
     if base is None:
@@ -59,7 +64,7 @@ def _own_changes(changes: DataFrame, table: Table) -> DataFrame:
 
 
 def _adds(visibility: Visibility) -> Column:
-    """Return whether a change counts in addition to a copy: ``Visibility.adds`` in Spark."""
+    """Return whether a change counts in addition to a copy: ``Visibility.adds`` as a Spark expression."""
     lsn = F.col("_commit_lsn")
     counts = lsn >= int(visibility.place_lsn)
     if visibility.contained:
@@ -68,7 +73,7 @@ def _adds(visibility: Visibility) -> Column:
 
 
 def counted_changes_arrow(changes: pa.Table, base: BaseCopy | None, with_copy: bool) -> pa.Table:
-    """Return what ``counted_changes`` does, of changes in Arrow; the rows of the copy only where they are value."""
+    """Return what ``counted_changes`` does, for changes in Arrow; rows of the copy only ``with_copy``."""
     is_copied = _flags(changes["_op"], SNAPSHOT)
     if base is None:
         return changes.filter(pa.array(~is_copied))
@@ -81,14 +86,14 @@ def counted_changes_arrow(changes: pa.Table, base: BaseCopy | None, with_copy: b
 
 
 def move_copy_first_arrow(rows: pa.Table, base: BaseCopy | None) -> pa.Table:
-    """Put rows that are still as they were copied before all changes: ``_commit_lsn`` is BEFORE_ALL."""
+    """Give stored rows that are still as they were copied the ``_commit_lsn`` BEFORE_ALL."""
     if base is None:
         return rows
     return _with_lsn(rows, np.where(_is_of_copy(rows, base), BEFORE_ALL, rows["_commit_lsn"].to_numpy()))
 
 
 def restore_copy_lsn_arrow(rows: pa.Table, base: BaseCopy | None) -> pa.Table:
-    """Say of copied rows where they are from: ``_commit_lsn`` is that of the snapshot."""
+    """Give copied rows the LSN of their snapshot as ``_commit_lsn``."""
     if base is None:
         return rows
     lsn = rows["_commit_lsn"].to_numpy()
@@ -110,7 +115,7 @@ def _flags(values: pa.ChunkedArray, value: str) -> Flags:
 
 
 def move_copy_first(rows: DataFrame, table: Table) -> DataFrame:
-    """Put rows of the copy before all changes: the LSN of its snapshot says nothing of their order."""
+    """Give stored rows that are still as they were copied the ``_commit_lsn`` BEFORE_ALL."""
     if table.base is None:
         return rows
     copy, lsn, seq = table.base.copy, F.col("_commit_lsn"), F.col("_seq")
@@ -121,7 +126,7 @@ def move_copy_first(rows: DataFrame, table: Table) -> DataFrame:
 
 
 def restore_copy_lsn(rows: DataFrame, table: Table) -> DataFrame:
-    """Say of copied rows where they are from."""
+    """Give copied rows the LSN of their snapshot as ``_commit_lsn``."""
     if table.base is None:
         return rows
     lsn, snapshot = F.col("_commit_lsn"), F.lit(int(table.base.copy.snapshot.lsn)).cast("bigint")

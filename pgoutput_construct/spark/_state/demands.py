@@ -1,4 +1,4 @@
-"""What is demanded of the changes of a table, and the errors where it is not so."""
+"""What must be true of the changes of a table, and the errors where it is not: rows exist, values are known."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
@@ -14,46 +14,44 @@ __all__ = ["NO_DEMAND", "Demand", "OnMissing", "check_on_missing", "demand_of"]
 
 
 _VALUE: Final = (
-    ": the change of the row ",
-    " does not send the value of the column '",
-    "' (as of unchanged TOASTed ones), and the log does not have the row before it",
+    ": row ",
+    ": an update does not send the value of the column '",
+    "' (an unchanged TOASTed value), and the log does not have the row before it",
 )
-
-_ROW: Final = (": the row ", " is changed and is not there")
-
-_EARLIER: Final = (": the row ", " is changed there, or before, and is not there")
+_ROW: Final = (": row ", ": UPDATE or DELETE of a row that does not exist")
+_EARLIER: Final = (": row ", ": UPDATE or DELETE, here or before, of a row that does not exist")
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What is asked of the changes of a table."""
+    """What must be true of the changes of a table."""
 
     values: bool = True
-    """A value that a change does not send, and that no row has, is an error; else it is null."""
+    """Whether an unsent value that no row has is an error; else it is null."""
     rows: bool = False
-    """So is every change of a row that is not there: the log has all rows of the table."""
+    """Whether a change of a row that does not exist is an error: the log has all rows of the table."""
     table: str = ""
-    """The table as SQL writes it, for what is said."""
+    """The table as SQL writes it, for messages."""
 
     def refuse_value(self, place: Column, key: Column, name: Column) -> Column:
-        """Return what fails since the change at a place, of the row ``key``, leaves the column ``name`` open."""
+        """Return a column that fails: the change at ``place``, of the row ``key``, did not send the column ``name``."""
         return self._refuse(place, _VALUE[0], key, _VALUE[1], name, _VALUE[2])
 
     def refuse_row(self, place: Column, key: Column) -> Column:
-        """Return what fails since the last change of the row ``key``, at a place, or one before it, finds none."""
+        """Return a column that fails: the change at ``place``, or an earlier one, of the row ``key`` found no row."""
         return self._refuse(place, _EARLIER[0], key, f"{_EARLIER[1]}{self.remedy}")
 
     def row_error(self, commit_lsn: int, seq: int, key: str) -> ChangeLogError:
-        """Return the error of a change at a place, of the row ``key``, that finds none."""
+        """Return the error of a change at a position, of the row ``key``, that found no row."""
         return self._error(commit_lsn, seq, _ROW[0], key, f"{_ROW[1]}{self.remedy}")
 
     @property
     def remedy(self) -> str:
-        """Why a row must be there, and what to do where it is not."""
+        """Why the row should exist, and what to do."""
         return (
-            ", though the log has all rows of this table: some of its changes are missing, or there twice; copy the "
-            f"table again ({snapshot_command(self.table)}), or go on without such rows, and "
-            'have them reported (on_missing="report", --on-missing report)'
+            "; the log should be complete for this table, so changes are missing or duplicated: copy the table again "
+            f"({snapshot_command(self.table)}), or have such changes reported, and continue without their rows "
+            '(on_missing="report", --on-missing report)'
         )
 
     def _refuse(self, place: Column, *parts: Column | str) -> Column:
@@ -69,10 +67,10 @@ class Demand:
 
 
 NO_DEMAND: Final = Demand(values=False)
-"""Nothing is asked: what is not known is null."""
+"""Nothing is an error: unknown values are null."""
 
 OnMissing: TypeAlias = Literal["error", "report"]
-"""What becomes of a change of a row that must be there and is not."""
+"""What happens to a change of a row that should exist and does not."""
 
 
 def check_on_missing(on_missing: str) -> None:
@@ -82,5 +80,5 @@ def check_on_missing(on_missing: str) -> None:
 
 
 def demand_of(table: Table, on_missing: OnMissing, is_whole: bool) -> Demand:
-    """Return what is asked of the changes of a table."""
+    """Return what must be true of the changes of a table."""
     return Demand(rows=is_whole, table=table.qualified) if on_missing == "error" else NO_DEMAND

@@ -1,4 +1,11 @@
-"""The rows of a table with a key: what changes come to is put in the place of the rows that were there before."""
+"""The rows of a table with a key, by Spark's own aggregation: net changes replace the rows before.
+
+For each key the last change wins, and an unsent value is the last that was sent; neither needs an order of all changes.
+What each change sent is paired with its position, and the greatest pair is the last. That is equal to the ordered
+replay of ``intervals`` because a key has at most one row at a time, and rows under it come and go by turns: the number
+of changes that found no row is the difference of both. Values that a row takes along from another key are put into the
+changes first (``moved_values``).
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,34 +39,36 @@ from pgoutput_construct.spark._state.moved_values import leaves_open, with_moved
 from pgoutput_construct.spark._state.row_replay import Replay
 
 __all__ = ["KeyedLayout", "advance_keyed", "net_by_key", "net_rows"]
+
 _META: Final = ("_untyped", "_commit_lsn", "_seq")
 
 
 @dataclass(frozen=True)
 class KeyedLayout:
-    """A table with a key. In frames its columns have numbers: ``k0``, ``k1`` are the key, ``c0``, ``c1`` all columns.
+    """The columns of frames of a table with a key: ``k0``, ``k1`` ... are the key, ``c0``, ``c1`` ... all columns.
 
-    ``kt``, part of the key, has texts of what the key's columns cannot hold; it is there only where it is needed.
+    ``kt``, part of the key, has the texts of what the key's columns cannot hold; it exists only where some row has
+    such.
     """
 
     names: tuple[str, ...]
-    """The columns."""
+    """The columns of the table."""
     keys: tuple[str, ...]
-    """Those that tell rows apart."""
+    """The columns of frames that make the key."""
     kinds: Mapping[str, T.DataType]
-    """Types, by column."""
+    """The types of its columns."""
     unsent: tuple[str, ...]
-    """The columns that some update left out; none of the key."""
+    """The columns, but those of the key, that some update did not send."""
     has_texts: bool
-    """Whether ``_untyped`` has anything."""
+    """Whether ``_untyped`` is not null in some row."""
     has_unsent_keys: bool
-    """Whether some update left out a column of the key, which ``_before`` has then."""
+    """Whether some update did not send a column of the key, which is in ``_before`` then."""
 
     @classmethod
     def from_changes(
         cls, changes: DataFrame, keys: Sequence[str], names: Sequence[str], found: ChangeSurvey
     ) -> "KeyedLayout":
-        """Return that of a table which now has the columns ``names``."""
+        """Return the layout of a table that has the columns ``names`` now."""
         kinds = {field.name: field.dataType for field in changes.schema}
         unsent = tuple(name for name in names if name in found.unsent and name not in keys)
         return cls(tuple(names), tuple(keys), kinds, unsent, found.untyped, not found.unsent.isdisjoint(keys))
@@ -76,15 +85,15 @@ class KeyedLayout:
 
     @cached_property
     def sent(self) -> tuple[str, ...]:
-        """The columns that all changes have sent, but the key."""
+        """The columns, but those of the key, that all changes sent."""
         return tuple(name for name in self.names if name not in self.keys and name not in self.unsent)
 
     def frame_name(self, name: str) -> str:
-        """Return what a column is called in frames."""
+        """Return the name of a column in frames."""
         return f"c{self.names.index(name)}"
 
     def key_of(self, value: Callable[[str], Column], text: Callable[[str], Column]) -> list[Column]:
-        """Return the key of a row, given its values and texts, by column."""
+        """Return the key of a row, given functions that return its values, and its texts, by column."""
         parts = exact_key(value, self.key_kinds)
         if self.has_texts:
             parts.append(self._texts(text, self.keys))
@@ -99,24 +108,24 @@ class KeyedLayout:
         return F.struct(*self.key)
 
     def key_values(self, prefix: str = "") -> dict[str, Column]:
-        """Return the values of the key of a frame, or of a struct in it, by the names of their columns."""
+        """Return the values of the key of a frame, or of a struct in it, by column."""
         found = zip(self.keys, self.key, strict=False)
         return {name: restored(F.col(prefix + place), self.kinds[name]) for name, place in found}
 
     def row_of(self) -> Column:
-        """Return the values of the columns ``sent``, and their texts where ``_untyped`` has anything."""
+        """Return the values of the columns ``sent``, and their texts if there are any."""
         values = [NEW.value(name).alias(self.frame_name(name)) for name in self.sent]
-        # Not as a map: Spark says of no two maps which is the greater one.
-        said = [self._texts(NEW.text, self.sent).alias("_texts")] if self.has_texts else []
-        return F.struct(*values, *said, F.lit(True).alias("_is"))
+        # Not as a map: Spark does not order maps.
+        texts = [self._texts(NEW.text, self.sent).alias("_texts")] if self.has_texts else []
+        return F.struct(*values, *texts, F.lit(True).alias("_is"))
 
     def pair_of(self, name: str) -> list[Column]:
-        """Return a value and its text, for what is carried from one row to another."""
+        """Return a value and its text, which other rows may take."""
         text = NEW.text(name) if self.has_texts else F.lit(None).cast("string")
         return [NEW.value(name).alias("v"), text.alias("t")]
 
     def values(self) -> list[Column]:
-        """Return the columns of rows, by their own names, out of key, ``_row`` and the pairs of ``unsent``."""
+        """Return the table's columns, from the key, ``_row`` and the pairs of ``unsent``."""
         return [self._value(name).alias(name) for name in self.names]
 
     def _value(self, name: str) -> Column:
@@ -126,9 +135,9 @@ class KeyedLayout:
 
     def untyped(self) -> Column:
         """Return ``_untyped`` of these rows."""
-        return untyped_map({name: self._kept_text(name) for name in self.names} if self.has_texts else {})
+        return untyped_map({name: self._value_text(name) for name in self.names} if self.has_texts else {})
 
-    def _kept_text(self, name: str) -> Column:
+    def _value_text(self, name: str) -> Column:
         if name in self.keys:
             return F.col("kt")[self.keys.index(name)]
         return (
@@ -137,7 +146,7 @@ class KeyedLayout:
 
 
 def net_by_key(changes: DataFrame, layout: KeyedLayout, found: ChangeSurvey) -> DataFrame:
-    """Return what changes come to, key by key, as ``last_by_key`` does."""
+    """Return the net changes of each key, as ``last_by_key`` does."""
     if found.chained and layout.unsent:
         replay = Replay(layout.names, layout.keys, tuple(name for name in layout.names if name in found.unsent))
         changes = with_moved_values(None, changes, replay, found, layout.key_of)
@@ -166,15 +175,20 @@ def advance_keyed(
     demand: Demand,
     is_small: bool,
 ) -> DataFrame:
-    """Return the rows after changes: the columns, ``_untyped``, ``_commit_lsn`` and ``_seq``, as ``before`` has them.
+    """Return the rows after changes: the columns, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
-    Of ``before`` only rows that are touched are joined; if it ``is_small``, it goes the way of the changes. What is
-    demanded and is not so makes an action fail.
+    Args:
+        before: The rows before, with the same columns; None for none. Only those that changes touch are joined.
+        changes: The changes.
+        layout: The columns.
+        found: What the changes contain.
+        demand: What must be true; where it is not, an action fails.
+        is_small: Whether ``before`` is so small that it is shuffled together with the changes.
     """
     if before is None or is_small:
         all_changes = changes if before is None else changes.unionByName(_as_inserts(before, changes))
         return _rows(net_by_key(all_changes, layout, found), layout, demand)
-    net = as_leaf(net_by_key(changes, layout, found))  # it is joined with the rows before from several sides
+    net = as_leaf(net_by_key(changes, layout, found))  # it is joined with the rows before several times
     stored = before.select(
         F.struct(*map(column, layout.names), *_META).alias("_stored"), *layout.key_of(NEW.value, NEW.text)
     )
@@ -195,7 +209,7 @@ def advance_keyed(
 
 
 def _as_inserts(rows: DataFrame, changes: DataFrame) -> DataFrame:
-    """Return rows as the changes by which they came, which have all the columns of others."""
+    """Return rows as the inserts that created them, with all the columns of changes."""
     given = {"_op": F.lit(INSERT), **{name: F.col(name) for name in rows.columns if name in CHANGE}}
     names = [name for name in changes.columns if name not in rows.columns or name in CHANGE]
     kinds = {field.name: field.dataType for field in changes.schema}
@@ -209,7 +223,7 @@ def _keys(rows: DataFrame, layout: KeyedLayout, prefix: str, *others: str | Colu
 
 
 def _same(layout: KeyedLayout, prefix: str) -> Column:
-    """Return whether a key is one of ``_keys``. It is null only where a text says more."""
+    """Return whether a key equals one of ``_keys``."""
     pairs = [(F.col(prefix + name), F.col(f"net_{name}")) for name in layout.key]
     return reduce(and_, (a.eqNullSafe(b) if layout.has_texts else a == b for a, b in pairs))
 
@@ -229,7 +243,7 @@ def _values(layout: KeyedLayout) -> list[Column]:
 
 
 def _filled(net: DataFrame, needed: DataFrame, layout: KeyedLayout) -> DataFrame:
-    """Put into net changes what is open in them, from the rows that they are of."""
+    """Fill the open values of net changes from the rows that they are of."""
     joined = net.join(_keys(needed, layout, "", "_stored"), _same(layout, "_was."), "left")
     is_found, filled = F.col("_stored").isNotNull(), dict[str, Column]()
     for name in layout.unsent:
@@ -242,7 +256,7 @@ def _filled(net: DataFrame, needed: DataFrame, layout: KeyedLayout) -> DataFrame
 
 
 def _without_existing(net: DataFrame, there: DataFrame, layout: KeyedLayout) -> DataFrame:
-    """Take it from what is missing of net changes where the row was there before."""
+    """Decrement ``_missing`` where the row already existed."""
     keys = _keys(there, layout, "", F.lit(1).alias("_there"))
     joined = net.join(keys, _same(layout, ""), "left")
     found = joined.withColumn("_missing", F.col("_missing") - F.coalesce("_there", F.lit(0)))
@@ -254,12 +268,13 @@ def _shown_key(layout: KeyedLayout) -> Column:
 
 
 def changes_by_key(changes: DataFrame, layout: KeyedLayout, found: ChangeSurvey) -> DataFrame:
-    """Return changes by the key that they touch: key, ``_now``, ``_since`` and pairs.
+    """Return changes by the key that they touch: the key, ``_now``, ``_since`` and pairs.
 
-    Each of these begins with the place of the change, so that the greatest of them is the last: ``_now`` has ``_row``,
-    null where it is gone, ``_since`` is null unless it is, and a pair unless the change sent it. A change of the key is
-    there twice: the row with the old one is gone. ``_step`` is 1 where a row comes under its key, -1 where it goes.
-    Changes of ``with_moved_values`` have a ``_since``, too, where they leave values out: with their ``__root``.
+    Each of the last begins with the position of the change, so that the greatest is the last. ``_now`` has the
+    ``_row``, null for a delete; ``_since`` is null for all but a delete; a pair is null unless the change sent the
+    value. An update of the key occurs twice, once as the delete of the old key. ``_step`` is 1 where a row comes under
+    its key, -1 where it goes. An update that ``with_moved_values`` could not fill has a ``_since``, too, with its
+    ``__root``.
     """
     moved, left = F.lit(False), F.lit(False)
     changes = _narrowed(changes, layout)
@@ -281,7 +296,7 @@ def changes_by_key(changes: DataFrame, layout: KeyedLayout, found: ChangeSurvey)
 
 
 def _since(changes: DataFrame, layout: KeyedLayout, gone: Column, moved: Column) -> Column:
-    """Return from where on a key has none of the values that it had before."""
+    """Return from which position on a key has none of the values that it had before."""
     if ROOT not in changes.columns:
         return F.when(gone, position())
     nothing = F.lit(None).cast(changes.schema[ROOT].dataType).alias(ROOT)
@@ -290,13 +305,13 @@ def _since(changes: DataFrame, layout: KeyedLayout, gone: Column, moved: Column)
 
 
 def _narrowed(changes: DataFrame, layout: KeyedLayout) -> DataFrame:
-    """Leave out of ``_before`` all but the key: Parquet then reads no other column of it."""
+    """Reduce ``_before`` to the key: Parquet then reads no other column of it."""
     old = F.struct(*(BEFORE.value(name).alias(name) for name in layout.keys))
     return changes.withColumn("_before", F.when(F.col("_before").isNotNull(), old))
 
 
 def _key(layout: KeyedLayout, gone: Column) -> list[Column]:
-    """Return the key that is touched; one that was left out is in ``_before``."""
+    """Return the key that a change touches; an unsent column of it is in ``_before``."""
     return layout.key_of(*_sides(layout, gone))
 
 
@@ -314,11 +329,11 @@ def _sides(layout: KeyedLayout, gone: Column) -> tuple[Callable[[str], Column], 
 
 
 def last_by_key(touched: DataFrame, layout: KeyedLayout) -> DataFrame:
-    """Return one row a key: its ``_row``, null where it is gone, pairs, and where the last change of it stands.
+    """Return one row a key: its ``_row``, null after a delete, pairs, and the position of its last change.
 
-    ``_open`` are the columns that no change has sent, of the row under the key ``_was``. It is that in the table
-    before the changes, unless ``_lost``: then no row can have been there. ``_missing`` is how many changes found no row
-    under their key: the first may have found one that was there before.
+    ``_open`` are the columns that no change has sent, of the row under the key ``_was``: the key in the table before
+    the changes. With ``_lost`` no row can have had it. ``_missing`` is how many changes found no row under their key;
+    the first of them may have found one in the table before.
     """
     pairs, has_root = [layout.frame_name(name) for name in layout.unsent], ROOT in touched.select("_since.*").columns
     root, is_since = F.col(f"_since.{ROOT}"), F.col("_since").isNotNull() if pairs else F.lit(False)
@@ -341,7 +356,7 @@ def last_by_key(touched: DataFrame, layout: KeyedLayout) -> DataFrame:
 
 
 def _missing() -> Column:
-    # Rows come and go by turns: where more have gone than came, some were not there.
+    # Rows come and go by turns: where more went than came, some did not exist.
     return F.when(F.col("_last._row").isNotNull(), 1).otherwise(0) - F.col("_steps")
 
 

@@ -1,13 +1,24 @@
-"""Values that rows take along when their keys change.
+"""Unsent TOASTed values of rows whose keys change: found before the replay, so that each key can be replayed by itself.
 
-An update that changes the key of a row and leaves out a TOASTed value (a *link*) has it under the key before. Rows with
-all these keys would have to be replayed together: after ``UPDATE t SET id = id + 1`` those of a whole table. So such
-values are found first, and put into the links; from then on each key is by itself.
+An update that does not change a TOASTed value does not send it (``logicalrep_write_tuple()`` writes ``u``). The value
+is then that of the row that the update finds. If the update changes the key, that row is under another key: such an
+update is a *link* from the old key to the new one. All keys that links connect would have to be replayed together:
+after ``UPDATE t SET id = id + 1`` the whole table, in one task.
 
-A replay key by key says which row a link takes away, and what that one has: a value that a change of the same key sent,
-or a row before all changes; or it came by a link that left the value out, too. Then that link has it, or says where
-to look: each round follows all links twice as far, so that a value that no change sent on its way through n keys takes
-log2(n) rounds. They are joins in Spark: what a task holds does not depend on how many rows are linked.
+So the values of links are found first, and put into the links as if they had been sent; after that each key is by
+itself. A replay key by key says which row each link takes, and what that row has. There are three cases for each value:
+
+- A change of the same key sent it, or a row from before all changes has it: the link has its value.
+- The row came by another link that did not send the value either. The value is that link's, by name (``_up``). Rounds
+  follow these names: in each one, every link takes what the link above it has found, or that one's own ``_up``. So each
+  round doubles the distance, and a value that passes through n keys without being sent takes log2(n) rounds.
+- No row was found: nobody has the value, and it stays open.
+
+Where the rows before are not known (net changes), a link is *assumed* to find one under its old key; what it still
+leaves open names that key (``__root``) for a look-up when the rows are known.
+
+The rounds are joins in Spark: what a task holds does not depend on the number of links. In their selects, no lambda
+function may name a column that the same select makes again (Spark takes the new one, as a lateral column alias).
 """
 
 from collections.abc import Callable, Sequence
@@ -47,17 +58,21 @@ from pgoutput_construct.spark._state.row_replay import BOTH, COMES, GOES, Replay
 __all__ = ["leaves_open", "with_moved_values"]
 
 KeyOf = Callable[[Callable[[str], Column], Callable[[str], Column]], list[Column]]
-"""Gives the key of a row, given what gives its values, and its texts, by column."""
+"""Gives the key of a row, from functions that give its values, and its texts, by column."""
 
 
 def with_moved_values(
     before: DataFrame | None, changes: DataFrame, replay: Replay, found: ChangeSurvey, key_of: KeyOf | None = None
 ) -> DataFrame:
-    """Return changes in which links have the values that they left out, as far as a row has them; the rest is null.
+    """Return changes whose links have their unsent values, as far as a row has them; the rest is null.
 
-    ``found`` is what the changes have in them. Rows before them are as in ``replay_events``; without these they are not
-    known, and links say in ``__root`` under which key a row had what they still leave out: as ``key_of`` gives it,
-    null where no row can have had it.
+    Args:
+        before: The rows before, as ``replay_events`` takes them; None if they are not known: then a link has in
+            ``__root`` the key under which a row had what it still leaves open, null where no row can have had it.
+        changes: The changes.
+        replay: How they are replayed.
+        found: What they contain.
+        key_of: Makes the key for ``__root``.
     """
     kinds = {name: changes.schema[name].dataType for name in replay.identity}
     link = F.struct(*POSITION, component_of(BEFORE.value, kinds).alias("_from"))
@@ -71,7 +86,7 @@ def with_moved_values(
 
 
 def leaves_open(names: Sequence[str]) -> Column:
-    """Return whether a change leaves out any of some columns."""
+    """Return whether a change did not send some of these columns."""
     return F.coalesce(F.arrays_overlap("_unchanged", _names(names)), F.lit(False))
 
 
@@ -119,7 +134,7 @@ def _taken(
 
 
 def _mark_links(events: DataFrame, link: Column, names: Sequence[str], is_assumed: bool) -> DataFrame:
-    """Return events with the links that they are, and those by which rows came."""
+    """Return events that name the link by which a row came, and the one that takes it."""
     kind = "struct<_commit_lsn:bigint,_seq:bigint,_from:bigint>"
     assumed = (F.col(TURN) == STORED) & F.lit(is_assumed)
     # The link by which a row came is one more of its values, which other updates leave as it is.
@@ -135,7 +150,7 @@ def _mark_links(events: DataFrame, link: Column, names: Sequence[str], is_assume
 
 
 def _assumed_rows(links: DataFrame, replay: Replay) -> DataFrame:
-    """Return rows with the keys that links change: as rows before all, of which nobody knows more."""
+    """Return rows with the old keys of links, as rows before all changes whose other columns are unknown."""
     texts = untyped_map({name: BEFORE.text(name) for name in replay.identity})
     return links.select(
         *(BEFORE.value(name).alias(name) for name in replay.identity),
@@ -147,7 +162,7 @@ def _assumed_rows(links: DataFrame, replay: Replay) -> DataFrame:
 
 
 def _follow_links(taken: DataFrame, names: Sequence[str], untyped: bool) -> DataFrame:
-    """Return what links take along when they are followed to where it was sent."""
+    """Return what links take, once each is followed to where the value was sent."""
     is_deeper = F.coalesce((F.size("_open") > 0) & F.col("_up._from").isNotNull(), F.lit(False))
     while True:
         taken = as_leaf(taken)
@@ -159,7 +174,7 @@ def _follow_links(taken: DataFrame, names: Sequence[str], untyped: bool) -> Data
 
 
 def _round(deeper: DataFrame, taken: DataFrame, names: Sequence[str], untyped: bool) -> DataFrame:
-    """Return what links take along, and next to it what those do that they name."""
+    """Return what links take, next to what the links that they name take."""
     above = taken.select(*(F.col(name).alias(f"above_{name}") for name in taken.columns))
     joined = deeper.withColumn("own_open", F.col("_open")).join(above, F.col("_up") == F.col(f"above_{LINK}"), "left")
     found = {
@@ -177,7 +192,7 @@ def _round(deeper: DataFrame, taken: DataFrame, names: Sequence[str], untyped: b
 def _fill_links(
     links: DataFrame, taken: DataFrame, columns: Sequence[str], names: Sequence[str], with_root: bool
 ) -> DataFrame:
-    """Return links with what they take along; nobody has what is taken from no row."""
+    """Return links with the values that they take; a link that found no row gets none."""
     theirs = taken.select(F.col(LINK).alias(ORIGIN), F.struct(*taken.columns).alias(TAKEN))
     sent = F.array_except(F.array_intersect("_unchanged", _names(names)), column(TAKEN, "_open"))
     # A column of its own: Spark looks up a name in a lambda function among the new columns of the select, too, so that
@@ -194,7 +209,7 @@ def _fill_links(
 
 
 def _both_texts(own: Column, others: Column, names: Column) -> Column:
-    """Return a map of texts with those that another has of some columns; null for none."""
+    """Return a map of texts with those that another map has of some columns; null for none."""
     return merge_untyped(own, F.map_filter(others, lambda name, _: F.array_contains(names, name)))
 
 

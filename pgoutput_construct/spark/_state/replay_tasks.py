@@ -1,4 +1,10 @@
-"""Changes replayed in Spark: those of rows that may be the same come into one task, in their order."""
+"""Changes replayed in Spark: those of rows that may be the same come into one task, in their order.
+
+A *component* is a hash of what such rows have in common: the key, or the full row. Tasks replay component by component,
+in batches: between two batches of a component only its open rows are carried on. Equal rows, of which only the order
+matters, are spilled to disk beyond what the next batch can take (``SpilledRows``), so that the memory of a task depends
+neither on the size of a table nor on how many of its rows are equal.
+"""
 
 import os
 import tempfile
@@ -37,23 +43,25 @@ from pgoutput_construct.spark._state.equality import exact_key
 from pgoutput_construct.spark._state.row_replay import BOTH, COMES, GOES, Replay, ReplayResult
 
 __all__ = ["Emit", "component_of", "replay_events", "replay_in_parts", "replay_rows"]
+
 Emit = Callable[[ReplayResult, bool], pa.Table]
-"""Makes what is asked for of a replay: of what has ended, and, where nothing follows (True), of what is open."""
+"""Makes the result of a replay: from rows that have ended, and, where nothing follows (True), from open ones."""
 _Each = Callable[[pa.Table, bool], tuple[pa.Table, pa.Table, Numbers]]
-"""Gives the result of events and, where more of their component comes (False), the rows that are carried on, with the
-events by which they came."""
+"""Gives the result of events and, where the component continues (False), the rows that are carried on, with the
+events by which they came.
+"""
 _ORDER: Final = (COMPONENT, TURN, "_commit_lsn", "_seq", SIDE)
 _OF_CHANGES: Final = ("_op", "_commit_lsn", "_seq", "_commit_time", "_unchanged")
 _OLD: Final = "_before."
-"""How the names of old values begin in ``_untyped``."""
+"""The prefix of old values in ``_untyped``."""
 _LEAST: Final = 1 << 15
-"""Changes that are replayed at once, where there are as many: each time costs some milliseconds."""
+"""Changes that are replayed at once, if there are as many: each replay takes some milliseconds."""
 _MOST: Final = 1 << 18
-"""Changes of one component that are held at once, unless its rows are more."""
+"""The most changes of one component that are held at once."""
 _ENDS: Final = 1 << 23
-"""How often a change may be the first row of a list (see Alike): where there are many lists, changes are fewer."""
+"""The product of changes and lists (see RowMatching) that is held at once: with many lists, changes are fewer,"""
 _FEWEST: Final = 1 << 12
-"""But not fewer than these."""
+"""but not fewer than these."""
 
 
 def replay_events(
@@ -63,10 +71,14 @@ def replay_events(
     found: ChangeSurvey,
     apart: bool,
 ) -> tuple[DataFrame, DataFrame | None]:
-    """Return rows before and changes by the component that they belong to, and the rows before that nothing touches.
+    """Return rows before and changes as events, by component; and the rows before that no change touches.
 
-    ``found`` is what the changes have in them. Rows before are told apart from others only where that is asked for,
-    ``apart``, and no truncate ends them all. They may have columns of changes, such as ``_op``, and ``__turn``.
+    Args:
+        before: The rows before; they may have columns of changes, such as ``_op``, and ``__turn``. None for none.
+        changes: The changes.
+        replay: How they are replayed.
+        found: What they contain.
+        apart: Whether to separate untouched rows, which is possible if no truncate removes all rows.
     """
     events = _routed_changes(changes, replay, found)
     stored = None if before is None else _stored_events(before, events, replay)
@@ -81,9 +93,9 @@ def replay_events(
 
 
 def replay_rows(events: DataFrame, replay: Replay, emit: Emit, schema: T.StructType) -> DataFrame:
-    """Return what ``emit`` makes of events, with a schema.
+    """Return what ``emit`` makes of events.
 
-    A task holds a batch, and of each component the rows that are there: of equal ones no more than a batch takes away.
+    A task holds one batch and the open rows of its component; of equal ones no more than a batch takes.
     """
     names, most = events.columns, max(_FEWEST, min(_MOST, _ENDS // len(replay.matching.of_list)))
 
@@ -105,9 +117,13 @@ def replay_rows(events: DataFrame, replay: Replay, emit: Emit, schema: T.StructT
 def replay_in_parts(
     batches: Iterable[pa.RecordBatch], each: _Each, equal: Callable[[pa.Table], Numbers], most: int
 ) -> Iterator[pa.Table]:
-    """Yield what ``each`` makes of whole components, as soon as they are there; of longer ones in pieces.
+    """Yield what ``each`` makes of whole components as soon as they are complete, of longer ones in parts.
 
-    Of their rows that are there and ``equal`` few are held, and as many as a group may take away: see WaitingRows.
+    Args:
+        batches: Events, ordered by component.
+        each: Replays a table of them.
+        equal: Numbers rows, equal ones alike: of these few are held, see SpilledRows.
+        most: The most events of a component that are held.
     """
     held, spilled = list[pa.Table](), SpilledRows(equal, min(_LEAST, most))
     try:
@@ -135,7 +151,12 @@ def replay_in_parts(
 
 
 class SpilledRows:
-    """The rows of one component that wait."""
+    """The open rows of one component that equal ones precede: they are in files on the executor's disk.
+
+    Only their order tells equal rows apart: the first that came is the first that goes. So of each run of equal rows
+    the first N are all that N changes can take. The others are in files, in order, and come back as these go. Rows that
+    were described with other columns, or came after a truncate, are not equal in this sense.
+    """
 
     def __init__(self, equal: Callable[[pa.Table], Numbers], most: int) -> None:
         """``equal`` gives each row a number, equal ones the same; the first ``most`` of these need not wait."""
@@ -147,7 +168,7 @@ class SpilledRows:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def spill(self, rows: pa.Table, is_new: Flags) -> pa.Table:
-        """Let rows wait, and those that are ``is_new`` where equal ones do; return the others."""
+        """Spill rows, and those that are ``is_new`` after equal spilled ones; return the others."""
         numbers, found = self._numbered(rows)
         runs = {number: run for run, number in enumerate(found.tolist())}
         # Those that are not new came before all that wait.
@@ -165,7 +186,7 @@ class SpilledRows:
         return rows.filter(pa.array(~waits))
 
     def refilled(self, rows: pa.Table, least: int) -> pa.Table:
-        """Return rows and, where fewer than ``least`` of them are equal, those that wait for them."""
+        """Return rows and, where fewer than ``least`` of them are equal, spilled ones of their run."""
         if not any(self._files):
             return rows
         numbers, runs = self._numbered(rows)
@@ -178,7 +199,7 @@ class SpilledRows:
         return pa.concat_tables([rows, *more]).sort_by(_WAITING_ORDER) if more else rows
 
     def rest(self) -> Iterator[pa.Table]:
-        """Yield the rows that still wait; from then on none does."""
+        """Yield the rows that are still spilled."""
         for files in self._files:
             while files:
                 yield _read(files.popleft())
@@ -309,15 +330,16 @@ def _new(replay: Replay) -> Callable[[str], Column]:
 
 
 def _component_columns(replay: Replay) -> list[str]:
-    """Return the columns that rows which may be the same have in common."""
+    """Return the columns by which components are hashed: those that all shapes of rows have."""
     shapes = replay.shapes if replay.keys is None else ()
     return [name for name in replay.identity if all(name in shape for shape in shapes)]
 
 
 def component_of(value: Callable[[str], Column], kinds: Mapping[str, T.DataType]) -> Column:
-    """Return a number that rows which may be the same have in common; with others they are replayed together, too.
+    """Return a hash that equal keys, or rows, have in common; others with the same hash are replayed along with them.
 
-    Spark's hash of 0.0 is that of -0.0: where a key goes from one to the other, no link would be summary.
+    It is one of exact values (``equality``): Spark's own hash of 0.0 is that of -0.0, so that a key that changes from
+    one to the other would not be seen as a link.
     """
     return F.xxhash64(F.lit(0), *exact_key(value, kinds))
 

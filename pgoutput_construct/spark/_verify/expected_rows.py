@@ -38,6 +38,7 @@ __all__ = [
     "read_warehouse_table",
     "table_of_dataset",
 ]
+
 _XIDS = 2**32
 
 

@@ -15,6 +15,7 @@ from pgoutput_construct.spark._verify.part_checksums import checksums, digests, 
 from pgoutput_construct.spark._verify.verdicts import Difference, TableVerdict, VerificationRecord
 
 __all__ = ["SnapshotSource", "SourceSnapshot", "TableComparison", "VerifyOptions"]
+
 _ROW_BY_ROW: Final = 20
 """How many parts of a table are compared row by row."""
 Texts = Sequence[str | None]
