@@ -1,4 +1,8 @@
-"""The phases of a table, each with the identity by which its changes tell rows apart."""
+"""The phases of a table: runs of changes whose rows one replica identity tells apart.
+
+Phases do not overlap: ALTER TABLE ... REPLICA IDENTITY waits for all transactions that write the table, and later ones
+wait for it.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, pairwise
@@ -16,7 +20,7 @@ from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 __all__ = ["PhaseReader", "phase_changes", "require_keys"]
 
 PhaseReader: TypeAlias = Callable[[ChangePosition | None, ChangePosition | None], DataFrame]
-"""Reads the changes from one place up to another, None for no limit; there may be more than these."""
+"""Reads the changes between two positions, None for no limit; it may return more than these."""
 
 _WORDS: Final[Mapping[str, str]] = {
     RelationReplicaIdentity.DEFAULT: "primary key",
@@ -26,7 +30,7 @@ _WORDS: Final[Mapping[str, str]] = {
 }
 
 _NO_CHANGE: Final = Identity(RelationReplicaIdentity.NOTHING, (), (0, 0), (0, 0))
-"""What tells rows apart where no change of them counts."""
+"""The identity of a table of which no change counts."""
 
 _REMEDY: Final = "the changes can still be read; to have the state, copy the table: {}"
 
@@ -34,7 +38,14 @@ _REMEDY: Final = "the changes can still be read; to have the state, copy the tab
 def phase_changes(
     events: DataFrame, table: Table, before: DataFrame | None, within: PhaseReader | None = None
 ) -> list[tuple[Identity, DataFrame]]:
-    """Return the phases of a table, each with its changes: those of ``events``, or such as ``within`` reads them."""
+    """Return the phases of a table, each with its changes.
+
+    Args:
+        events: The changes that count.
+        table: The table.
+        before: The rows before, None for none.
+        within: Reads the changes of a phase; None to select them from ``events``.
+    """
     phases = find_phases(_counting_identities(events, table, before)) or (_NO_CHANGE,)
     bounds = pairwise([None, *(phase.first for phase in phases[1:]), None])
     read = within if within is not None else lambda *_: events
@@ -42,10 +53,9 @@ def phase_changes(
 
 
 def find_phases(identities: Sequence[Identity]) -> tuple[Identity, ...]:
-    """Return the phases of a table, in order: changes that one identity tells apart; one when it never changed.
+    """Return the phases of a table, in order; one if its identity never changed.
 
-    ``identities`` are those of the changes that count. Each phase goes up to the first change of the next one: they do
-    not overlap, since ALTER TABLE waits for all who write the table, and these wait for it.
+    ``identities`` are those of the changes that count. Each phase ends at the first change of the next one.
     """
     return tuple(
         _merged_identity(list(run)) for _, run in groupby(identities, lambda each: frozenset(each.key_columns))
@@ -69,14 +79,14 @@ def _counting_identities(events: DataFrame, table: Table, before: DataFrame | No
 
 
 def _merged_identity(run: Sequence[Identity]) -> Identity:
-    """Return one identity for those that tell rows apart by the same; the full row is one where any of them is."""
+    """Return one identity for several with the same columns; it is the full row if one of them is."""
     found = run[-1]._replace(first=run[0].first)
     is_full = any(identity.replica_identity == RelationReplicaIdentity.FULL for identity in run)
     return found._replace(replica_identity=RelationReplicaIdentity.FULL) if is_full else found
 
 
 def _between(changes: DataFrame, first: ChangePosition | None, end: ChangePosition | None) -> DataFrame:
-    # Positions are asked for by themselves, too: Parquet is read by these, not by structs.
+    # The LSN is compared by itself, too: Parquet's statistics are used for it, not for structs.
     lsn = F.col("_commit_lsn")
     if first is not None:
         changes = changes.where((lsn >= first[0]) & (position() >= position_at(first)))
@@ -84,11 +94,12 @@ def _between(changes: DataFrame, first: ChangePosition | None, end: ChangePositi
 
 
 def require_keys(rows: DataFrame, table: Table, phase: Identity) -> DataFrame:
-    """Refuse, once an action reads them, rows that do not have the key by which the changes of a phase find them.
+    """Make rows fail, once an action reads them, that do not have the key of a phase.
 
-    As columns, not as a filter: that would be asked of rows, too, which a join removes. And as columns that Spark
-    takes for random: of others it infers from a join that they are not null, and asks that of rows that went, before
-    (FilterExec.generatePredicateCode() tests that a field of a struct is there after all else).
+    By columns, not by a filter: that would also fail for rows which a join removes. And by columns that Spark takes for
+    non-deterministic: of others it infers from a join that they are not null, and checks that for removed rows, too,
+    before the join (FilterExec.generatePredicateCode() tests that a field of a struct is not null after everything
+    else).
     """
     is_always = F.monotonically_increasing_id() >= 0
     kinds = {field.name: field.dataType for field in rows.schema}
@@ -104,7 +115,7 @@ def _refuse(table: Table, phase: Identity, name: str) -> Column:
     keys = ", ".join(phase.key_columns)
     text = (
         f"{table.qualified}: its replica identity became {_WORDS[phase.replica_identity]} ({keys}), and the log does "
-        f"not have the value of {name!r} in a row that was there before: the column was renamed, or its value is from "
+        f"not have the value of {name!r} in an earlier row: the column was renamed, or its value is from "
         f"ALTER TABLE; {_REMEDY.format(snapshot_command(table.qualified))}"
     )
     return error_column(text)

@@ -6,19 +6,19 @@ place that says what a change does to a row; everything else is read from its in
 - the state of a table is its open intervals;
 - net changes are the difference between these and the rows before;
 - the history is all intervals;
-- the changes of rows that are not there are the events that were to end an interval and found none.
+- the changes of missing rows are the events that should end an interval and find none.
 
-An *event* is what a change does. A row goes (delete), comes (insert), or both (update): one goes, and another takes
-its place. Rows that were there before are events, too, by which they come. Events are in the order in which rows saw
+An *event* is what a change does. A row goes (delete), comes (insert), or both (update): one goes, and another replaces
+it. Rows from before all changes are events, too, by which they come. Events are in the order in which rows saw
 them: by the position of their transactions' commits, and in a transaction as they were sent. PostgreSQL itself changed
 the rows in another order across transactions, but never those of one row: its lock lasts until the commit.
 
-Which row goes is found by a *code*, a number for the values by which rows are told apart (``changed.py``):
+Which row goes is found by a *code*, a number for the values by which rows are told apart (``row_replay``):
 
 - With a key, it is the key. At most one row has it at any event: an index that can be a replica identity is unique and
   not deferrable (RelationGetIndexAttrBitmap, RelationGetReplicaIndex), so PostgreSQL looks for another row of the key
-  at each change. Where a row comes under a key that has one, changes are missing, or a batch is applied again: the one
-  that was there ends.
+  at each change. Where a row comes under a key that has one, changes are missing, or a batch is applied again: the
+  earlier row ends.
 - Where the full row is the identity, equal rows have one code. Nothing tells them apart, so the first that came is the
   first that goes.
 - Rows that were described with other columns than the event (a column was added or dropped in between) are compared
@@ -30,7 +30,7 @@ A *truncate* ends all rows that came before it. Truncates are no events, because
 number of truncates before it (``epochs``), and a row whose number is lower has ended by the next one.
 
 A value that an update does not send (a TOASTed value that it did not change) is that of the row which goes by the same
-event. ``sources`` says from which event each such value is; -1 where no row went: nobody has said it.
+event. ``sources`` is the event that sent each such value; -1 where no row went: the value is unknown.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 OPEN: Final = -1
-"""In the place of the event that ended a row: none has."""
+"""In the place of the event that ended a row: it still exists."""
 
 
 class Events(NamedTuple):
@@ -71,14 +71,14 @@ class Events(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """What is known of each event."""
+    """What the replay found for each event."""
 
     ended: Numbers
-    """By which event the row went that came by this one; OPEN for none, or see ``truncate_of``."""
+    """The event that ended the row of this one; OPEN for none, or see ``truncate_of``."""
     found: Numbers
-    """The event by which the row came that went by this one; -1 where none was there, or none was to go."""
+    """The event that made the row which this one ended; -1 if it found none, or ends none."""
     sources: Numbers
-    """The events that sent the values which the new row has in columns that some left out; -1 for none."""
+    """The events that sent the values of the new row, by column that some did not send; -1 for unknown values."""
 
 
 def truncate_of(ended: Numbers) -> Numbers:
@@ -87,14 +87,14 @@ def truncate_of(ended: Numbers) -> Numbers:
 
 
 class RowMatching(NamedTuple):
-    """By what rows are told apart: as numbers, for the kernel."""
+    """How rows are told apart: as numbers, for the kernel."""
 
     compared: tuple[frozenset[str], ...]
     """The columns of each comparison; codes have its number."""
     lists: Numbers
     """For a shape of events, and one of rows: the number of the list in which the events look for the rows."""
     order: Numbers
-    """For a shape of events: the lists in which they look, one after the other; -1 after the last."""
+    """For a shape of events: the lists in which they look, in order; -1 after the last."""
     of_list: Numbers
     """The number of the comparison for each list."""
     sizes: Numbers
@@ -104,13 +104,13 @@ class RowMatching(NamedTuple):
 
     @classmethod
     def by_key(cls, keys: Sequence[str]) -> "RowMatching":
-        """Return that of rows with a key."""
+        """Return the matching of rows with a key."""
         nothing = np.zeros((1, 1), np.int64)
         return cls((frozenset(keys),), nothing, nothing, nothing[0], nothing[0], unique=True)
 
     @classmethod
     def by_rows(cls, shapes: Sequence[frozenset[str]]) -> "RowMatching":
-        """Return that of full rows, which were described with some columns each."""
+        """Return the matching of full rows, which were described with different columns."""
         compared = list(dict.fromkeys(one & other for one in shapes for other in shapes))
         lists = list(dict.fromkeys((now, now_has & has) for now, now_has in enumerate(shapes) for has in shapes))
         found = np.array(
@@ -126,7 +126,13 @@ class RowMatching(NamedTuple):
 
 
 def find_intervals(events: Events, matching: RowMatching, truncates: int) -> Intervals:
-    """Replay events, among a number of truncates."""
+    """Replay events.
+
+    Args:
+        events: The events, in order.
+        matching: How their rows are told apart.
+        truncates: How many truncates the events belong to, see ``epochs``.
+    """
     count, lists = len(events.goes), len(matching.of_list)
     codes = 1 + max(events.old.max(initial=-1), events.new.max(initial=-1))
     ended, found = np.full(count, OPEN, np.int64), np.full(count, -1, np.int64)
@@ -140,7 +146,7 @@ def find_intervals(events: Events, matching: RowMatching, truncates: int) -> Int
 
 @inlined
 def _first(heads: Any, following: Any, ended: Any, epochs: Any, number: int, shape: int, code: int, epoch: int) -> int:
-    """Return the first row of a list that is there at an epoch; those before it are taken from the list."""
+    """Return the first row of a list that exists at an epoch; those before it are removed from the list."""
     row = heads[number, code]
     while row >= 0 and (ended[row] != OPEN or epochs[row] != epoch):
         if ended[row] == OPEN:
@@ -163,7 +169,7 @@ def _taken(
     event: int,
     shape: int,
 ) -> int:
-    """Return the row that an event takes away, -1 for none: the first of those that have most in common with it."""
+    """Return the row that an event ends, -1 for none: the first of those that have most columns in common with it."""
     taken, size = -1, 0
     for place in range(order.shape[1]):
         number = order[shape, place]
@@ -197,7 +203,7 @@ def _replay(
     found: Any,
     sources: Any,
 ) -> None:
-    """Replay events; each row is in one list for each shape, linked by ``following``, and is taken out when met."""
+    """Replay events; each row is in one list for each shape, linked by ``following``, and removed once it has ended."""
     for event in range(len(goes)):
         shape, taken = shapes[event], -1
         if goes[event]:

@@ -1,6 +1,6 @@
-"""The changes of a table in Arrow, replayed: which rows they make, and until when.
+"""Changes of a table in Arrow, replayed: ``intervals`` over columns, with values, texts and codes.
 
-Rows are told apart by *codes*, numbers for their values: ``equality.py`` says which of these are the same.
+Rows are told apart by *codes*, numbers for their values: ``equality`` defines which of these are the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ from pgoutput_construct.spark._state.intervals import OPEN, Events, Intervals, R
 __all__ = ["BOTH", "COMES", "GOES", "Replay", "ReplayResult"]
 
 BOTH, GOES, COMES = 0, 1, 2
-"""Of a change its old row and its new one, or one of them: they may be in different partitions."""
+"""Which rows of a change an event has: both, or the old or the new one, if they are in different components."""
 
 _BEFORE: Final = "_before"
 
@@ -49,29 +49,29 @@ class Replay:
     """How changes of a table are replayed while one identity tells its rows apart."""
 
     columns: tuple[str, ...]
-    """The columns of its rows."""
+    """The columns of the rows."""
     keys: tuple[str, ...] | None
-    """Those of the identity: none of them, or None for the full row."""
+    """The columns of the identity: () for none, None for the full row."""
     unsent: tuple[str, ...] = ()
-    """Columns that some update left out."""
+    """Columns that some update did not send."""
     shapes: tuple[frozenset[str], ...] = ()
-    """The columns that rows were described with; ``__shape`` says with which of these. It counts for full rows."""
+    """The different sets of columns that rows were described with; ``__shape`` is the index. Only for full rows."""
     truncates: tuple[ChangePosition, ...] = ()
-    """Where the table was emptied, in order."""
+    """The positions of truncates, in order."""
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """The columns that are in old rows."""
+        """The columns that old rows have."""
         return self.columns if self.keys is None else self.keys
 
     @cached_property
     def open_columns(self) -> tuple[str, ...]:
-        """Columns whose values an update may have left out of both of its rows."""
+        """Columns whose values may be in neither row of an update."""
         return tuple(name for name in self.unsent if name not in self.identity)
 
     @cached_property
     def matching(self) -> RowMatching:
-        """By what rows are told apart."""
+        """How rows are told apart."""
         if self.keys is not None:
             return RowMatching.by_key(self.keys)
         own = frozenset(self.columns)
@@ -80,10 +80,10 @@ class Replay:
     def run(self, changes: pa.Table, is_end: bool = True) -> "ReplayResult":
         """Replay changes in their order, rows before them first; truncates are not among them.
 
-        Those of rows that may be the same must all be there. Columns are those of changes, ``__turn``, ``__side`` and
+        All changes of rows that may be the same must be there. Columns are those of changes, ``__turn``, ``__side`` and
         ``__shape``; without ``_before`` each change has one row, new or old, in its columns. A row before them may have
-        any ``_op``, and has in ``_unchanged`` what nobody said of it. Where more of them come (not ``is_end``),
-        truncates after the last of these are left for later.
+        any ``_op``, and has in ``_unchanged`` the columns whose values are unknown. Where more changes follow (not
+        ``is_end``), truncates after the last of these are left for later.
         """
         changes = changes.combine_chunks()
         events, old, new = self._events(changes)
@@ -91,7 +91,7 @@ class Replay:
         return ReplayResult(self, changes, old, new, events, find_intervals(events, self.matching, truncates))
 
     def equal(self, rows: pa.Table) -> Numbers:
-        """Return a number for each row, the same for those that nothing but their order tells apart."""
+        """Return a number for each row, the same for rows that only their order tells apart."""
         texts = UntypedTexts(rows["_untyped"])
         parts = [_numbers(rows, SHAPE)]
         if EPOCH in rows.column_names:
@@ -134,7 +134,7 @@ class Replay:
         return rows, rows
 
     def _sides(self, changes: pa.Table, has_old: Flags) -> tuple[_EventRows, _EventRows]:
-        """Return the new rows, and of the old ones the columns of the identity; each of these is in one of both."""
+        """Return the new rows and, of the old ones, the columns of the identity; an unsent one is the same in both."""
         texts, fields = UntypedTexts(changes["_untyped"]), changes.schema.field(_BEFORE).type
         before = changes[_BEFORE].combine_chunks()
         new, old = _EventRows({}, {}), _EventRows({}, {})
@@ -180,7 +180,7 @@ class Replay:
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """Changes, and what their replay found."""
+    """Changes, and the intervals that their replay found."""
 
     rule: Replay
     changes: pa.Table
@@ -191,28 +191,28 @@ class ReplayResult:
 
     @cached_property
     def open(self) -> Numbers:
-        """The events whose rows are there in the end."""
+        """The events whose rows exist in the end."""
         return np.flatnonzero(self.events.comes & (self.intervals.ended == OPEN))
 
     @cached_property
     def missing(self) -> Numbers:
-        """The events that were to find a row, and found none."""
+        """The events that should have found a row and found none."""
         return np.flatnonzero(self.events.goes & (self.intervals.found < 0))
 
     def old_rows(self, chosen: Numbers) -> dict[str, pa.Array]:
-        """Return the rows that events were to take away: columns of the identity, and ``_untyped``."""
+        """Return the rows that events remove: columns of the identity, and ``_untyped``."""
         places, names = pa.array(chosen), self.rule.identity
         texts = {name: self.old.texts[name].take(places) for name in names}
         found = {name: self.old.values[name].take(places) for name in names}
         return {**found, "_untyped": untyped_array(texts, len(chosen))}
 
     def sources(self, name: str, chosen: Numbers) -> Numbers:
-        """Return which events sent the values of a column that rows have; -1 where nobody said it."""
+        """Return the events that sent the values of a column that rows have; -1 for unknown values."""
         names = self.rule.open_columns
         return self.intervals.sources[names.index(name)][chosen] if name in names else chosen
 
     def rows(self, chosen: Numbers, columns: Sequence[str]) -> dict[str, pa.Array]:
-        """Return the rows that came by events: columns, ``_untyped``, and ``_unchanged``, null for none."""
+        """Return the rows that events made: columns, ``_untyped``, and ``_unchanged``, null for none."""
         found, texts, left = dict[str, pa.Array](), dict[str, pa.Array](), dict[str, Flags]()
         for name in columns:
             sources = self.sources(name, chosen)
@@ -226,7 +226,7 @@ class ReplayResult:
         return found
 
     def carried(self) -> pa.Table:
-        """Return the rows that are there as rows before later changes, with columns as those of changes."""
+        """Return the open rows as rows before later changes, with the columns of changes."""
         chosen, names = self.open, self.changes.schema.names
         found = self.rows(chosen, self.rule.columns)
         found[TURN] = pa.array(np.minimum(_numbers(self.changes, TURN)[chosen], CARRIED))
@@ -237,11 +237,11 @@ class ReplayResult:
         return pa.Table.from_arrays(kept, schema=self.changes.schema)
 
     def change_column(self, name: str, chosen: Numbers) -> pa.Array:
-        """Return a column of changes for some of them."""
+        """Return a column of some of the changes."""
         return _array(self.changes[name]).take(pa.array(chosen))
 
     def ends(self, name: str, chosen: Numbers, of_truncates: pa.Array) -> pa.Array:
-        """Return a column of the changes that ended rows, null for open ones; ``of_truncates`` has it of truncates."""
+        """Return a column of the changes that ended rows, null for open ones; ``of_truncates`` has it for truncates."""
         ended = self.intervals.ended[chosen]
         number = truncate_of(ended)
         places = np.where(ended >= 0, ended, len(self.changes) + number)
@@ -288,11 +288,11 @@ class UntypedTexts:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """All names that some row may have."""
+        """All names that some row has."""
         return frozenset(pc.unique(self._untyped.keys).to_pylist())
 
     def column(self, name: str) -> pa.Array:
-        """Return the text of each row, null where it has none."""
+        """Return the text of a column in each row, null where there is none."""
         if name not in self.names:
             return pa.nulls(len(self._untyped), pa.string())
         return pc.map_lookup(self._untyped, name, "first")

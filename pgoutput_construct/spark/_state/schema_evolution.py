@@ -1,4 +1,4 @@
-"""Rows that are older than a column of their table, or than its type."""
+"""Rows that are older than a column of their table, or than its type; and which columns a row was described with."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -31,7 +31,7 @@ _ALIKE: Final = ((T.NumericType,), (T.DateType, T.TimestampNTZType))
 
 
 def shapes_of(table: Table, before: DataFrame | None) -> list[frozenset[str]]:
-    """Return the different shapes of a table: columns by name, those of rows in ``before`` too."""
+    """Return the different sets of columns of a table's changes, and of rows in ``before``."""
     known = _known(table)
     if before is not None:
         known += [shape.intersection(before.columns) for shape in known]
@@ -39,7 +39,7 @@ def shapes_of(table: Table, before: DataFrame | None) -> list[frozenset[str]]:
 
 
 def with_shapes(rows: DataFrame, table: Table, before: DataFrame | None = None) -> DataFrame:
-    """Add ``__shape``, the index in ``shapes_of``, by the place of each change, or row of ``before``."""
+    """Add ``__shape``, the index in ``shapes_of``, by the position of each change, or row of ``before``."""
     shapes, known = shapes_of(table, before), _known(table)
     numbers = [shapes.index(shape if before is None else shape.intersection(before.columns)) for shape in known]
     found = F.lit(numbers[min(1, len(table.shapes))])
@@ -49,15 +49,19 @@ def with_shapes(rows: DataFrame, table: Table, before: DataFrame | None = None) 
 
 
 def _known(table: Table) -> list[frozenset[str]]:
-    """Return the shape of rows of the copy, then those of changes."""
+    """Return the columns of rows of the copy, then those of changes."""
     first = table.base.columns if table.base else frozenset(table.columns.names)
     return [first, *(names for _, names in table.shapes)]
 
 
 def stored_rows(before: DataFrame, table: Table, changes: DataFrame, others: Sequence[str] = ()) -> DataFrame:
-    """Return rows of an earlier state with all columns of the table, in the types of its changes, and ``__shape``.
+    """Return rows of an earlier state for a replay: all columns, in the types of the changes, and ``__shape``.
 
-    Columns that came since have the default that they were added with; ``others`` are kept as they are.
+    Args:
+        before: The rows.
+        table: The table; columns that were added since have their default.
+        changes: Its changes.
+        others: Further columns to keep as they are.
     """
     rows = with_shapes(move_copy_first(with_defaults(before, table), table), table, before)
     kinds = {name: changes.schema[name].dataType for name in table.columns.names}
@@ -68,12 +72,12 @@ def stored_rows(before: DataFrame, table: Table, changes: DataFrame, others: Seq
 
 
 def with_defaults(before: DataFrame, table: Table) -> DataFrame:
-    """Add to rows the columns that came since with a default: PostgreSQL gives it to all rows that are older."""
+    """Add the columns that were added since with a default, which PostgreSQL gives to all older rows."""
     added = {name: given for name, given in table.defaults.items() if name not in before.columns}
     defaults = default_row(table.columns, added)
     if defaults is None:
         return before
-    schema = from_arrow_schema(defaults.schema, prefer_timestamp_ntz=True)  # Spark takes all times for instants
+    schema = from_arrow_schema(defaults.schema, prefer_timestamp_ntz=True)  # else timestamps get a time zone
     row = before.sparkSession.createDataFrame(pa.Table.from_batches([defaults]), schema)
     row = row.select(F.struct("*").alias("__given"))
     names = [name for name in defaults.schema.names if name != "_untyped"]
@@ -84,7 +88,7 @@ def with_defaults(before: DataFrame, table: Table) -> DataFrame:
 
 
 def cast_columns(rows: DataFrame, kinds: Mapping[str, T.DataType]) -> DataFrame:
-    """Return rows with other types: what these do not hold exactly is null, and has its text in ``_untyped``."""
+    """Cast columns: a value that the new type does not hold exactly becomes null, with its text in ``_untyped``."""
     texts, values = dict[str, Column](), dict[str, Column]()
     for name, kind in kinds.items():
         was = rows.schema[name].dataType
@@ -105,9 +109,9 @@ def cast_columns(rows: DataFrame, kinds: Mapping[str, T.DataType]) -> DataFrame:
 
 
 def _cast_exactly(value: Column, was: T.DataType, kind: T.DataType) -> Column:
-    """Return a value in another type, null where that does not give the same value back.
+    """Return a value in another type, null where casting it back does not give the same value.
 
-    A time without a zone is no moment: which zone PostgreSQL took, ALTER TABLE does not say.
+    A timestamp without time zone is not cast to one with: ALTER TABLE does not say which zone PostgreSQL used.
     """
     if isinstance(was, T.ArrayType) and isinstance(kind, T.ArrayType):
         return _cast_array(value, was.elementType, kind.elementType)
@@ -121,8 +125,8 @@ def _cast_exactly(value: Column, was: T.DataType, kind: T.DataType) -> Column:
 
 
 def _cast_array(value: Column, was: T.DataType, kind: T.DataType) -> Column:
-    """Return an array in a type with other elements, null where one of them is lost."""
-    if isinstance(was, T.StringType):  # a function that Spark calls for elements can ask for no text of a float
+    """Return an array in a type with other elements, null if one of them cannot be cast exactly."""
+    if isinstance(was, T.StringType):  # lambda functions of Spark cannot write the text of a float
         return F.lit(None).cast(T.ArrayType(kind))
     lost = F.exists(value, lambda item: item.isNotNull() & _cast_exactly(item, was, kind).isNull())
     return F.when(~lost, F.transform(value, lambda item: _cast_exactly(item, was, kind)))

@@ -1,7 +1,7 @@
-"""A table's rows, rebuilt in Spark from its changes, and what a batch of changes comes to.
+"""The state of a table, rebuilt in Spark from its changes; its net changes; its changes that found no row; comparison.
 
-A table whose replica identity changes inside the log is replayed in *phases*, each by the identity that it had then: a
-``ReplayPhase`` is the rows before a phase, and its changes.
+A table whose replica identity changes inside the log is replayed in *phases* (``identity_phases``), each by the
+identity that was in force: a ``ReplayPhase`` is the rows before it, and its changes.
 """
 
 import json
@@ -52,17 +52,19 @@ _EXAMPLES: Final = 5
 def current_state(
     changes: DataFrame, key_columns: Sequence[str], replica_identity: str, columns: Sequence[str] | None = None
 ) -> DataFrame:
-    """Return the rows that a table has after all changes: its columns, and ``_untyped`` as in the changes.
+    """Return the rows of a table after all changes: its columns, and ``_untyped`` as in the changes.
 
-    ``changes`` is as ``OpenLog.changes`` gives it (or read back from Parquet: it is read more than once).
-    ``key_columns`` are the columns of the replica identity, ``replica_identity`` is as relreplident in pg_class;
-    ``columns`` are the columns that the table has now, None for all.
+    With a key, the last change of a row counts, and an unsent TOASTed value is the one the row had. With the full row
+    as identity rows are counted: equal rows may occur several times. With no identity there are inserts alone. Every
+    change counts, and the changes must begin with the first row of the table: a delete of a row that does not exist
+    does nothing, an update of one makes an action fail if it leaves a value open. ``OpenLog.state`` also knows table
+    copies, changes of columns and of the replica identity, and other tables that had the name (``_relation_oid``).
 
-    With a key, the last change of a row counts, and a TOASTed value that was not sent is the one the row had. With the
-    full row as identity rows are counted: equal rows may be there several times. Without any there are inserts alone.
-    Every change counts, and the changes must hold the table from its first row: a delete of a row that never came does
-    nothing, an update of one makes an action fail when it leaves a value open. ``OpenLog.state`` knows more: copies of
-    the table, changes of its columns and of its replica identity, other tables that had its name (``_relation_oid``).
+    Args:
+        changes: As ``OpenLog.changes`` gives them, or read back from Parquet: they are read more than once.
+        key_columns: The columns of the replica identity.
+        replica_identity: As relreplident in pg_class.
+        columns: The columns that the table has now, None for all.
     """
     own = [name for name in changes.columns if name not in CHANGE]
     events = changes.withColumn(SHAPE, F.lit(0))
@@ -74,21 +76,28 @@ def current_state(
 def net_changes(
     changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str], summary: ChangeSummary | None = None
 ) -> DataFrame:
-    """Return what a batch of changes of a table with a key comes to, one row a key, for a table with the rows before.
+    """Return the net changes of a batch, one row a key, for a table that has the rows before.
 
-    Its columns are those of the table, ``_untyped``, ``_commit_lsn`` and ``_seq`` of the last change, and
+    The columns are those of the table, ``_untyped``, ``_commit_lsn`` and ``_seq`` of the last change, and
 
     - ``_op``: ``upsert``, or ``delete`` of the row with this key (its other columns are null);
-    - ``_unchanged``: columns that no change of the batch has sent. Their values are those of the table's row with
-      ``_key``: a struct of the key's columns, and ``_texts``, an array of what ``_untyped`` has of these columns, null
-      for nothing. ``_key`` is null where nothing is to be looked up. ``_unchanged`` without ``_key`` says that no row
-      can have had the values: changes are missing, or were applied twice;
-    - ``_missing``: how many changes of a row with this key found none among those before. The first one may be of the
-      table's row; that the table has none then, or a higher number, says the same.
+    - ``_unchanged``: columns that no change of the batch sent. Their values are those of the table's row with ``_key``:
+      a struct of the key's columns, and ``_texts``, an array of what ``_untyped`` has of these columns, null for
+      nothing. ``_key`` is null where nothing is to be looked up. ``_unchanged`` without ``_key`` means that no row can
+      have had the values: changes are missing, or were applied twice;
+    - ``_missing``: how many changes of the key found no row among the earlier ones. The first may be of the table's
+      row; if the table has none, or for a higher number, changes are missing or were applied twice.
 
     All rows are looked up before any is changed. A truncate empties the table first (``survey(changes).truncated``).
-    ``summary`` is what is known of the changes already; else they are read once to find it.
-    Raises ChangeLogError for a column that is named as one of these.
+
+    Args:
+        changes: The changes of the batch that count.
+        key_columns: The columns of the key.
+        columns: The columns that the table has now.
+        summary: What whoever decoded the changes reports of them; without it they are read once more.
+
+    Raises:
+        ChangeLogError: A column of the table is named as one of the above.
     """
     for name in columns:
         if name in NET:
@@ -100,12 +109,12 @@ def net_changes(
 
 @dataclass(frozen=True)
 class ReplayPhase:
-    """Changes of a table that one identity tells apart, and the rows before them."""
+    """Changes of a table whose rows one identity tells apart, and the rows before them."""
 
     before: DataFrame | None
-    """All columns of the table, ``_untyped``, ``_commit_lsn``, ``_seq`` and ``__shape``; None for no row."""
+    """All columns of the table, ``_untyped``, ``_commit_lsn``, ``_seq`` and ``__shape``; None for no rows."""
     changes: DataFrame
-    """They have ``__shape`` too."""
+    """The changes, with ``__shape``."""
     key_columns: tuple[str, ...]
     """The columns of the replica identity."""
     replica_identity: str
@@ -113,9 +122,9 @@ class ReplayPhase:
     columns: tuple[str, ...]
     """The columns of the rows after the changes."""
     shapes: tuple[frozenset[str], ...]
-    """Columns by name, with which changes and rows were described; ``__shape`` says with which of these."""
+    """The different sets of columns with which changes and rows were described; ``__shape`` is the index."""
     summary: ChangeSummary | None = None
-    """What is known of the changes already."""
+    """What whoever decoded the changes reports of them."""
     is_small: bool = False
     """Whether the rows before are so few that they may all be shuffled."""
 
@@ -130,14 +139,14 @@ class ReplayPhase:
 
     @cached_property
     def survey(self) -> ChangeSurvey:
-        """What the changes have in them; they are read once for it where nobody has summary them."""
+        """What the changes contain; they are read once for it where no summary says it."""
         found = survey(self.changes, self.key_columns, self.columns, self.summary)
         has_stored = self.before is not None and (self.is_small or bool(found.unsent))
         return found._replace(untyped=True) if has_stored else found  # values of these rows may have texts
 
     @property
     def stored(self) -> DataFrame | None:
-        """The rows before, unless a truncate took them."""
+        """The rows before, unless a truncate removed them."""
         return None if self.survey.truncated is not None else self.before
 
     @property
@@ -146,20 +155,20 @@ class ReplayPhase:
         return after_truncate(self.changes, self.survey.truncated)
 
     def replay(self) -> Replay:
-        """Return how the changes are replayed one by one."""
+        """Return how the changes are replayed."""
         own = tuple(name for name in self.changes.columns if name not in (*CHANGE, SHAPE))
         unsent = tuple(name for name in own if name in self.survey.unsent)
         return Replay(own, None if self.is_full else self.key_columns, unsent, self.shapes)
 
     def by_keys(self) -> KeyedLayout:
-        """Return the table as rows that have keys."""
+        """Return the layout of the table as one with a key."""
         return KeyedLayout.from_changes(self.changes, self.key_columns, self.columns, self.survey)
 
 
 def apply_phase(step: ReplayPhase, demand: Demand) -> DataFrame:
-    """Return the rows after changes: ``columns``, ``_untyped``, ``_commit_lsn`` and ``_seq``.
+    """Return the rows after the changes of a phase: ``columns``, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
-    What is demanded and is not so makes an action fail.
+    Where a demand is not met, an action fails.
     """
     if step.is_full:
         apart = not step.is_small
@@ -171,7 +180,7 @@ def apply_phase(step: ReplayPhase, demand: Demand) -> DataFrame:
 
 
 def _row(columns: Sequence[str]) -> list[Column]:
-    """Return the columns of rows, and of ``_untyped`` what is theirs."""
+    """Return the columns of rows, with ``_untyped`` reduced to them."""
     return [*map(column, columns), texts_within(columns).alias("_untyped"), F.col("_commit_lsn"), F.col("_seq")]
 
 
@@ -187,22 +196,28 @@ def advance(
 ) -> DataFrame:
     """Return the rows of a table after ``changes``: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
-    The last two are of the change that a row is from; of a copied row, the snapshot's LSN and its position in the log.
-    ``before`` are the rows before, as this function returns them, None for no row; ``changes`` are then those that
-    came since. Rows that they do not touch are not shuffled where the changes are few. A column that was added has
-    its default in the rows before. Anything else needs a start from scratch, without ``before``: a new
-    copy, other types, renamed columns, another table under the name (``Table.relation_oid``).
+    The last two are of the change that made the row; of a copied row, the snapshot's LSN and its position in the log.
+    An added column has its default in the rows before. Anything else needs a start from scratch, without ``before``: a
+    new copy, other types, renamed columns, another table under the name (``Table.relation_oid``). Changes are applied
+    in phases, each by the identity that was in force.
 
-    Without ``before`` the rows are those of the latest copy, and what the changes that count made of them. Changes
-    are applied in phases, each by the identity the table had then. An action fails when the log does not have the new
-    key of a row: when its columns were renamed, or got their values from ALTER TABLE, and the log does not say so;
-    and when a change leaves a value open that no row has. Where ``is_whole`` says that the rows before and the
-    changes, each of them once, are all that the table had (``OpenLog.is_whole``), it fails for every update and
-    delete of a row that is not there. With ``on_missing`` ``report`` these do not fail: a value that no row has is
-    null, and they are among ``missing_rows``. ``summary`` is what is known of the changes already. ``is_small`` says
-    that the rows before are so few that shuffling them all costs less than looking for those that are touched.
-    ``within`` reads the changes of a phase, where that costs less than to read all of them for each. Raises
-    ChangeLogError as ``counted_changes`` does.
+    An action fails if the log does not have the new key of a row (its columns were renamed, or got their values from
+    ALTER TABLE, and the log does not say so), and if a change leaves a value open that no row has.
+
+    Args:
+        before: The rows before, as this function returns them; ``changes`` are then those since. Rows that few changes
+            do not touch are not shuffled. Without them, the rows begin with the latest copy, or none.
+        changes: The changes, each of them once.
+        table: The table.
+        on_missing: With ``error`` and ``is_whole`` an action also fails for an update or delete of a row that does not
+            exist. With ``report`` neither fails: an open value is null, and the changes are among ``missing_rows``.
+        summary: What whoever decoded the changes reports of them.
+        is_small: Whether the rows before are so few that shuffling them costs less than finding those that are touched.
+        is_whole: Whether the rows before and the changes are everything that the table had (``OpenLog.is_whole``).
+        within: Reads the changes of one phase, where that costs less than reading all of them for each.
+
+    Raises:
+        ChangeLogError: As ``counted_changes`` does.
     """
     demand = demand_of(table, on_missing, is_whole)
     rows, _ = _walk(before, changes, table, summary, demand, within, is_small=is_small)
@@ -215,11 +230,17 @@ def missing_rows(
     table: Table,
     within: PhaseReader | None = None,
 ) -> DataFrame:
-    """Return the changes of rows that must be there and are not, as ``advance`` with the same arguments meets them.
+    """Return the changes of rows that should exist and do not, as ``advance`` with the same arguments meets them.
 
-    They are updates and deletes, by ``_commit_lsn, _seq, _op``; ``_row`` is the key that they name, or the whole old
-    row, as JSON; ``_unchanged`` are the columns that were left out, and so are not known. A row that an update
-    changes is there from then on.
+    They are updates and deletes: ``_commit_lsn, _seq, _op``; ``_row``, the key that they name, or the whole old row, as
+    texts by column; ``_unchanged``, the unsent columns, whose values are unknown. A row that such an update changes
+    exists from then on.
+
+    Args:
+        before: The rows before, None for none.
+        changes: The changes.
+        table: The table.
+        within: As in ``advance``.
     """
     _, steps = _walk(before, changes, table, None, NO_DEMAND, within)
     found = (unmatched_changes(step.stored, step.counted, step.replay(), step.survey) for step in steps)
@@ -235,7 +256,7 @@ def _walk(
     within: PhaseReader | None,
     is_small: bool = False,
 ) -> tuple[DataFrame, list[ReplayPhase]]:
-    """Return the rows after changes, and the steps that lead to them, one a phase."""
+    """Return the rows after changes, and the phases that lead to them."""
 
     def replay_events(read: DataFrame) -> DataFrame:
         counted = counted_changes(read, table)
@@ -258,7 +279,7 @@ def _walk(
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a rebuilt table and its source differ."""
+    """The differences between a rebuilt table and its source."""
 
     rows: int
     """Rows in the source."""
@@ -269,7 +290,7 @@ class Comparison:
     unexpected: int
     """Rebuilt rows that the source does not have."""
     examples: tuple[str, ...]
-    """A few of both, each with a ``-`` (missing) or a ``+`` (unexpected) before it."""
+    """A few of both, each after a ``-`` (missing) or a ``+`` (unexpected)."""
 
     @property
     def equal(self) -> bool:
@@ -280,8 +301,8 @@ class Comparison:
 def compare(state: DataFrame, source: pa.Table) -> Comparison:
     """Compare a rebuilt table with its source, both ways, row by row; rows that occur several times count as often.
 
-    Values are the same as ``equality.py`` has it: 0.0 is not -0.0. ``state`` is as ``OpenLog.state`` returns it,
-    ``source`` has the same columns in Arrow's types, such as ``postgres.fetch_table`` fetches them from the server.
+    Values are the same as ``equality`` defines it: 0.0 is not -0.0. ``state`` is as ``OpenLog.state`` returns it,
+    ``source`` has the same columns in Arrow's types, such as ``postgres.fetch_table`` returns them from the server.
     """
     with plain_errors():
         rows = state.sparkSession.createDataFrame(source.select(state.columns), state.schema)
@@ -298,7 +319,7 @@ def _as_one_column(rows: DataFrame, side: int) -> DataFrame:
 
 
 def _compare(both: DataFrame) -> Comparison:
-    """Compare in one pass: equal rows of both sides meet in one group, whose sides come to 0."""
+    """Compare in one pass: equal rows of both sides are one group, whose sides sum to 0."""
     groups = both.groupBy("row").agg(F.sum("side").alias("more"), F.count("side").alias("rows"))
     sums = ("(rows - more) div 2", "(rows + more) div 2", "greatest(-more, 0)", "greatest(more, 0)")
     totals = groups.agg(*(F.sum(F.expr(each)) for each in sums)).first()
@@ -320,10 +341,16 @@ def remaining_rows(
     demand: Demand,
     apart: bool,
 ) -> DataFrame:
-    """Return the rows after changes: ``names``, ``_untyped``, ``_commit_lsn`` and ``_seq``; both have ``__shape``.
+    """Return the rows after changes: ``names``, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
-    With ``apart`` rows before that nothing touches are left where they are. What is demanded and is not so makes an
-    action fail.
+    Args:
+        before: The rows before, with ``__shape``; None for none.
+        changes: The changes, with ``__shape``.
+        replay: How they are replayed.
+        found: What they contain.
+        names: The columns of the rows.
+        demand: What must be true; where it is not, an action fails.
+        apart: Whether rows before that no change touches are left where they are.
     """
     events, left = replay_events(before, changes, replay, found, apart)
     # What full rows are replayed by is in their columns.
@@ -345,7 +372,7 @@ def remaining_rows(
 
 
 def _check(done: ReplayResult, demand: Demand) -> None:
-    """Raise ChangeLogError for what is demanded and is not so."""
+    """Raise ChangeLogError where a demand is not met."""
     if demand.rows and len(done.missing):
         event = done.missing[:1]
         raise demand.row_error(*_place(done, event), _shown(done.old_rows(event), done.rule.identity))
@@ -364,9 +391,9 @@ def _shown(row: Mapping[str, pa.Array], names: Sequence[str]) -> str:
 
 
 def unmatched_changes(before: DataFrame | None, changes: DataFrame, replay: Replay, found: ChangeSurvey) -> DataFrame:
-    """Return the updates and deletes whose rows are not there: ``_commit_lsn, _seq, _op, _row, _unchanged``.
+    """Return the updates and deletes that found no row: ``_commit_lsn, _seq, _op, _row, _unchanged``.
 
-    ``_row`` is the key, or the row, that was to be found: texts by column.
+    ``_row`` is the key, or the row, that they name: texts by column.
     """
     events, _ = replay_events(before, changes, replay, found, apart=True)
     kept, names = (*POSITION, "_op", "_unchanged"), [*replay.identity, "_untyped"]
@@ -390,6 +417,6 @@ def unmatched_changes(before: DataFrame | None, changes: DataFrame, replay: Repl
 
 
 def texts_within(names: Collection[str], untyped: Column | None = None) -> Column:
-    """Return of ``_untyped`` the texts of some columns; null for none."""
+    """Reduce ``_untyped`` to some columns; null for none."""
     given = F.col("_untyped") if untyped is None else untyped
     return merge_untyped(F.map_filter(given, lambda name, _: name.isin(list(names))))
