@@ -1,8 +1,8 @@
-"""What columns are called: a table's own, and those that are added to them, whose prefix a reader may choose.
+"""The columns that are added to a table's own, whose prefix a reader may choose; and how names are kept apart.
 
-A table may have any column: ``_op``, ``_seq``, ``_before.id``. While changes are replayed, the added ones have the
-names of CHANGE, and a table's column that begins as they do is *escaped* by MARK. For readers the table's columns have
-their names, and the added ones begin with a prefix instead of an underscore.
+A table may have any column: ``_op``, ``_seq``, ``_before.id``. While changes are replayed, the added columns have the
+names of CHANGE, and a column of the table that begins with ``_`` or MARK is *escaped* by MARK: these are the names of
+replays. For readers a table's columns have their own names, and the added ones begin with the reader's prefix.
 """
 
 import re
@@ -34,31 +34,31 @@ __all__ = [
 ]
 
 PREFIX: Final = "_"
-"""How the names of added columns begin, unless another prefix is chosen."""
+"""The prefix of added columns, unless a reader chooses another one."""
 MARK: Final = "~"
-"""How the name of a table's column begins that is escaped."""
+"""What escapes the name of a column."""
 _BEFORE: Final = "_before"
 _LONG: Final = 1 << 20
 _PREFIX: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,40}")
 
 
 def check_prefix(prefix: str) -> str:
-    """Return a prefix; raise PgoutputError for what is none."""
+    """Return a prefix; raise PgoutputError for an invalid one."""
     if not _PREFIX.fullmatch(prefix):
         raise PgoutputError(
-            f"{prefix!r} is no prefix of names of columns: give letters, digits and underscores that do not begin "
-            "with a digit, such as pg_"
+            f"{prefix!r} is no prefix of column names: give letters, digits and underscores, not beginning with a "
+            "digit, such as pg_"
         )
     return prefix
 
 
 def escaped(name: str) -> str:
-    """Return what a table's column is called while changes are replayed."""
+    """Return the name of a column of a table in replays."""
     return MARK + name if name.startswith((PREFIX, MARK)) else name
 
 
 def escaped_table(table: Table) -> Table:
-    """Return a table whose columns have their escaped names."""
+    """Return a table whose columns have their names of replays."""
     if not any(name.startswith((PREFIX, MARK)) for name in table.columns.names):
         return table
     base = table.base
@@ -79,37 +79,37 @@ def escaped_table(table: Table) -> Table:
 
 @dataclass(frozen=True)
 class Prefix:
-    """How the names of added columns begin for a reader."""
+    """The prefix of added columns for a reader."""
 
     prefix: str = PREFIX
 
     @property
     def is_default(self) -> bool:
-        """Whether nothing has another name for the reader than while changes are replayed."""
+        """Whether names for the reader are those of replays."""
         return self.prefix == PREFIX
 
     def added_name(self, name: str) -> str:
-        """Return what an added column is called."""
+        """Return the name of an added column."""
         return self.prefix + name.removeprefix(PREFIX)
 
     def reader_name(self, name: str) -> str:
-        """Return what a column, of the table or added, is called."""
+        """Return the name of a column, of the table or added."""
         return self.added_name(name) if name.startswith(PREFIX) else name.removeprefix(MARK)
 
     def replay_table(self, table: Table) -> Table:
-        """Return a table under the names that it has while its changes are read and replayed."""
+        """Return a table under the names of replays."""
         return table if self.is_default else escaped_table(table)
 
     def replay_columns(self, columns: pa.Schema) -> pa.Schema:
-        """Return columns of a table under the names that they have while its changes are read and replayed."""
+        """Return columns of a table under the names of replays."""
         return pa.schema([each.with_name(self.replay_name(each.name)) for each in columns])
 
     def replay_name(self, name: str) -> str:
-        """Return what a table's column is called then."""
+        """Return the name of a column of the table in replays."""
         return name if self.is_default else escaped(name)
 
     def check(self, table: str, names: Sequence[str], case_sensitive: bool) -> None:
-        """Raise ChangeLogError when a column's name cannot stand next to the others in a DataFrame of changes.
+        """Raise ChangeLogError when a column's name collides with another one in a DataFrame of changes.
 
         Args:
             table: The table, for the message.
@@ -121,8 +121,8 @@ class Prefix:
         for name in names:
             if name in ours or name.lower() in folded or name.startswith(start):
                 raise ChangeLogError(
-                    f"{table}: the column {name!r} is named as one that is added to the table's own: choose another "
-                    f"prefix than {self.prefix!r} for these, such as --metadata-prefix pg_ (metadata_prefix= in "
+                    f"{table}: the column {name!r} has the name of an added column: choose another prefix than "
+                    f"{self.prefix!r} for added columns, such as --metadata-prefix pg_ (metadata_prefix= in "
                     "Python, the option metadataPrefix of the data source)"
                 )
         if not case_sensitive and len({name.lower() for name in names}) < len(names):
@@ -132,18 +132,18 @@ class Prefix:
 
     @classmethod
     def avoiding(cls, names: Sequence[str]) -> "Prefix":
-        """Return a prefix with which no added column is called as one of these, or as one that is escaped."""
+        """Return a prefix with which no added column is named as one of these, or as an escaped one."""
         if not any(name.startswith((PREFIX, MARK)) for name in names):
             return cls()
         length = max(len(name) - len(name.lstrip(PREFIX)) for name in names) + 1
         return cls(PREFIX * max(length, 2))
 
     def reader_schema(self, inner: pa.Schema) -> pa.Schema:
-        """Return the schema of changes as a reader has it."""
+        """Return the schema of changes for the reader."""
         return inner if self.is_default else pa.schema([self._field(field) for field in inner])
 
     def replay_schema(self, schema: pa.Schema) -> pa.Schema:
-        """Return the schema that changes have while they are read, given how a reader has them."""
+        """Return the schema of changes in replays, given that for the reader."""
         if self.is_default:
             return schema
         ours = {self.added_name(name): name for name in CHANGE}
@@ -155,7 +155,7 @@ class Prefix:
         return field.with_name(self.reader_name(field.name))
 
     def reader_batch(self, inner: pa.RecordBatch) -> pa.RecordBatch:
-        """Return changes as a reader has them."""
+        """Return changes for the reader."""
         if self.is_default:
             return inner
         schema = self.reader_schema(inner.schema)
@@ -163,19 +163,19 @@ class Prefix:
         return pa.RecordBatch.from_arrays([self._array(*each) for each in arrays], schema=schema)
 
     def _array(self, name: str, array: pa.Array, kind: pa.DataType) -> pa.Array:
-        if name == _BEFORE:  # a cast would look for fields by their names
+        if name == _BEFORE:  # a cast would match fields by their names
             return pa.StructArray.from_arrays(array.flatten(), fields=list(kind), mask=array.is_null())
         return _NAMING_COLUMNS[name](array, self.reference) if name in _NAMING_COLUMNS else array
 
     def reference(self, name: str) -> str:
-        """Return what a column is called in ``_untyped`` and ``_unchanged``; there one of the old row has a prefix."""
+        """Return the name of a column as ``_untyped`` and ``_unchanged`` have it; one of the old row has a prefix."""
         start = f"{_BEFORE}."
         if name.startswith(start):
             return f"{self.added_name(_BEFORE)}.{name.removeprefix(start).removeprefix(MARK)}"
         return name.removeprefix(MARK)
 
     def for_replay(self, rows: DataFrame) -> DataFrame:
-        """Return changes, or rows, that a reader has under the names that they have while they are replayed."""
+        """Return changes, or rows, of a reader under the names of replays."""
         if self.is_default:
             return rows
         ours = {self.added_name(name): name for name in CHANGE}
@@ -188,23 +188,23 @@ class Prefix:
         )
 
     def _replay_reference(self, name: Column) -> Column:
-        """Return what ``said`` was made of."""
+        """Return the inverse of ``reference``."""
         outer, marked = f"{self.added_name(_BEFORE)}.", rf"^([{MARK}{PREFIX}])"
         of_before = F.concat(
             F.lit(f"{_BEFORE}."), F.regexp_replace(name.substr(len(outer) + 1, _LONG), marked, f"{MARK}$1")
         )
         return F.when(name.startswith(outer), of_before).otherwise(F.regexp_replace(name, marked, f"{MARK}$1"))
 
-    def for_reader(self, rows: DataFrame, *telling: str) -> DataFrame:
-        """Return rows that were replayed as a reader has them; ``telling`` are the added columns that name others."""
+    def for_reader(self, rows: DataFrame, *naming: str) -> DataFrame:
+        """Return replayed rows for the reader; ``naming`` are the added columns that name others."""
         if self.is_default:
             return rows
-        rows = rename_references(rows, lambda name: F.regexp_replace(name, f"^{MARK}", ""), *telling)
+        rows = rename_references(rows, lambda name: F.regexp_replace(name, f"^{MARK}", ""), *naming)
         return rename_columns(rows, {name: self.reader_name(name) for name in rows.columns})
 
 
 DEFAULT_PREFIX: Final = Prefix()
-"""That of readers who choose none."""
+"""The prefix of readers who choose none."""
 
 
 def rename_columns(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
@@ -215,7 +215,7 @@ def rename_columns(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
 
 
 def rename_references(rows: DataFrame, changed: Callable[[Column], Column], *columns: str) -> DataFrame:
-    """Change the names of columns that are the keys of a map, or the elements of an array."""
+    """Map the names of columns that are the keys of a map, or the elements of an array."""
     for name in columns:
         if isinstance(rows.schema[name].dataType, T.MapType):
             rows = rows.withColumn(name, F.transform_keys(name, lambda each, _: changed(each)))

@@ -1,4 +1,7 @@
-"""What a change of a table is in Spark: its columns, where it stands, its rows, and what is known of many."""
+"""What a change of a table looks like in Spark: its columns, its position, its rows.
+
+Next to the table's columns stand those of CHANGE. While changes are replayed there are also those of WORK_COLUMNS.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -53,21 +56,21 @@ CHANGE: Final = (
 """The columns that a change has besides the table's own."""
 
 SHAPE: Final = "__shape"
-"""The column that says which columns a change was described with."""
+"""The column that says with which columns a change was described: an index in ``shapes_of``."""
 
 TURN, SIDE, EPOCH, COMPONENT = "__turn", "__side", "__epoch", "__component"
-"""Columns of changes that are replayed: when, one of STORED and so on; which of a change's rows; how many truncates
-come before; and what all changes of rows that may be the same have in common."""
+"""Columns of replayed changes: their turn (STORED, CARRIED, CHANGED); which rows of the change the event has; how many
+truncates come before it; and its component (``replay_tasks``)."""
 
 LINK, ORIGIN, ROOT = "__link", "__origin", "__root"
-"""Columns of changes that keys change by: which of those that leave values out one is; by which of these the row came
-that stands under the key; and under which key the row that has them stood before all changes."""
+"""Columns of links (``moved_values``): the link that a change is; the one by which its row came; and the key under
+which the row with its values stood before all changes."""
 
 TAKEN, SENT = "__taken", "__sent"
-"""What such a change takes along from the row that it finds, and which of its columns get their values from there."""
+"""What a link takes from the row that it finds, and which of its columns get their values from there."""
 
 STORED, CARRIED, CHANGED = 0, 1, 2
-"""Rows before all changes, rows that an earlier part of these changes made, and changes."""
+"""Turns: rows before all changes, rows that an earlier part of these changes made, and changes."""
 
 WORK_COLUMNS: Final = (SHAPE, TURN, SIDE, EPOCH, COMPONENT, LINK, ORIGIN, ROOT, TAKEN, SENT, "__left", "__given")
 """Columns that stand next to the table's own while a state is rebuilt."""
@@ -75,19 +78,19 @@ WORK_COLUMNS: Final = (SHAPE, TURN, SIDE, EPOCH, COMPONENT, LINK, ORIGIN, ROOT, 
 INSERT, DELETE, TRUNCATE = (OPERATIONS[cls] for cls in (Insert, Delete, Truncate))
 
 POSITION: Final = ("_commit_lsn", "_seq")
-"""The columns that say where a change stands."""
+"""The columns that order changes."""
 
 BEFORE_ALL: Final = -1
-"""The ``_commit_lsn`` of rows of a copy: they stand before all changes that count."""
+"""The ``_commit_lsn`` of copied rows while changes are replayed: they come before all changes that count."""
 
 
 def quoted(name: str) -> str:
-    """Return a name as Spark's SQL has it: dots and backticks mean themselves."""
+    """Return a name as Spark's SQL has it, with dots and backticks taken literally."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def column(*path: str) -> Column:
-    """Return a column (or a field of a struct) by its name as it is."""
+    """Return a column (or a field of a struct) by its literal name."""
     return F.col(".".join(map(quoted, path)))
 
 
@@ -105,12 +108,12 @@ def changes_schema(columns: pa.Schema) -> pa.Schema:
 
 
 def position() -> Column:
-    """Return where a change stands, for comparisons."""
+    """Return the position of a change, for comparisons."""
     return F.struct(*POSITION)
 
 
 def position_at(found: ChangePosition) -> Column:
-    """Return a place that ``position()`` can be compared with."""
+    """Return a position that ``position()`` can be compared with."""
     commit_lsn, seq = (F.lit(number).cast("bigint") for number in found)
     return F.struct(commit_lsn.alias("_commit_lsn"), seq.alias("_seq"))
 
@@ -122,11 +125,11 @@ class RowSide:
     prefix: tuple[str, ...] = ()
 
     def value(self, name: str) -> Column:
-        """Return a column of the row, as its type holds it."""
+        """Return a column of the row, in its type."""
         return column(*self.prefix, name)
 
     def text(self, name: str) -> Column:
-        """Return the text of what the column's type cannot hold, null where it can."""
+        """Return the text of what the column's type cannot hold; null where it can."""
         return F.col("_untyped")[F.lit(".".join((*self.prefix, name)))]
 
 
@@ -136,12 +139,12 @@ BEFORE: Final = RowSide(("_before",))
 
 
 def is_unsent(name: str) -> Column:
-    """Return whether an update left a column out."""
+    """Return whether an update did not send a column."""
     return F.coalesce(F.array_contains("_unchanged", name), F.lit(False))
 
 
 def text_array(parts: Sequence[Column]) -> Column:
-    """Return texts as an array, null where all of them are."""
+    """Return texts as an array; null where all of them are."""
     found = F.array(*parts).cast("array<string>")
     return F.when(F.exists(found, lambda text: text.isNotNull()), found)
 
@@ -156,7 +159,7 @@ def untyped_map(found: Mapping[str, Column]) -> Column:
 
 
 def merge_untyped(*maps: Column) -> Column:
-    """Return maps such as ``_untyped``, of which any may be null, as one; null for none."""
+    """Return maps such as ``_untyped``, any of which may be null, as one; null for none."""
     nothing = F.create_map().cast("map<string,string>")
     both = F.map_concat(*(F.coalesce(each, nothing) for each in maps))
     return F.when(F.size(both) > 0, both)

@@ -1,4 +1,4 @@
-"""What is known of a log and of its tables as of a seq, out of its index alone."""
+"""The tables of a log as of a seq, from its index: which Relations describe visible rows, and the tables of these."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,48 +42,51 @@ __all__ = ["LogTables", "Usage", "find_tables", "find_usages", "visible_runs"]
 
 
 class Usage(NamedTuple):
-    """How often, and where, one Relation describes visible rows in one segment."""
+    """How many visible rows of one segment one Relation describes, and where."""
 
     segment: int
     """Index of the segment in the log."""
     description: int
     """Index in the history's descriptions."""
     rows: int
-    """How many rows (truncates count as one)."""
+    """Number of rows (a truncate counts as one)."""
     first: ChangePosition
-    """Where the first of them stands."""
+    """Position of the first of them."""
     last: ChangePosition
-    """Where the last of them stands."""
+    """Position of the last of them."""
     copied: bool = False
-    """Whether they were copied from the table."""
+    """Whether they are of a table copy."""
 
 
 class UnreadableTable(NamedTuple):
     """A published table that cannot be read, such as one with a column whose name is not UTF-8."""
 
     relation_oid: int
-    """The table that has the name now."""
+    """The OID of the table that has the name now."""
     dropped: bool
-    """Whether it is no more."""
+    """Whether it was dropped."""
     error: PgoutputError
-    """Why."""
+    """Why it cannot be read."""
 
 
 @dataclass(frozen=True)
 class LogTables:
-    """A log as of a seq."""
+    """The tables of a log as of a seq."""
 
     log: ChangeLog
     as_of: int
-    """Transactions that ended by this seq are there, and what else stands in the log up to it."""
+    """The last seq: everything that ended by it is included."""
     index: LogIndex
     plan: LogPlan
     tables: Mapping[str, Table]
-    """All tables with committed changes or a copy, by their names: ``schema.table``, quoted where SQL needs it."""
+    """Return a table by its name in SQL; raise ChangeLogError where the log does not have it.
+
+    Raises another PgoutputError where it cannot be read.
+    """
     types: str = ""
-    """The types that columns have by choice, as they were given."""
+    """The types chosen for columns, as they were given."""
     refused: Mapping[str, UnreadableTable] = field(default_factory=dict)
-    """The tables besides these that cannot be read."""
+    """The tables that cannot be read, by name."""
 
     @classmethod
     def from_log(
@@ -120,14 +123,14 @@ class LogTables:
 
 
 def _undescribed(log: ChangeLog, plan: LogPlan, seq: int, oid: int) -> ChangeLogError:
-    """Return what is wrong with a row that nothing describes: bytes that are no message explain it better."""
+    """Return the error of a row that no Relation describes: malformed bytes explain it better."""
     entry = log.entry(seq)
     try:
         parse(entry.payload, **log.segment(seq).options.layout() | entry.states)
         plan.history.index(oid, seq, entry.scope)
     except PgoutputError as error:
         return explain(entry, error)
-    raise EngineError(f"seq {seq}: the description of the relation OID {oid} is not found; please report this")
+    raise EngineError(f"seq {seq}: the description of the relation OID {oid} is not found: please report this")
 
 
 def find_tables(
@@ -139,14 +142,21 @@ def find_tables(
     choices: Choices = AS_USUAL,
     refused: dict[str, UnreadableTable] | None = None,
 ) -> dict[str, Table]:
-    """Return the tables by qualified name, given which descriptions are used where, and the complete ``copies``.
+    """Return the tables by qualified name.
 
-    Tables without any committed change or copy are not among them: PostgreSQL also describes what is not published
-    by itself, the partitions of a table that is published as a whole. A table is an OID under the name it had last,
-    so its changes before a renaming are its own. Where that is dropped, and another one has the name then, the changes
-    under the name are those of both, the state is that of the one that has it now. ``numbering`` tells columns apart;
-    ``readings`` are those of the catalog, by OID; ``choices`` the types that the reader wants columns to have. Tables
-    that cannot be read come into ``refused`` where that is given, by their names.
+    Tables without a committed change or a copy are not included: PostgreSQL also describes what is not published
+    itself, such as the partitions of a table that is published as a whole. A table is an OID under the name that it had
+    last, so that its changes before a renaming are its own. Where it was dropped and another table has its name now,
+    the changes under the name are those of both, the state is that of the present one.
+
+    Args:
+        history: The descriptions.
+        usages: Which descriptions are used where.
+        copies: The complete table copies.
+        numbering: Tells columns apart by attribute number.
+        readings: What the catalog said, by OID.
+        choices: The types chosen for columns.
+        refused: Takes the tables that cannot be read, by name; None to raise the first error.
     """
     found, copied = list(usages), defaultdict[int, list[TableCopy]](list)
     for copy in copies:
@@ -160,17 +170,17 @@ def find_tables(
     named: dict[int, TableReading | Relation] = {}
     for oid, indexes in by_oid.items():
         last = max(indexes, key=latest.__getitem__)
-        # What was read of the catalog after the last rows is how the table is now.
+        # A reading of the catalog after the last rows is the present state of the table.
         later = [each for each in readings.get(oid, ()) if each.snapshot.lsn >= latest[last][0]]
         if later:
             newer[oid] = later[-1]
-        # Where a table is gone, the catalog does not say which name it had last.
+        # The catalog does not have the last name of a dropped table.
         there = [each for each in later if not each.gone]
         named[oid] = there[-1] if there else history.descriptions[last].relation
         by_name[full_name(named[oid])].update(indexes)
     tables, gone = {}, {oid for oid, reading in newer.items() if reading.gone}
     for name in sorted(by_name):
-        # A table that exists comes before those that had its name, also where they have the later rows.
+        # A table that exists comes before dropped ones with its name, even if these have later rows.
         oids = {index: history.descriptions[index].relation.relation_oid for index in by_name[name]}
         order = sorted(oids, key=lambda index: (oids[index] not in gone, latest[index]), reverse=True)
         oid = oids[order[0]]
@@ -187,7 +197,7 @@ def find_tables(
 def _latest(
     history: RelationHistory, usages: Iterable[Usage], copied: Mapping[int, Sequence[TableCopy]]
 ) -> dict[int, ChangePosition]:
-    """Return where each description is used last; of a table that was copied without a row, those that it has."""
+    """Return the last use of each description; of a table that was copied without a row, those that it has."""
     latest: dict[int, ChangePosition] = {}
     for usage in usages:
         latest[usage.description] = max(latest.get(usage.description, usage.last), usage.last)
@@ -248,13 +258,13 @@ def _table(
 
 
 def _has_columns(reading: TableReading) -> bool:
-    """Return whether a reading says which columns a table has in the log: it is published, or has none any more."""
+    """Return whether a reading has the columns of a table in the log: it is published, or has no column left."""
     has_none = not reading.gone and all(column.dropped for column in reading.columns)
     return has_none or any(column.published for column in reading.columns)
 
 
 def _key_columns(description: Description, names: Sequence[str], numbering: Numbering) -> tuple[str, ...]:
-    """Return the columns that tell rows apart: none where the key is not published as a whole, or is the full row."""
+    """Return the columns of the key: none if it is not published as a whole, or is the full row."""
     relation = description.relation
     if not numbering.has_whole_key(description):
         return ()
@@ -297,24 +307,24 @@ def _base(copies: Sequence[TableCopy], usages: Iterable[Usage], columns: TableCo
 
 @dataclass(frozen=True)
 class VisibleRuns:
-    """Rows that are visible, together as far as they share segment, table, Relation and fate."""
+    """Runs of visible rows with the same segment, table, Relation and outcome."""
 
     table: pa.Table
     """Entries of the index's ``rows``."""
     segments: Numbers
     """Index in the log of the segment of each run."""
     first_origins: Numbers
-    """Where the first row of each comes from, see ``LogPlan.origins_at``."""
+    """The transaction or copy of the first row of each, see ``LogPlan.origins_at``."""
     last_origins: Numbers
     """The same of its last row."""
 
     def column(self, name: str) -> Numbers:
-        """Return one of the numbers of each run."""
+        """Return a numeric column of the runs."""
         numbers: Numbers = self.table[name].to_numpy()
         return numbers
 
     def take(self, mask: NDArray[np.bool_]) -> "VisibleRuns":
-        """Return some of the runs."""
+        """Return the runs that a mask selects."""
         columns = self.segments, self.first_origins, self.last_origins
         return VisibleRuns(self.table.filter(pa.array(mask)), *(column[mask] for column in columns))
 

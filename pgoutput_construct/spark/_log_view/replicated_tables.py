@@ -1,4 +1,4 @@
-"""What is known of a table of a log: its names, columns and keys over all its alterations."""
+"""What a log says of one table: its names, columns and keys over all alterations; and the directory of its dataset."""
 
 import re
 from collections.abc import Mapping
@@ -26,10 +26,10 @@ __all__ = [
 ]
 
 ChangePosition = tuple[int, int]
-"""Where a change stands: ``(_commit_lsn, _seq)``."""
+"""The order of a change: ``(_commit_lsn, _seq)``."""
 
 ColumnsSince = tuple[ChangePosition, frozenset[str]]
-"""From where on changes have which columns; the table may have others that came later, or were dropped before."""
+"""From which position on changes have which columns; the table may have had others before or after."""
 
 
 class BaseCopy(NamedTuple):
@@ -37,18 +37,18 @@ class BaseCopy(NamedTuple):
 
     copy: TableCopy
     after_seq: int
-    """Its rows have positions in the log after this, up to that of ``copy``."""
+    """The rows of the copy have seqs after this one, up to that of ``copy``."""
     columns: frozenset[str]
     """The columns that they were described with."""
 
 
 class Identity(NamedTuple):
-    """By what a table tells its rows apart while one Relation describes it, and where that Relation does."""
+    """A replica identity of a table, and the positions of its changes."""
 
     replica_identity: str
     """As relreplident in pg_class."""
     key_columns: tuple[str, ...]
-    """Its columns; none when the identity is the full row, or nothing."""
+    """Its columns; none for the full row, or nothing."""
     first: ChangePosition
     """Its first change."""
     last: ChangePosition
@@ -64,11 +64,11 @@ class Table:
     name: str
     """Its name, as last described."""
     columns: pa.Schema
-    """All columns that it ever had in the log, typed; those it has now come first, in their order."""
+    """All columns that it ever had in the log, typed; the present ones come first, in their order."""
     current: tuple[str, ...]
-    """The columns that it has now."""
+    """The present columns."""
     key_columns: tuple[str, ...]
-    """The columns of its replica identity; none when the identity is the full row, or nothing."""
+    """The columns of its replica identity; none for the full row, or nothing."""
     replica_identity: str
     """As relreplident in pg_class, one of RelationReplicaIdentity."""
     identities: tuple[Identity, ...]
@@ -76,25 +76,25 @@ class Table:
     shapes: tuple[ColumnsSince, ...]
     """The columns of its own changes, in the order of their first ones."""
     relation_oid: int
-    """The table that has this name now; its state is made of its own changes alone."""
+    """The OID of the table that has this name now; its state is made of its own changes alone."""
     relation_oids: tuple[int, ...]
-    """The tables that had this name last, this one among them: the changes under the name are those of all."""
+    """The OIDs of the tables that had this name last; the changes under the name are those of all."""
     base: BaseCopy | None
     """The copy that its state begins with, None where the log has none of this OID."""
     names: Mapping[int, tuple[str, ...]]
     """The history's descriptions of these tables, by index: what their columns are called in ``columns``."""
     missing: Mapping[int, Mapping[str, ColumnDefault]]
-    """What the rows of a description have in columns that came later."""
+    """The defaults that the rows of a description have in columns that were added later."""
     defaults: Mapping[str, ColumnDefault]
-    """What rows of its own have in columns that came later."""
+    """The defaults that its own rows have in columns that were added later."""
     segments: tuple[int, ...]
     """Indexes of the segments that hold its rows."""
     rows: int
-    """How many changes the log has, and rows that were copied."""
+    """Number of changes and copied rows in the log."""
     dropped: bool = False
-    """Whether the table is no more."""
+    """Whether the table was dropped."""
     numbers: Mapping[str, int] = field(default_factory=dict)
-    """The attribute numbers of its columns, as far as the log knows them: what they are, whatever they are called."""
+    """The attribute numbers of its columns, as far as the log has them."""
 
     @property
     def qualified(self) -> str:
@@ -108,7 +108,7 @@ class Table:
 
     @property
     def current_columns(self) -> pa.Schema:
-        """The columns that it has now, typed; those of its ``state``, without ``_untyped``."""
+        """The present columns, typed; those of its ``state``, without ``_untyped``."""
         return pa.schema([self.columns.field(name) for name in self.current])
 
     @property
@@ -117,7 +117,7 @@ class Table:
         return len({name.lower() for name in self.columns.names}) < len(self.columns.names)
 
     def is_removed(self, relation_oid: int) -> bool:
-        """Return whether a table that had the name is no more."""
+        """Return whether a table that had the name was dropped or renamed."""
         return self.dropped or relation_oid != self.relation_oid
 
 

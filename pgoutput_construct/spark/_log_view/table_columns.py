@@ -1,4 +1,6 @@
-"""Which columns a table has over all its alterations: told apart by attribute number, where the log knows it."""
+"""The columns of a table over all its alterations, told apart by attribute number where the log has it; and the
+defaults that older rows have in columns that were added later.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,51 +32,51 @@ __all__ = [
 
 _NEXT: Final = 2**63 - 1
 _Attribute: TypeAlias = int | str
-"""What a column is, among those of one OID: its attribute number, or its name where that is not known."""
+"""What identifies a column of one OID: its attribute number, or its name where the number is unknown."""
 
 
 class Numbering(Protocol):
-    """What is known of columns besides their names (changelog/lineage.py)."""
+    """What is known of columns besides their names (``changelog/_facts/lineage.py``)."""
 
     def numbers(self, description: Description) -> tuple[int, ...] | None:
-        """Return the attribute number of each column, None where they are not known."""
+        """Return the attribute number of each column, None where they are unknown."""
 
     def has_whole_key(self, description: Description) -> bool:
         """Return whether the key that a description marks is the whole replica identity."""
 
     def missing(self, relation_oid: int, number: int) -> str | None:
-        """Return the text of what a column has in rows that are older than it; None for NULL."""
+        """Return the text of a column's default in rows that are older than it; None for NULL."""
 
 
 class _ByName:
     """What a log without facts of the catalog knows of columns."""
 
     def numbers(self, description: Description) -> None:
-        """Know no attribute number."""
+        """Return None: no attribute number is known."""
 
     def has_whole_key(self, description: Description) -> bool:
-        """Take every key for a whole one."""
+        """Return True: every key counts as a whole one."""
         return True
 
     def missing(self, relation_oid: int, number: int) -> None:
-        """Know no default."""
+        """Return None: no default is known."""
 
 
 BY_NAME: Final = _ByName()
-"""Of columns nothing is known but their names."""
+"""Nothing is known of columns but their names."""
 
 
 class UsedDescription(NamedTuple):
-    """Descriptions of a table that say the same, and describe some of its rows."""
+    """Equal descriptions of a table that describe some of its rows."""
 
     seqs: dict[int, int]
-    """Where they stand in the log, by their indexes in the history; nowhere for what the catalog says."""
+    """Their seqs in the log, by their indexes in the history; empty for what the catalog says."""
     description: Description
     """The first of them in the log."""
     numbers: tuple[int, ...] | None
-    """The attribute numbers of its columns, None where they are not known."""
+    """The attribute numbers of the columns, None where they are unknown."""
     copied: bool
-    """Whether the rows were copied from the table."""
+    """Whether the rows are of a table copy."""
 
     @property
     def oid(self) -> int:
@@ -88,7 +90,7 @@ class UsedDescription(NamedTuple):
 
 
 class ColumnDefault(NamedTuple):
-    """What rows have in a column that is younger than they are."""
+    """The default that rows have in a column that was added after them."""
 
     column: RelationColumn
     """The column as it was described first."""
@@ -102,23 +104,23 @@ class TableColumns:
     """The columns of a table."""
 
     schema: pa.Schema
-    """All that it ever had in the log, typed; those it has now come first, in their order."""
+    """All that it ever had in the log, typed; the present ones come first, in their order."""
     current: tuple[str, ...]
-    """Those that it has now."""
+    """The present ones."""
     names: Mapping[int, tuple[str, ...]]
-    """What the columns of each description are called here, by its index in the history."""
+    """The names of the columns of each description in ``schema``, by its index in the history."""
     missing: Mapping[int, Mapping[str, ColumnDefault]]
-    """What the rows of a description have in columns that came later, by the names of these."""
+    """The defaults that the rows of a description have in columns that were added later, by name."""
     numbers: Mapping[str, int]
-    """The attribute numbers of those of the latest description's table, where they are known."""
+    """The attribute numbers of the latest description's columns, where they are known."""
 
 
 def group_descriptions(
     descriptions: Iterable[tuple[int, Description, bool]], numbering: Numbering
 ) -> list[UsedDescription]:
-    """Put descriptions together that say the same; each is given by its index, and whether its rows were copied.
+    """Group equal descriptions; each is given by its index, and whether its rows are of a copy.
 
-    They stay in their order, each where the first of it is.
+    Groups are in the order of their first members.
     """
     found: dict[tuple[object, ...], UsedDescription] = {}
     for index, description, copied in descriptions:
@@ -150,9 +152,9 @@ def catalog_description(reading: TableReading, known: Sequence[UsedDescription])
 def find_columns(used: Sequence[UsedDescription], numbering: Numbering, choices: Choices = AS_USUAL) -> TableColumns:
     """Return the columns of a table, given the descriptions of its rows, the latest first.
 
-    A column that was renamed has its latest name. One that was dropped, whose name another one has now, is called
-    ``name_dropped_number``. Tables that had one name after the other share columns of equal names. Types become wide
-    enough for all values; ``choices`` are those that the reader wants.
+    A renamed column has its latest name. A dropped one, whose name another column has now, is called
+    ``name_dropped_number``. Tables that had the same name share columns of equal names. Types become wide enough for
+    all values; ``choices`` are those that the reader chose.
     """
     names: dict[int, tuple[str, ...]] = {}
     missing: dict[int, dict[str, ColumnDefault]] = {}
@@ -172,7 +174,7 @@ def find_columns(used: Sequence[UsedDescription], numbering: Numbering, choices:
 
 
 def _identities(used: UsedDescription, all_used: Iterable[UsedDescription]) -> tuple[_Attribute, ...]:
-    """Return what columns are; of which only the names are known, what had them last, or has them next."""
+    """Return what identifies columns: one with only a name known is the one that had it last, or has it next."""
     if used.numbers is not None:
         return used.numbers
     seq, numbers = used.description.seq, dict[str, _Attribute]()
@@ -189,7 +191,7 @@ def _distance(seq: int, here: int) -> tuple[bool, int]:
 def _column_names(
     used: Sequence[UsedDescription], identities: Sequence[tuple[_Attribute, ...]]
 ) -> dict[_Attribute, str]:
-    """Return the name of each column, which is that of no other."""
+    """Return the name of each column, which no other has."""
     called: dict[_Attribute, str] = {}
     for each, own in zip(used, identities, strict=True):
         for column, identity in zip(each.columns, own, strict=True):
@@ -211,7 +213,7 @@ def _missing(
     called: Mapping[_Attribute, str],
     numbering: Numbering,
 ) -> dict[int, dict[str, ColumnDefault]]:
-    """Return what the rows of each description have in the columns that came later."""
+    """Return the defaults that the rows of each description have in columns that were added later."""
     first: dict[_Attribute, tuple[int, ColumnDefault]] = {}
     for each, own in sorted(zip(used, identities, strict=True), key=lambda pair: pair[0].description.seq):
         for column, number in zip(each.columns, own, strict=True):
@@ -241,9 +243,9 @@ _WITHOUT_ROW: Final = pa.array([OPERATIONS[Delete], OPERATIONS[Truncate]])
 
 
 def with_column_defaults(batch: pa.RecordBatch, missing: Mapping[str, ColumnDefault]) -> pa.RecordBatch:
-    """Put the values that are ``missing`` into the new rows of a batch, by column; they are null there.
+    """Put defaults into the new rows of a batch, by column; these are null there.
 
-    PostgreSQL keeps such a value in pg_attribute.attmissingval, and rewrites no row for it.
+    PostgreSQL stores such a value in pg_attribute.attmissingval, and rewrites no row for it.
     """
     if not missing:
         return batch
@@ -264,7 +266,7 @@ def with_column_defaults(batch: pa.RecordBatch, missing: Mapping[str, ColumnDefa
 
 
 def default_row(columns: pa.Schema, missing: Mapping[str, ColumnDefault]) -> pa.RecordBatch | None:
-    """Return one row of the columns that are ``missing``, and ``_untyped``; None where there are none."""
+    """Return one row of the columns that have defaults, and ``_untyped``; None for no columns."""
     if not missing:
         return None
     schema = pa.schema([*(columns.field(name) for name in missing), ("_op", pa.string()), ("_untyped", UNTYPED)])

@@ -1,4 +1,4 @@
-"""The committed and the copied rows in any part of a log: what an executor must know to find them on its own."""
+"""The committed and the copied rows in any part of a log: what an executor needs to find them by itself."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,16 +36,16 @@ __all__ = [
 ]
 
 _COPY_VALUES: Final = {"first_seq": 0, "position": 0, "xid": NO_XID, "commit_time": FIRST_TIMESTAMP - 1}
-"""What copied rows have in the place of what spans say: their position is their seq, and they have no time."""
+"""What copied rows have instead of the columns of spans: their position is their seq, and they have no time."""
 
 
 class LoggedRows(NamedTuple):
-    """Rows of the log as columns; a truncate is there once for each of its tables."""
+    """Rows of the log as columns; a truncate occurs once for each of its tables."""
 
     seqs: Numbers
-    """Position of each row in the log."""
+    """The seq of each row."""
     scopes: Numbers
-    """In whose scope it is described: the top-level xid of the stream around it, OUTSIDE, or ``copy_scope``."""
+    """The scope that describes it: the top-level xid of the stream around it, OUTSIDE, or ``copy_scope``."""
     xids: Numbers
     """The xid in its message, 0 outside a stream."""
     oids: Numbers
@@ -53,31 +53,31 @@ class LoggedRows(NamedTuple):
 
     @property
     def chunks(self) -> Numbers:
-        """The number of the chunk that each copied row is of, a negative number for what the stream sent."""
+        """The number of the chunk of each copied row, a negative number for rows of the stream."""
         return copy_scope(0) - self.scopes
 
 
 class VisibleRows(NamedTuple):
-    """The rows that became visible; one entry a row and table (a truncate may have several tables)."""
+    """The rows that became visible, one entry for each row and table (a truncate may have several tables)."""
 
     rows: Numbers
-    """Index in the rows that were given."""
+    """Index in the given rows."""
     origins: Numbers
-    """Where they come from, see ``LogPlan.origins_at``."""
+    """The transaction or copy of each, see ``LogPlan.origins_at``."""
     descriptions: Numbers
     """Index in the history's descriptions, UNDESCRIBED for none: which table, as described for this row."""
 
 
 @dataclass(frozen=True)
 class LogPlan:
-    """The transactions, copies and relations of a log; broadcast once."""
+    """The transactions, copies and relations of a log; sent to executors once."""
 
     spans: Spans
     """The committed transactions."""
     history: RelationHistory
     """What describes each OID at each position."""
     copies: tuple[TableCopy, ...] = ()
-    """The copies of tables that are complete, in the order of their chunks; those without rows are not among them."""
+    """The complete copies of tables that have rows, in the order of their chunks."""
 
     def visible(self, rows: LoggedRows) -> VisibleRows:
         """Find the committed and the copied rows, and what describes them."""
@@ -87,10 +87,14 @@ class LogPlan:
         return VisibleRows(chosen, origins[chosen], descriptions)
 
     def origins_at(self, seqs: Numbers, xids: Numbers, chunks: Numbers) -> tuple[Numbers, Flags]:
-        """Return where each row comes from, and whether it is visible.
+        """Return the transaction or copy of each row, and whether it is visible.
 
-        Origins are the spans, and after these the copies, by index. A row is given by its position, its
-        (sub)transaction, and the number of its chunk, negative for what the stream sent.
+        Origins are indexes: of spans first, of copies after these.
+
+        Args:
+            seqs: The seq of each row.
+            xids: Its (sub)transaction.
+            chunks: The number of its chunk, negative for rows of the stream.
         """
         spans, committed = self._spans_at(seqs, xids)
         copies, complete = self._copies_at(chunks)
@@ -98,9 +102,11 @@ class LogPlan:
         return np.where(is_copied, copies + len(self.spans.xid), spans), np.where(is_copied, complete, committed)
 
     def places(self, origins: Numbers, seqs: Numbers) -> dict[str, pa.Array]:
-        """Return the columns that say where rows stand: ``_commit_lsn, _seq, _commit_time, _xid``.
+        """Return the columns of positions: ``_commit_lsn, _seq, _commit_time, _xid``.
 
-        ``seqs`` are their positions in the log.
+        Args:
+            origins: The transaction or copy of each row.
+            seqs: Its seq in the log.
         """
         xids = self.column("xid")[origins]
         return {
@@ -115,7 +121,7 @@ class LogPlan:
         return self.column("position")[origins] + seqs - self.column("first_seq")[origins]
 
     def column(self, name: str) -> Numbers:
-        """Return a column of the spans, and what copies have in its place."""
+        """Return a column of the spans, followed by what copies have instead."""
         return self._columns[name]
 
     @cached_property
@@ -128,14 +134,14 @@ class LogPlan:
         return np.frombuffer(getattr(self.spans, name), np.int64)
 
     def _spans_at(self, seqs: Numbers, xids: Numbers) -> tuple[Numbers, Flags]:
-        """Return the span around each position, and whether a row there of a (sub)transaction is visible."""
+        """Return the span around each seq, and whether a row there of a (sub)transaction is visible."""
         spans = np.searchsorted(self._of_spans("first_seq"), seqs, "right") - 1
         found = spans >= 0
         found[found] = seqs[found] <= self._of_spans("last_seq")[spans[found]]
         return spans, found & ~np.isin(spans << 32 | xids, self._aborted)
 
     def _copies_at(self, chunks: Numbers) -> tuple[Numbers, Flags]:
-        """Return the copy that each chunk is of, and whether it is of any."""
+        """Return the copy of each chunk, and whether there is one."""
         first, last = self._chunks
         copies = np.searchsorted(first, chunks, "right") - 1
         found = copies >= 0
@@ -154,9 +160,9 @@ class LogPlan:
 
 
 def log_plan(log: ChangeLog, index: LogIndex | None = None) -> LogPlan:
-    """Return the plan of a log, from its index; raise ChangeLogError for what of it does not fit together.
+    """Return the plan of a log, from its index; raise ChangeLogError for messages that do not fit together.
 
-    Of its transactions it has those in which runs of rows begin or end: some of each segment, however many there are.
+    It has only the transactions in which runs of rows begin or end: a few per segment, however many there are.
     ``index`` is that of the log as of an earlier seq (``index_as_of``), None for all of it.
     """
     index = log.index if index is None else index
@@ -167,13 +173,13 @@ def log_plan(log: ChangeLog, index: LogIndex | None = None) -> LogPlan:
 
 
 def index_payloads(options: LogOptions, batch: pa.RecordBatch) -> BatchIndex:
-    """Walk the payloads of a batch of the log's SCHEMA once."""
+    """Index the payloads of a batch of the log's SCHEMA."""
     states = {name: batch.column(name) for name in STATE_PARAMETERS}
     return index_batch(batch.column("payload"), **states, **options.layout())
 
 
 def logged_rows(batch: pa.RecordBatch, index: BatchIndex) -> tuple[Numbers, LoggedRows]:
-    """Return the rows of a batch of the log's SCHEMA, malformed ones too: indexes in the batch, and what they are."""
+    """Return the rows of a batch of the log's SCHEMA, malformed ones too: their indexes in the batch, and the rows."""
     rows, oids = index.tables()
     malformed = np.flatnonzero(IS_ROW[index.tags] & ~index.valid)
     rows, oids = np.append(rows, malformed), np.append(oids, index.rows["relation_oid"][malformed].astype(np.int64))
@@ -198,6 +204,6 @@ def timestamps(times: Numbers) -> pa.Array:
 
 
 def run_bounds(keys: Numbers) -> tuple[Numbers, Numbers]:
-    """Return where runs of equal columns begin and end (the last column of each), in a two-dimensional array."""
+    """Return the first and the last index of runs of equal columns in a two-dimensional array."""
     first = np.flatnonzero(np.append(True, (np.diff(keys) != 0).any(axis=0))[: keys.shape[1]])
     return first, np.append(first[1:], keys.shape[1])[: len(first)] - 1
