@@ -1,4 +1,4 @@
-"""What Spark executes for this package: tasks, rows that plans begin with, and the errors of both."""
+"""What Spark runs for this package: tasks, threads with sessions, leaves of plans; and the errors that come back."""
 
 import pickle
 import re
@@ -33,24 +33,20 @@ __all__ = [
 ]
 
 _OURS = re.compile(r"pgoutput_construct\.[\w.]*?(\w+Error): (.+)")
-
 _KNOWN = {**vars(errors), MissingFileError.__name__: MissingFileError}
-
 _RAISED: Final = re.compile(r"^(?!py4j\.|pyspark\.)[A-Za-z_][\w.]*(?:Error|Exception): .+$", re.MULTILINE)
-"""How a traceback of Python ends."""
-
+"""The last line of a traceback of Python."""
 _CALLED: Final = "An error occurred while calling"
-"""How Py4J begins what Java raised."""
-
+"""The beginning of an error of Java in Py4J."""
 _LONGEST: Final = 500
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Raise an error of this package that Spark brings from an executor as what it was there.
+    """Raise an error of this package that comes from an executor as the class that it was there.
 
     For use around any action (``count``, ``collect``, ``write``) on the DataFrames of this package; without it Spark
-    raises its PythonException, with the same text deep inside.
+    raises its PythonException, with the same text inside.
     """
     try:
         yield
@@ -66,7 +62,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def reason_of(error: Exception) -> str:
-    """Return an error as text for people: that of this package as it is, of any other the line that says most."""
+    """Return an error as text for people: one of this package as it is, of any other the most informative line."""
     text = str(error)
     if isinstance(error, PgoutputError):
         return text
@@ -83,17 +79,17 @@ def error_column(*parts: Column | str) -> Column:
 
 
 def error_text(text: str) -> str:
-    """Return the text of a ChangeLogError: named as an error of an executor is, so that plain_errors finds it."""
+    """Return the text of a ChangeLogError with its class name, so that ``plain_errors`` finds it."""
     return f"{ChangeLogError.__module__}.{ChangeLogError.__name__}: {text}"
 
 
 def as_leaf(rows: DataFrame) -> DataFrame:
-    """Return rows as a leaf of the plans that read them; their last shuffle is done once for all of these.
+    """Return rows as a leaf of the plans that read them: their last shuffle is done once for all of these.
 
-    What it wrote stays on the disks of the executors until nothing refers to the rows. Unlike ``localCheckpoint``,
-    their RDD knows how it was made: what an executor takes with it is made again. Spark runs the stages up to the last
-    shuffle at once where it plans adaptively, so that what refuses rows does it here. Spark Connect has no RDDs: there
-    ``localCheckpoint`` has to do.
+    Its files stay on the disks of the executors until nothing refers to the rows. Unlike with ``localCheckpoint``,
+    their RDD has its lineage: what is lost with an executor is computed again. With adaptive planning Spark runs the
+    stages up to the last shuffle at once, so that errors of rows are raised here. Spark Connect has no RDDs: there it
+    is ``localCheckpoint``.
     """
     if is_remote():
         return rows.localCheckpoint()
@@ -105,13 +101,20 @@ def as_leaf(rows: DataFrame) -> DataFrame:
 
 
 _FEW: Final = 32
-"""More tasks than this are dealt out one by one, so that none waits for another that takes long."""
+"""More tasks than this get a partition each, so that none waits for another that takes long."""
 
 
 def run_tasks(
     spark: SparkSession, tasks: Sequence[Any], work: Callable[[Any], Iterable[dict[str, Any]]], schema: pa.Schema
 ) -> list[Row]:
-    """Return the rows, of ``schema``, that ``work`` yields for each task; both are pickled. Raises what it raises."""
+    """Run tasks in executors, and return the rows that they yield.
+
+    Args:
+        spark: The session.
+        tasks: What each task works on; pickled.
+        work: Yields the rows of one task; pickled, and its errors are raised here.
+        schema: The columns of the rows.
+    """
     if not tasks:
         return []
     rows = spark.createDataFrame(pa.table({"task": [pickle.dumps(task) for task in tasks]}))
@@ -126,12 +129,11 @@ def run_tasks(
 
 
 Item = TypeVar("Item")
-
 Result = TypeVar("Result")
 
 
 class SparkSessions:
-    """A few sessions in addition to one, with its settings."""
+    """Threads that work on several items at a time, each with a session of its own: settings do not interfere."""
 
     def __init__(self, spark: SparkSession, number: int, prepare: Callable[[SparkSession], None]) -> None:
         """``prepare`` sets what a session needs in addition to the settings of ``spark``."""
@@ -143,9 +145,9 @@ class SparkSessions:
     def run(
         self, items: Sequence[Item], work: Callable[[SparkSession, Item], Result]
     ) -> Iterator[tuple[Item, Result | Exception]]:
-        """Yield the items with what ``work`` makes of each, or its error, as soon as it is there.
+        """Yield the items with the result of ``work`` for each, or its error, as soon as it is known.
 
-        An error is raised where Spark itself has ended: then those under way end as they may, and no other begins.
+        An error is raised where Spark itself has ended: work under way may end, and no more is started.
         """
         with ThreadPoolExecutor(self._number, thread_name_prefix="table") as pool:
             futures = {pool.submit(self._done, work, item): item for item in items}
@@ -173,14 +175,14 @@ class SparkSessions:
     def _new(self) -> SparkSession:
         session = self._spark.newSession()
         for key, value in self._spark.conf.getAll.items():
-            with suppress(PySparkException):  # what a running session cannot be told, it shares with the others
+            with suppress(PySparkException):  # static settings are shared by all sessions
                 session.conf.set(key, value)
         self._prepare(session)
         return session
 
 
 def is_alive(session: SparkSession) -> bool:
-    """Return whether Spark still does a job: its errors do not tell a job that failed from a session that has ended."""
+    """Return whether Spark still runs jobs: its errors do not distinguish a failed job from an ended session."""
     try:
         return session.range(1).count() == 1
     except Exception:
@@ -188,10 +190,10 @@ def is_alive(session: SparkSession) -> bool:
 
 
 def cache_archives() -> None:
-    """Let importers keep what they know of zip files, such as those with PySpark itself: they do not change.
+    """Let importers keep the directory of zip files, such as those with PySpark itself: these do not change.
 
-    Before each task a worker of PySpark tells all importers that files may have changed. Those of zip files then read
-    the lists of these again, one for each package in them, and one for Spark's own jar: together 0.1 s.
+    Before each task a worker of PySpark invalidates the caches of all importers. Before Python 3.12 those of zip files
+    then read the directory of each again, once for every package in it, and once for Spark's own jar: together 0.1 s.
     """
     for importer in tuple(sys.path_importer_cache.values()):
         if isinstance(importer, zipimporter):
@@ -199,4 +201,4 @@ def cache_archives() -> None:
 
 
 def _nothing() -> None:
-    """Forget nothing."""
+    """Do nothing."""

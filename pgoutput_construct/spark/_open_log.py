@@ -1,4 +1,4 @@
-"""A change log as DataFrames: changes, states and missing rows of each table."""
+"""``open_log``: a change log as DataFrames; changes, state and missing rows of each table."""
 
 import json
 import warnings
@@ -41,13 +41,13 @@ class OpenLog:
         self.spark = spark
         self.log = opened.log
         self.opened = opened
-        """What is known of the log, as of the seq for which it was opened."""
+        """The tables of the log, as of the seq for which it was opened."""
         self.prefix = prefix
-        """How the columns begin that are added to those of a table."""
+        """The prefix of added columns."""
 
     @cached_property
     def lacks(self) -> tuple[Lack, ...]:
-        """The tables that the log does not hold from their first row on, and such that changed outside of the stream.
+        """The tables without all of their rows in the log, and tables rewritten outside the stream.
 
         Each says so as text, with the remedy; ``state`` of such a table warns with it.
         """
@@ -55,7 +55,7 @@ class OpenLog:
 
     @cached_property
     def unpublished_columns(self) -> tuple[UnpublishedColumns, ...]:
-        """The generated columns that tables have at their source, and not here, since they are not published."""
+        """The generated columns that tables have at their source, and not here, because they are not published."""
         return tuple(unpublished_columns(self.opened.index))
 
     @property
@@ -64,24 +64,24 @@ class OpenLog:
         return tuple(sorted((*self.opened.tables, *self.opened.refused)))
 
     def table(self, name: str) -> Table:
-        """Return what is known of the table ``name``; raise ChangeLogError where the log does not have it."""
+        """Return the table ``name``; raise ChangeLogError where the log does not have it."""
         return self.opened.table(name)
 
     def changes(self, name: str, after: int | None = None) -> DataFrame:
         """Return the committed changes of the table ``name``: ``changes_schema``, rows in no particular order.
 
-        With ``after`` only those of transactions, and the copies, that ended after this seq of the log. They are of all
-        tables that had the name last (``Table.relation_oids``); ``_relation_oid`` says of which.
+        With ``after`` only those of transactions and copies that ended after this seq of the log. They are of all
+        tables that had the name last (``Table.relation_oids``); ``_relation_oid`` is the one that each is of.
 
-        Order is ``(_commit_lsn, _seq)``. Among them are the rows of all complete copies of the table, ``_op``
+        Their order is ``(_commit_lsn, _seq)``. They include the rows of all complete copies of the table, ``_op``
         ``snapshot``: their ``_commit_lsn`` is that of the snapshot, their ``_seq`` the position in the log, ``_xid``
-        and ``_commit_time`` are null. Decoding happens in executors when an action asks for it; a damaged log makes
-        the action fail with an error that names segment, seq and field (see ``plain_errors``).
+        and ``_commit_time`` are null. Executors decode when an action runs; in a damaged log the action fails with an
+        error that names segment, seq and field (see ``plain_errors``).
         """
         return self._changes(name, {} if after is None else {"fromSeq": str(after + 1)})
 
     def _changes(self, name: str, limits: Mapping[str, str]) -> DataFrame:
-        """Return what ``changes`` does, within limits: options of the data source."""
+        """Return ``changes`` within limits: options of the data source."""
         table = self.table(name)
         self.check_names(table)
         register(self.spark)
@@ -98,19 +98,24 @@ class OpenLog:
         return self.spark.read.format(PgoutputSource.name()).schema(schema).options(**options).load()
 
     def state(self, name: str, changes: DataFrame | None = None, on_missing: OnMissing = "error") -> DataFrame:
-        """Return the current rows of the table ``name``, rebuilt from ``changes``: its own, or read back from Parquet.
+        """Return the current rows of the table ``name``.
 
-        They are those of the latest copy, and what the changes that are not in it made of them, each replayed by the
-        replica identity that the table had then; see ``advance``. A change of a row that must be there and is not makes
-        an action fail, with the table, the key and the change's position: any update and delete where the log has all
-        rows of the table (``is_whole``), of other tables those that leave a value open. (An update that says all of a
-        row that is older than the log is right without it, and a delete takes nothing away.) With ``on_missing``
-        ``report`` the row is as the update says, with null for what it leaves open, and the change is among
-        ``missing_rows``. ``changes`` must have each change once.
+        They are those of the latest copy, and what the changes that it does not contain made of them, each replayed by
+        the replica identity that was in force; see ``advance``. An action fails, with table, key and position, for a
+        change of a row that should exist and does not: any update or delete where the log has all rows of the table
+        (``is_whole``), of other tables an update that leaves a value open. (An update that sends all of a row is right
+        without it, and a delete of none does nothing.) Warns (IncompleteTableWarning) of a table among ``lacks``. A
+        dropped table has no rows.
 
-        Raises ChangeLogError where the state cannot be rebuilt, and where older changes were pruned and no copy came
-        after them, unless ``changes`` are given: then they must have them. Warns (IncompleteTableWarning) of a table
-        among ``lacks``. A table that was dropped has no rows.
+        Args:
+            name: The table.
+            changes: Its changes, each of them once, such as read back from Parquet; None for those of the log.
+            on_missing: With ``report`` such a change is no error: the row is as the update says, with null for open
+                values, and the change is among ``missing_rows``.
+
+        Raises:
+            ChangeLogError: The state cannot be rebuilt; or older changes were pruned and no copy came after them,
+                unless ``changes`` are given, which must have them then.
         """
         check_on_missing(on_missing)
         table, found = self.replay_input(name, changes)
@@ -125,13 +130,17 @@ class OpenLog:
         return self.prefix.for_reader(rows.drop("_commit_lsn", "_seq"), "_untyped")
 
     def missing_rows(self, name: str, changes: DataFrame | None = None, before: DataFrame | None = None) -> DataFrame:
-        """Return the changes of rows that must be there and are not, as ``state`` with the same arguments meets them.
+        """Return the changes of rows that should exist and do not, as ``state`` with the same arguments meets them.
 
-        Each update and delete of such a row is one row: ``_commit_lsn``, ``_seq`` and ``_op`` of the change, ``_row``
-        (the key that it names, or the whole old row: texts by column), ``_unchanged`` (the columns that were left out,
-        whose values are not known; ``state`` with ``on_missing="report"`` has null there). Of a table among ``lacks``
-        they are to be expected: the rows are older than the log. ``before`` are the rows before the changes, as
-        ``advance`` returns them, None for none. Raises ChangeLogError as ``state`` does.
+        Each is an update or delete: ``_commit_lsn``, ``_seq`` and ``_op`` of the change, ``_row`` (the key that it
+        names, or the whole old row: texts by column), ``_unchanged`` (the unsent columns, whose values are unknown;
+        ``state`` with ``on_missing="report"`` has null there). In a table among ``lacks`` they are expected: the rows
+        are older than the log. Raises ChangeLogError as ``state`` does.
+
+        Args:
+            name: The table.
+            changes: Its changes; None for those of the log.
+            before: The rows before the changes, as ``advance`` returns them, None for none.
         """
         table, found = self.replay_input(name, changes)
         there = None if before is None else self.prefix.for_replay(before)
@@ -140,9 +149,9 @@ class OpenLog:
         return self.prefix.for_reader(rows, "_row", "_unchanged")
 
     def phase_reader(self, table: Table) -> PhaseReader:
-        """Return what reads changes of a table (of ``replayable``) between places, and of the log no more than needed.
+        """Return what reads changes of a table (of ``replay_input``) between positions, and little more of the log.
 
-        The rows of its copy are among those without a first place: they stand before all changes.
+        The rows of its copy are among those without a first position: they come before all changes.
         """
         copied = 0 if table.base is None else int(table.base.copy.snapshot.lsn)
 
@@ -155,9 +164,9 @@ class OpenLog:
         return read
 
     def replay_input(self, name: str, changes: DataFrame | None = None) -> tuple[Table, DataFrame]:
-        """Return a table, and the changes that its state is built from: of one that was dropped, none.
+        """Return a table, and the changes that its state is built from: none if it was dropped.
 
-        Both have the names that columns have while changes are replayed (``metadata.py``).
+        Both have the names of replays (``added_columns``).
         """
         table = self.table(name)
         if changes is None:
@@ -167,18 +176,18 @@ class OpenLog:
         return self.prefix.replay_table(table), changes.where("false") if table.dropped else changes
 
     def with_prefix(self, prefix: Prefix) -> "OpenLog":
-        """Return the same log for a reader who has chosen another prefix."""
+        """Return the same log for a reader who chose another prefix."""
         found = copy(self)
         found.prefix = prefix
         return found
 
     def check_names(self, table: Table) -> None:
-        """Raise ChangeLogError where a column of a table has the name of an added one, or of another of its own."""
+        """Raise ChangeLogError where a column has the name of an added one, or of another of its table."""
         is_sensitive = self.spark.conf.get("spark.sql.caseSensitive") == "true"
         self.prefix.check(table.qualified, table.columns.names, is_sensitive)
 
     def is_whole(self, table: Table) -> bool:
-        """Return whether the log has all rows of a table: a change of one that it does not have cannot be right.
+        """Return whether the log has all rows of a table: a change of another row is an error.
 
         So it is of a table that is not among ``lacks`` while its publications publish inserts and updates.
         """

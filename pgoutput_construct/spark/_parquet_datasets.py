@@ -1,6 +1,6 @@
 """The changes of tables as datasets of Parquet, one for each table.
 
-Tasks write the files themselves: through Spark's own writer they would cost six times as much.
+Tasks write the files themselves: through Spark's own writer it takes six times as long.
 """
 
 import ctypes
@@ -41,12 +41,12 @@ _RESULT: Final = pa.schema([("file", pa.string()), ("op", pa.string()), ("rows",
 
 @dataclass(frozen=True)
 class Written:
-    """One table's dataset on disk, and how many changes and copied rows it holds."""
+    """A table's dataset, and how many changes and copied rows it has."""
 
     path: str
     """The directory of Parquet files."""
     counts: Mapping[str, int]
-    """How many rows there are of each ``_op``; the attributes ``insert``, ``update`` and so on say it, too."""
+    """The number of rows of each ``_op``; also available as attributes ``insert``, ``update`` and so on."""
 
     def __getattr__(self, name: str) -> int:
         if name not in OPS:
@@ -57,17 +57,26 @@ class Written:
 def write_tables(
     log: OpenLog, directory: str | Path, tables: Iterable[str] | None = None, mode: str = "error"
 ) -> dict[str, Written]:
-    """Write one Parquet dataset per table of ``log`` into ``directory``, named ``schema.table`` (``directory_name``).
+    """Write one Parquet dataset per table into a directory, named ``schema.table`` (``directory_name``).
 
-    ``directory`` must be on a file system that executors share. ``tables`` None means all; ``mode`` is Spark's, for
-    datasets that exist: ``overwrite`` writes next to the existing one and then puts it in its place, so that nobody
-    reads half of it. Returns the counts by table. Raises ChangeLogError as ``open_log`` does.
+    Args:
+        log: The log.
+        directory: The directory, on a file system that executors share.
+        tables: The names of tables, None for all.
+        mode: Spark's, for datasets that exist; ``overwrite`` writes a new dataset, and then exchanges it with the
+            existing one, so that no reader sees half of it.
+
+    Returns:
+        The numbers of rows, by table.
+
+    Raises:
+        ChangeLogError: As ``open_log`` does.
     """
     return {name: _write(log, name, Path(directory), mode) for name in (log.tables if tables is None else tables)}
 
 
 def read_table(spark: SparkSession, path: str | Path) -> DataFrame:
-    """Read a dataset of ``write_tables`` back; its ``path`` is a name, and no pattern as ``spark`` would take it."""
+    """Read a dataset of ``write_tables``; its ``path`` is taken literally, not as a pattern."""
     return spark.read.parquet(plain_path(path))
 
 
@@ -91,11 +100,18 @@ def _write(log: OpenLog, name: str, directory: Path, mode: str) -> Written:
 def write_changes(
     spark: SparkSession, opened: LogTables, table: Table, path: Path, prefix: Prefix = DEFAULT_PREFIX
 ) -> dict[str, int]:
-    """Write all changes of a table into a directory that is not there yet; return how many there are of each ``_op``.
+    """Write all changes of a table into a new directory; return the number of rows of each ``_op``.
 
-    What is there then is as Spark's own writer makes it: a file a task, and ``_SUCCESS`` when all are complete. Added
-    columns begin with ``prefix``. Tasks must find the directory under the same path. Raises ChangeLogError where one
-    does not, and as the read does; then there is no directory.
+    The directory is like one of Spark's own writer: a file per task, and ``_SUCCESS`` when all are complete. Tasks must
+    find it under the same path. Raises ChangeLogError if one does not, and as the read does; then there is no
+    directory.
+
+    Args:
+        spark: The session.
+        opened: The log.
+        table: The table.
+        path: The directory.
+        prefix: The prefix of added columns.
     """
     own = prefix.replay_table(table)
     schema = changes_schema(own.columns)
@@ -118,7 +134,7 @@ def _write_files(spark: SparkSession, writer: "_Writer", tasks: list[TableTask])
 
 
 def _publish(written: list[tuple[str, str, int]], directory: Path, path: Path) -> dict[str, int]:
-    """Let those files be seen that count: a task that was done twice, or given up, may have left another one."""
+    """Make the files of the tasks visible: a task that ran twice, or was given up, may have left another file."""
     for number, file in enumerate(dict.fromkeys(file for file, *_ in written)):
         (directory / file).rename(path / f"part-{number:05d}-{file}")
     (path / "_SUCCESS").touch()
@@ -130,13 +146,13 @@ def _publish(written: list[tuple[str, str, int]], directory: Path, path: Path) -
 
 @dataclass(frozen=True)
 class _Writer:
-    """Writes files of one table."""
+    """Writes the files of one table."""
 
     place: str
     schema: pa.Schema
     codec: str
     op: str
-    """What the column with the kind of a change is called."""
+    """The name of the column ``_op``."""
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> str:
         """Write a file; return its name."""
@@ -152,7 +168,7 @@ class _Writer:
         return name
 
     def done(self, task: TableTask) -> Iterator[dict[str, Any]]:
-        """Write the file of a task; yields how many rows of each ``_op`` it has."""
+        """Write the file of a task; yield the number of rows of each ``_op``."""
         counts = Counter[str]()
         file = self.write(_count_ops(read_table_rows(task), counts, self.op))
         for op, count in counts.items() or [("", 0)]:
@@ -167,17 +183,16 @@ def _count_ops(batches: Iterable[pa.RecordBatch], counts: Counter[str], op: str)
 
 
 _AT_FDCWD: Final = -100
-
 _RENAME_EXCHANGE: Final = 2
 """Both as Linux has them (linux/fcntl.h, linux/fs.h)."""
 
 
 @contextmanager
 def directory_swap(path: Path) -> Iterator[Path]:
-    """Yield where to write a directory, which takes the place of ``path`` when the block ends; else it is removed.
+    """Yield a path to write a directory to, which replaces ``path`` when the block ends; after an error it is removed.
 
-    Who looks at ``path`` meanwhile sees what was there, and then what was written: on Linux both are exchanged in one
-    step, elsewhere nothing is there for a moment.
+    Readers of ``path`` see the old directory, then the new one: on Linux both are exchanged atomically, elsewhere there
+    is none in between.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     written = path.with_name(f"_{uuid4().hex}")  # Spark sees no such names
@@ -200,7 +215,7 @@ def _exchange(one: Path, other: Path) -> None:
 
 
 def _try_exchange(one: Path, other: Path) -> bool:
-    """Exchange two names at once; return whether the system, and the file system, can do that."""
+    """Exchange two names atomically; return whether the system, and the file system, can do that."""
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     if rename is None:
         return False

@@ -1,4 +1,4 @@
-"""Typed rows as a file of Parquet, written by a task: through Spark's own writer they would cost six times as much."""
+"""Typed rows as a Parquet file, written by a task: Spark's own writer, fed from Python, takes six times as long."""
 
 from collections.abc import Mapping
 from types import TracebackType
@@ -13,20 +13,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 __all__ = ["RowsFile", "codec_of"]
 
 _SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
-
 _SPARK_VERSION: Final = b"org.apache.spark.version"
-"""Under which names Spark looks in a footer for its own schema, and for the version that wrote the file: since 3.0 days
-before 1582 are counted by today's calendar."""
-
+"""The keys of Spark's schema and version in a footer: since 3.0 dates before 1582 are in the proleptic Gregorian
+calendar."""
 _CODEC: Final = "spark.sql.parquet.compression.codec"
-
 _CODECS: Final[Mapping[str, str]] = {"uncompressed": "none", "lz4_raw": "lz4"}
-"""What Spark calls otherwise than Arrow."""
-
+"""Spark's names of codecs that are others than Arrow's."""
 _GROUP_BYTES: Final = 1 << 26
-
 _SETTINGS: Final[Mapping[str, Any]] = {
-    # A column of many different values gives up its dictionary sooner than by itself: that takes a third less time.
+    # A column of many different values falls back to plain encoding sooner: a third less time.
     "dictionary_pagesize_limit": 1 << 16,
     "store_decimal_as_integer": True,
     "store_schema": False,
@@ -35,7 +30,7 @@ _SETTINGS: Final[Mapping[str, Any]] = {
 
 
 def codec_of(spark: SparkSession) -> str:
-    """Return how a session compresses what it writes, by Arrow's name."""
+    """Return the compression of a session's files, by Arrow's name."""
     codec = spark.conf.get(_CODEC) or "none"
     return _CODECS.get(codec, codec)
 
@@ -67,7 +62,7 @@ class RowsFile:
             self._write_group()
 
     def close(self) -> None:
-        """Write what is left, and the footer."""
+        """Write the remaining rows, and the footer."""
         if self._group:
             self._write_group()
         self._parquet.add_key_value_metadata(self._footer)
@@ -82,7 +77,7 @@ class RowsFile:
         if kind is None:
             self.close()
         else:
-            self._parquet.close()  # what failed leaves no open file; nobody takes it for complete
+            self._parquet.close()  # a failed file is closed without a footer, so that it is not taken for complete
 
     def _write_group(self) -> None:
         group, self._group, self._bytes = self._group, [], 0

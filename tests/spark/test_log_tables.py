@@ -48,5 +48,5 @@ def test_names_that_collide(name: str, sensitive: bool) -> None:
     if not sensitive:
         DEFAULT_PREFIX.check("public.t", names, True)
     Prefix.avoiding(names).check("public.t", names, True)
-    with pytest.raises(pgo.ChangeLogError, match=r"'pg_seq' is named as one that is added.*than 'pg_'"):
+    with pytest.raises(pgo.ChangeLogError, match=r"'pg_seq' has the name of an added column.*than 'pg_'"):
         Prefix("pg_").check("public.t", [*names, "pg_seq"], True)

@@ -54,7 +54,6 @@ CHANGE: Final = (
     *("_op", "_commit_lsn", "_seq", "_commit_time", "_xid", "_before", "_unchanged", "_untyped", "_relation_oid"),
 )
 """The columns that a change has besides the table's own."""
-
 SHAPE: Final = "__shape"
 """The column that says with which columns a change was described: an index in ``shapes_of``."""
 
@@ -79,7 +78,6 @@ INSERT, DELETE, TRUNCATE = (OPERATIONS[cls] for cls in (Insert, Delete, Truncate
 
 POSITION: Final = ("_commit_lsn", "_seq")
 """The columns that order changes."""
-
 BEFORE_ALL: Final = -1
 """The ``_commit_lsn`` of copied rows while changes are replayed: they come before all changes that count."""
 
@@ -134,7 +132,6 @@ class RowSide:
 
 
 NEW: Final = RowSide()
-
 BEFORE: Final = RowSide(("_before",))
 
 

@@ -27,7 +27,6 @@ __all__ = [
 
 ChangePosition = tuple[int, int]
 """The order of a change: ``(_commit_lsn, _seq)``."""
-
 ColumnsSince = tuple[ChangePosition, frozenset[str]]
 """From which position on changes have which columns; the table may have had others before or after."""
 
@@ -122,7 +121,6 @@ class Table:
 
 
 _LONGEST = 255  # bytes: NAME_MAX of Linux, and the limit of HDFS
-
 _DIGITS = 32
 
 

@@ -19,20 +19,13 @@ from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version
 __all__ = ["DeltaSink"]
 
 _COMMIT_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
-
 _LOG: Final = logging.getLogger("pgoutput_construct")
-
 _MAPPING: Final = "delta.columnMapping."
-
 _MAPPED: Final = {f"{_MAPPING}mode": "name"}
-
 _NEEDS_MAPPING: Final = re.compile(r"[ ,;{}()\n\t=]")
 """What Delta Lake refuses in names of columns, unless files have other names for them: column mapping."""
-
 _TROUBLE: Final = "which its readers must know: some refuse such a table, some (delta-rs) find NULL in all columns"
-
 _DETAIL: Final = "mapped_columns"
-
 _HISTORY: Final = 100
 """Among how many of the latest commits ours is looked for: others may have been vacuumed or optimized since."""
 

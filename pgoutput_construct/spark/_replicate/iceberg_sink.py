@@ -16,17 +16,13 @@ from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset,
 __all__ = ["IcebergSink"]
 
 _PROPERTY: Final = "pgoutput.version"
-
 _SNAPSHOT: Final = "spark.sql.iceberg.snapshot-property."
-
 _CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
-
 _SETTINGS: Final = {
     "": _CATALOG,
     ".type": "hadoop",
     ".cache-enabled": "false",  # each session would go on to read the snapshot that it saw first
 }
-
 _MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
 
 

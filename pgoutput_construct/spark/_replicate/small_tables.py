@@ -63,23 +63,16 @@ __all__ = [
 
 _CHANGES: Final = 50_000
 """The most changes of a table that may be a task's; more are work enough for a job."""
-
 _TASKS: Final = 32
-
 _TOGETHER: Final = 16
 """Tables of a task, where there are more than that many tasks."""
-
 _ROWS: Final = 1 << 18
 """Rows that it has at most, and"""
-
 _MEMORY: Final = 1 << 28
 """bytes in memory."""
-
 _FILE: Final = "part-00000.parquet"
-
 _LEGACY: Final = b"org.apache.spark.legacy"
 """How Spark begins the names under which a footer says that days of long ago are counted by another calendar."""
-
 RESULT: Final = pa.schema({"table": pa.int32(), "done": pa.bool_()})
 """What a task tells of each of its tables."""
 

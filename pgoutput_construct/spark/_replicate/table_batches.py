@@ -80,7 +80,6 @@ from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 __all__ = ["Batch", "WarehouseTables"]
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
-
 _CASE: Final = "spark.sql.caseSensitive"
 
 

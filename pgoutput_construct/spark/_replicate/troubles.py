@@ -13,7 +13,6 @@ __all__ = ["Troubles", "WaitingError", "combined_error"]
 
 _FIRST: Final = 1.0
 """Seconds until a table is tried again; twice as many each time that fails,"""
-
 _LONGEST: Final = 300.0
 """up to these."""
 

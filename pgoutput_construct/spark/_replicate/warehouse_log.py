@@ -42,9 +42,7 @@ __all__ = [
 ]
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
-
 _LONGEST: Final = 60
-
 _LONGEST_READER: Final = 100
 
 

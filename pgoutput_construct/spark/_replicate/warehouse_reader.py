@@ -63,9 +63,7 @@ def open_sink(name: str, warehouse: Warehouse, grace: float = 0.0) -> Sink:
 
 
 _FOLDER: Final = "missing"  # no table's directory, which has a dot
-
 _NOTHING: Final = "PATH_NOT_FOUND"
-
 _COLUMNS: Final = "_commit_lsn bigint, _seq bigint, _op string, _row map<string, string>, _unchanged array<string>"
 
 

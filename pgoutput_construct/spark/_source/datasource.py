@@ -19,7 +19,6 @@ from pgoutput_construct.spark._source.source_options import read_options
 __all__ = ["PgoutputSource", "register"]
 
 _AVAILABLE_NOW: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
-
 _registered: "WeakSet[Any]" = WeakSet()
 
 

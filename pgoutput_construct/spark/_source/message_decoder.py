@@ -30,7 +30,6 @@ from pgoutput_construct.wire.protocol import MoreOptions, Streaming
 __all__ = ["decode"]
 
 Numbers = NDArray[np.int64]
-
 _NEEDED: Final = ("seq", "payload")
 
 

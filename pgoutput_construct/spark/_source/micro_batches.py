@@ -50,7 +50,6 @@ __all__ = [
 ]
 
 Numbers = NDArray[np.int64]
-
 _NOTHING: Final = -1
 
 

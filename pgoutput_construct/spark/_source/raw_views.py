@@ -27,7 +27,6 @@ from pgoutput_construct.wire.options import STATE_PARAMETERS
 __all__ = ["EventsView", "MessagesView", "TransactionsView"]
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
-
 _TRANSACTIONS = pa.schema(
     [
         ("seq", pa.int64()),
@@ -41,7 +40,6 @@ _TRANSACTIONS = pa.schema(
         ("messages", pa.int64()),
     ]
 )
-
 _EVENTS = pa.schema(
     [("seq", pa.int64()), ("name", pa.string()), ("lsn", pa.int64()), ("time", _TIME), ("details", pa.string())]
 )
@@ -130,7 +128,6 @@ def _in_segment(entries: pa.Table, segment: Segment) -> pa.Table:
 
 _SIGNED: Final = {pa.uint64(): pa.int64(), pa.uint32(): pa.int64(), pa.uint8(): pa.int16()}
 """Spark has no unsigned numbers: the signed type that each is cast to."""
-
 _BATCH_ROWS: Final = 10_000
 
 

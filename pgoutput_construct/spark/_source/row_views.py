@@ -32,11 +32,8 @@ from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
 __all__ = ["ChangesView", "QuarantineView"]
 
 Numbers = NDArray[np.int64]
-
 Flags = NDArray[np.bool_]
-
 _ROW: Final = pa.map_(pa.string(), pa.string())
-
 _CHANGES: Final = pa.schema(
     [
         ("_table", pa.string()),
@@ -153,7 +150,6 @@ _QUARANTINE: Final = pa.schema(
         ("payload", pa.binary()),
     ]
 )
-
 _NOTHING: Final = pa.schema([])
 
 

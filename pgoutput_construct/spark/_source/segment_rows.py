@@ -45,7 +45,6 @@ __all__ = [
 ]
 
 Numbers = NDArray[np.int64]
-
 _BATCH_ROWS: Final = 1 << 16
 
 

@@ -35,7 +35,6 @@ __all__ = ["ChangeSummary", "ChangeSurvey", "after_truncate", "combined_summary"
 
 _BITS: Final = 62
 """Columns per 64-bit number of flags."""
-
 _FEW: Final = 200_000
 """The most changes whose keys are broadcast."""
 

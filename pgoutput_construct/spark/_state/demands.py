@@ -68,7 +68,6 @@ class Demand:
 
 NO_DEMAND: Final = Demand(values=False)
 """Nothing is an error: unknown values are null."""
-
 OnMissing: TypeAlias = Literal["error", "report"]
 """What happens to a change of a row that should exist and does not."""
 

@@ -173,7 +173,6 @@ _BY_TEXT: Final = _EqualityRule(
     lambda value, _: f"CAST({value} AS STRING)",
 )
 _BY_ITEMS: Final = _EqualityRule(_codes_of_items, _array, _restored_array, _array_sql)
-
 _RULES: Final[Mapping[type[T.DataType], _EqualityRule]] = {
     T.BooleanType: _ALWAYS_TYPED,
     T.ShortType: _ALWAYS_TYPED,

@@ -21,17 +21,14 @@ __all__ = ["PhaseReader", "phase_changes", "require_keys"]
 
 PhaseReader: TypeAlias = Callable[[ChangePosition | None, ChangePosition | None], DataFrame]
 """Reads the changes between two positions, None for no limit; it may return more than these."""
-
 _WORDS: Final[Mapping[str, str]] = {
     RelationReplicaIdentity.DEFAULT: "primary key",
     RelationReplicaIdentity.INDEX: "index",
     RelationReplicaIdentity.FULL: "full row",
     RelationReplicaIdentity.NOTHING: "nothing",
 }
-
 _NO_CHANGE: Final = Identity(RelationReplicaIdentity.NOTHING, (), (0, 0), (0, 0))
 """The identity of a table of which no change counts."""
-
 _REMEDY: Final = "the changes can still be read; to have the state, copy the table: {}"
 
 

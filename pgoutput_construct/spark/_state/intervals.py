@@ -44,9 +44,7 @@ from pgoutput_construct.compiled.jit import inlined, kernel
 __all__ = ["OPEN", "Events", "Intervals", "RowMatching", "find_intervals", "truncate_of"]
 
 Numbers = NDArray[np.int64]
-
 Flags = NDArray[np.bool_]
-
 OPEN: Final = -1
 """In the place of the event that ended a row: it still exists."""
 

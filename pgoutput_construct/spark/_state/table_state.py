@@ -44,7 +44,6 @@ __all__ = ["Comparison", "advance", "compare", "current_state", "missing_rows", 
 
 NET: Final = ("_untyped", "_commit_lsn", "_seq", "_key", "_op", "_unchanged", "_missing")
 """The columns that net changes have besides the table's own."""
-
 _EXAMPLES: Final = 5
 """Rows of each side that a comparison shows."""
 

@@ -93,5 +93,5 @@ def test_formats() -> None:
     found = format_settings(("delta", "iceberg"))
     assert found["spark.jars.packages"].count(":") == 4 and found["spark.sql.extensions"].count(",") == 1
     assert not format_settings(["parquet"]) and not FORMATS["parquet"].jars
-    with pytest.raises(pgo.PgoutputError, match="'orc' is no format of tables: choose one of parquet, delta, iceberg"):
+    with pytest.raises(pgo.PgoutputError, match="'orc' is no table format: choose one of parquet, delta, iceberg"):
         format_settings(["orc"])
