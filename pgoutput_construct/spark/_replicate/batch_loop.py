@@ -34,6 +34,9 @@ from pgoutput_construct.stream.identifiers import normal_name
 __all__ = ["check_request", "replicate"]
 
 _WORKERS: Final = 4
+_TICK: Final = 0.2
+"""Seconds between two looks for a log, and at ``stop``."""
+_QUERY: Final = "pgoutput replicate"
 
 
 def replicate(
@@ -59,80 +62,78 @@ def replicate(
     on_progress: Callable[[BatchProgress], None] = lambda progress: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Batch | None:
-    """Bring the tables of a warehouse up to where a change log is, and keep them there unless ``once``.
+    """Bring the tables of a warehouse up to a change log, and keep them up to date unless ``once``.
 
     Each table is a dataset ``schema.table`` (``directory_name``) of the columns that it has, ``_untyped``,
-    ``_commit_lsn`` and ``_seq``. Every batch brings all tables to one position of the log; readers see a table as it
-    was before or after a batch, never between. A table that cannot be brought there stays as it was (see
-    ``Batch.troubled``): the others are, and batches to come try again, after pauses that grow; with ``once`` the last
-    one tries each. The position stands with the data, so that a batch that was interrupted is completed by the next
-    call, and nothing is done twice. A table that was renamed moves; one that is no more is removed. Warns
-    (IncompleteTableWarning) of tables that the log does not hold as they are.
+    ``_commit_lsn`` and ``_seq``. Every batch brings all tables to one seq of the log; readers see a table before or
+    after a batch, never between. A table that fails stays as it was (see ``Batch.troubled``), while the others are
+    brought up to date; later batches retry it, after pauses that grow; with ``once`` the last batch retries each. The
+    seq is written with the data, so that the next call completes an interrupted batch, and nothing is applied twice.
+    The dataset of a renamed table moves, that of a dropped one is removed. Warns (IncompleteTableWarning) of tables
+    that the log does not have completely.
 
     Args:
         spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it.
         log: The change log's address; executors must reach it.
-        warehouse: A directory that executors reach, too, or an address; made if it is not there.
+        warehouse: A directory that executors reach, too, or a URL; created if it does not exist.
         into: The format of the tables: ``parquet``, ``delta``, ``iceberg``.
         tables: Their names (``schema.table``, as SQL writes them), None for all.
-        once: Return when they are where the log ends now, instead of waiting for what comes, and for a log that is not
-            there yet.
-        history: Keep also, in ``schema.table.history``, every row that a table had, with ``_valid_from`` and
+        once: Return when the tables are at the present end of the log, instead of following it, and waiting for a log
+            that does not exist yet.
+        history: Also record, in ``schema.table.history``, every row that a table had, with ``_valid_from`` and
             ``_valid_to`` (see HISTORY, and ``read_history``).
-        keep_dropped: Keep the datasets of tables that were dropped.
-        interval: How many seconds from one look for new changes to the next; they come by a streaming query.
-        workers: How many tables are written at a time.
-        on_missing: What becomes of an update or delete of a row that must be there and is not (see ``OpenLog.state``):
-            an ``error`` of its table, which stays as it is, or a ``report`` of it (see ``read_missing``).
+        keep_dropped: Retain the datasets of tables that were dropped.
+        interval: Seconds between two polls for new changes, by a streaming query.
+        workers: How many tables are written at the same time.
+        on_missing: What an update or delete of a row is that should exist and does not (see ``OpenLog.state``): an
+            ``error`` of its table, which stays as it is, or reported (``report``, see ``read_missing``).
         metadata_prefix: How the names of the columns begin that are added to a table's own, such as ``pg_`` for
-            ``pg_commit_lsn``; None for the one that the warehouse has, ``_`` for a new one. It is the warehouse's for
-            good.
-        resync: Tables whose datasets are begun from scratch, by the first batch: from the latest copy that the log has
-            and the changes since. Readers have the old one until then. A history is continued with a copy that it does
-            not have yet; where the log has none, it is begun from scratch, too.
-        grace: For how many seconds Parquet files that were replaced are kept for their readers.
+            ``pg_commit_lsn``; None for that of the warehouse, ``_`` for a new one. It cannot be changed later.
+        resync: Tables whose datasets the first batch writes from scratch: from the latest copy in the log and the
+            changes since. Readers see the old one until then. A history is continued with a copy that it does not have
+            yet; where the log has none, it is written from scratch, too.
+        grace: For how many seconds replaced Parquet files are retained for their readers.
         batch_transactions: The most transactions of a batch; None for no limit.
-        batch_bytes: About how many bytes of payloads a batch has, and how many bytes of changes are stored
-            besides the tables at a time; a transaction, or the copy of a table, may be more. None for no limit.
-        adopt: Make the tables from this log where they are of another one. Tables that it has every row of are
-            replaced, others stay as they are; a warning says first which these are.
+        batch_bytes: About how many bytes of payloads a batch has, and how many bytes of changes are staged at a time; a
+            single transaction or table copy may have more. None for no limit.
+        adopt: Take over tables that another log made. Those that this log has completely are replaced, others stay as
+            they are; a warning says first which these are.
         on_batch: Called after each batch.
-        on_progress: Called as the tables of a batch are brought up to date.
-        stop: Asked between batches whether to return.
+        on_progress: Called as the tables of a batch are all_tables up to date.
+        stop: Called between batches; True to return.
 
     Returns:
-        The last batch; None when it was to stop before the log had begun.
+        The last batch; None if it stopped before the log had begun.
 
     Raises:
         ChangeLogError: The log is damaged, or not that of the tables; ``tables`` or ``resync`` has a name that it
-            lacks; with ``once``, a table cannot be brought up to date (``Batch.troubled``), such as one that the log
-            does not have all of, or of which a row is changed that is not there. Tables that it does not name are up to
-            date.
+            lacks; with ``once``, a table failed (``Batch.troubled``), such as one that the log does not have
+            completely, or of which a row that does not exist is changed. Tables that it does not name are up to date.
         PgoutputError: The warehouse is of another format or prefix, another process writes into it, or the session
             lacks jars.
     """
     check_on_missing(on_missing)
     check_format(spark, into)
-    place = check_request(log, warehouse, into, tables, not once, metadata_prefix, resync, adopt)
+    destination = check_request(log, warehouse, into, tables, not once, metadata_prefix, resync, adopt)
     if not await_log(log, stop):
         return None
     check_request(log, warehouse, into, tables, prefix=metadata_prefix, resync=resync, adopt=adopt)
     chosen = None if tables is None else {normal_name(table) for table in tables}
-    place.store.prepare()
-    with place.store.lock("replicate") as lock:
+    destination.store.prepare()
+    with destination.store.lock("replicate") as lock:
         sink, known_before, from_scratch = (
-            open_sink(into, place, grace),
-            place.progress(),
+            open_sink(into, destination, grace),
+            destination.progress(),
             set(map(normal_name, resync)),
         )
         sink.naming = Naming(known_before.prefix if known_before else metadata_prefix or PREFIX)
         chosen = None if chosen is None else chosen | from_scratch
         reporter = Reporter(on_progress, batch_bytes)
-        kept_tables = WarehouseTables(
+        all_tables = WarehouseTables(
             spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, from_scratch
         )
         known, limits = ChangeLog(log), Limits(batch_transactions, batch_bytes)
-        kept_tables.attach(known, adopt)
+        all_tables.attach(known, adopt)
         warned: set[Lack] = set()
         batches: list[Batch] = []
 
@@ -142,18 +143,18 @@ def replicate(
             while True:
                 lock.check()
                 known, reporter.target = ChangeLog(log, known), target
-                after, least = batches[0].seq if batches else kept_tables.applied, kept_tables.least_seq
+                after, least = batches[0].seq if batches else all_tables.applied, all_tables.least_seq
                 end = _batch_end(known, after, least, target, limits)
                 lacking = {lack.relation_oid for lack in lacks_of(known.index)} if end < target else None
                 opened = open_log(spark, log, end, known=known)
-                batches[:] = [kept_tables.apply(opened, lacking, tries_all=once and end >= target)]
+                batches[:] = [all_tables.apply(opened, lacking, tries_all=once and end >= target)]
                 _warn(batches[0].lacks, warned)
                 on_batch(batches[0])
                 if end >= target or stop():
                     return
 
         def retry() -> None:
-            if kept_tables.is_due:
+            if all_tables.is_due:
                 bring(batches[0].seq)
 
         bring(known.index.last_seq)
@@ -165,10 +166,10 @@ def replicate(
 
 
 def _batch_end(log: ChangeLog, after: int, least: int, target: int, limits: Limits) -> int:
-    """Return the seq up to which the batch after one goes: within the limits, at least to one, at most to another.
+    """Return the last seq of the batch that begins after one.
 
-    It is where a transaction ended, or where the log says something of a table: all rows of a copy count where the log
-    says that it is complete, so that no copy is split.
+    It is within the limits, at least ``least``, at most ``target``; and it is one of a commit or an event: the rows of
+    a copy count where the log says that it is complete, so that no copy is split.
     """
     end = next_seq(log, max(after, log.index.first_seq - 1), limits)
     is_last = end <= after or end >= latest_seq(log.index)
@@ -181,10 +182,6 @@ def _warn(lacks: Collection[Lack], warned: set[Lack]) -> None:
     warned.update(lacks)
 
 
-_TICK: Final = 0.2
-"""Seconds between two looks for a log, and at whether it is time to stop."""
-
-
 def check_request(
     log: Address,
     warehouse: Address,
@@ -195,35 +192,49 @@ def check_request(
     resync: Collection[str] = (),
     adopt: bool = False,
 ) -> Warehouse:
-    """Return the warehouse at an address; needs no session.
+    """Check the arguments of ``replicate`` before anything is started or written; return the warehouse.
+
+    It needs no session.
+
+    Args:
+        log: The change log's address.
+        warehouse: The warehouse's address.
+        into: The format of the tables.
+        tables: Their names, None for all.
+        waits: Whether ``replicate`` waits for a log that does not exist yet.
+        prefix: The prefix of added columns, None for that of the warehouse.
+        resync: Tables to write from scratch.
+        adopt: Whether to take over tables that another log made.
 
     Raises:
-        ChangeLogError: There is no such log, unless it is waited for, or it lacks one of ``tables``, which the
-            warehouse does not have either, or of ``resync``; or the tables of the warehouse are of another log, which
-            it is not to ``adopt``.
+        ChangeLogError: There is no such log, unless it is waited for; it lacks one of ``tables``, which the warehouse
+            does not have either, or of ``resync``; or the tables of the warehouse are of another log, and not to
+            ``adopt``.
         PgoutputError: The tables of the warehouse are of another format, or have another ``prefix``.
     """
     if prefix is not None:
         check_prefix(prefix)
-    place = Warehouse(warehouse)
-    known = place.progress()
+    destination = Warehouse(warehouse)
+    known = destination.progress()
     if known is not None and known.format != into:
-        raise PgoutputError(f"{place.store}: the tables there are {known.format}, not {into}: choose another warehouse")
+        raise PgoutputError(
+            f"{destination.store}: the tables there are {known.format}, not {into}: choose another warehouse"
+        )
     if known is not None and prefix not in (None, known.prefix):
         raise PgoutputError(
-            f"{place.store}: the names of the columns that replicate added there begin with {known.prefix!r}, not "
-            f"{prefix!r}: leave out --metadata-prefix (metadata_prefix=), or choose another warehouse"
+            f"{destination.store}: the prefix of its added columns is {known.prefix!r}, not {prefix!r}: omit "
+            "--metadata-prefix (metadata_prefix=), or choose another warehouse"
         )
     if _has_begun(log) or not waits:
         found = ChangeLog(log)
-        _check_tables(found, place, tables or (), resync)
+        _check_tables(found, destination, tables or (), resync)
         if not adopt:
-            check_same_log(found, known, place)
-    return place
+            check_same_log(found, known, destination)
+    return destination
 
 
 def await_log(log: Address, stop: Callable[[], bool]) -> bool:
-    """Wait until a log has something, as while its capture begins; return False when it is time to stop."""
+    """Wait until a log has a segment, such as while its capture begins; return False if it is time to stop."""
     while not _has_begun(log):
         if stop():
             return False
@@ -235,17 +246,14 @@ def _has_begun(log: Address) -> bool:
     return any(name.endswith(".parquet") for name in open_store(log).files())
 
 
-def _check_tables(log: ChangeLog, place: Warehouse, tables: Collection[str], resync: Collection[str]) -> None:
-    # A table that was renamed since is followed by its OID.
-    known = {each.version.table for each in place.readable_datasets()[0].values()} if tables else set()
+def _check_tables(log: ChangeLog, destination: Warehouse, tables: Collection[str], resync: Collection[str]) -> None:
+    # A renamed table is found by its OID.
+    known = {each.version.table for each in destination.readable_datasets()[0].values()} if tables else set()
     unknown = {normal_name(table) for table in tables} - known | {normal_name(table) for table in resync}
     if unknown:
         found = LogTables.from_log(log)
         for name in sorted(unknown - found.tables.keys() - found.refused.keys()):
             raise ChangeLogError(f"the log has no table {name}: it has {', '.join(found.tables) or 'none'}")
-
-
-_NAME: Final = "pgoutput replicate"
 
 
 def follow(
@@ -257,12 +265,18 @@ def follow(
     stop: Callable[[], bool],
     between: Callable[[], None] = lambda: None,
 ) -> None:
-    """Call ``apply`` with the seq where each micro-batch of a log ends, beginning after one, until ``stop``.
+    """Call ``apply`` with the last seq of each micro-batch of a log, until ``stop``; raises what ``apply`` raises.
 
-    ``between`` is called again and again while no ``apply`` is under way.
+    The query has a checkpoint for this run alone: the seq is written with the tables.
 
-    The query has a checkpoint for this run alone: the position stands with the tables. A call that is under way when
-    it is time to stop is completed. Raises what ``apply`` raises.
+    Args:
+        spark: The session.
+        log: The change log's address.
+        after: The seq after which the first micro-batch begins.
+        apply: Applies a micro-batch; a call under way when it is time to stop is completed.
+        interval: Seconds between two polls.
+        stop: Returns True to end.
+        between: Called again and again while no ``apply`` is under way.
     """
     failures: list[BaseException] = []
     working = threading.Lock()
@@ -298,10 +312,15 @@ def follow(
 
 
 def _start_query(
-    spark: SparkSession, log: Address, after: int, work: Callable[[DataFrame, int], None], interval: float, place: str
+    spark: SparkSession,
+    log: Address,
+    after: int,
+    work: Callable[[DataFrame, int], None],
+    interval: float,
+    checkpoint: str,
 ) -> Any:
     register(spark)
     options = {"path": open_store(log).address, "view": "batches", "fromSeq": str(after + 1)}
     batches = spark.readStream.format(PgoutputSource.name()).options(**options).load()
-    writer = batches.writeStream.foreachBatch(work).queryName(_NAME).option("checkpointLocation", place)
+    writer = batches.writeStream.foreachBatch(work).queryName(_QUERY).option("checkpointLocation", checkpoint)
     return writer.trigger(processingTime=f"{interval} seconds").start()

@@ -231,6 +231,12 @@ class Warehouse:
         told = self._read(_PROGRESS)
         return None if told is None else self._made(_PROGRESS, lambda: Progress.from_json(told))
 
+    def existing_progress(self) -> Progress:
+        """Return how far it has come; raises PgoutputError where there is no warehouse, or its note is damaged."""
+        if (progress := self.progress()) is None:
+            raise PgoutputError(f"{self.store}: no warehouse here (no table was replicated into it)")
+        return progress
+
     def write_progress(self, progress: Progress) -> None:
         """Note how far it has come, durably; the first one makes the warehouse."""
         self.store.prepare()

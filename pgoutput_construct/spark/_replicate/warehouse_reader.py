@@ -6,7 +6,6 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.changelog._store.store import Address
-from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
@@ -40,9 +39,7 @@ def read_history(spark: SparkSession, warehouse: Address, table: str) -> DataFra
 
 def _read_rows(spark: SparkSession, warehouse: Address, table: str, is_history: bool) -> DataFrame:
     place = Warehouse(warehouse)
-    progress = place.progress()
-    if progress is None:
-        raise PgoutputError(f"{place.store}: no warehouse here (no table was replicated into it)")
+    progress = place.existing_progress()
     check_format(spark, progress.format)
     dataset = place.find(normal_name(table), is_history)
     sink = open_sink(progress.format, place)

@@ -19,7 +19,7 @@ from pgoutput_construct.spark._log_view.change_columns import column, position, 
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.sink import Naming, Sink, unescape_references
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, TableShape, Warehouse, note_owner
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, TableShape, Warehouse, note_owner
 from pgoutput_construct.spark._replicate.warehouse_reader import open_sink
 from pgoutput_construct.spark._state.table_state import advance
 from pgoutput_construct.spark._verify.part_checksums import TEXTS
@@ -135,7 +135,7 @@ def _invisible(snapshot: Snapshot) -> Column:
 
 def format_of(warehouse: Address) -> str:
     """Return the format of the tables of a warehouse; raises PgoutputError where there is none."""
-    return _progress(warehouse).format
+    return Warehouse(warehouse).existing_progress().format
 
 
 def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> list[str]:
@@ -158,7 +158,8 @@ def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> 
 
 def read_warehouse_table(spark: SparkSession, address: Address, name: str) -> WarehouseTable:
     """Read a table of a warehouse as it is now; raises PgoutputError where it is gone, or its note is damaged."""
-    warehouse, progress = Warehouse(address), _progress(address)
+    warehouse = Warehouse(address)
+    progress = warehouse.existing_progress()
     check_format(spark, progress.format)
     sink = open_sink(progress.format, warehouse)
     sink.naming = Naming(progress.prefix)
@@ -171,13 +172,6 @@ def read_warehouse_table(spark: SparkSession, address: Address, name: str) -> Wa
         if _with_stored_version(spark, sink, dataset) == known:
             return WarehouseTable(known, rows)
         rows.unpersist()
-
-
-def _progress(warehouse: Address) -> Progress:
-    place = Warehouse(warehouse)
-    if (progress := place.progress()) is None:
-        raise PgoutputError(f"{place.store}: no warehouse here (no table was replicated into it)")
-    return progress
 
 
 def _with_stored_version(spark: SparkSession, sink: Sink, dataset: Dataset) -> Dataset:
