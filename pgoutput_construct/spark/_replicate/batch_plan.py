@@ -1,4 +1,11 @@
-"""What a batch has to do: which tables were touched, and whether their changes are enough to bring them up to date."""
+"""What a batch has to do for each table, in which groups, and how far it has come.
+
+A table is brought up to date by its changes, or written as a whole: ``BatchPlanner`` decides from its versions before
+and now. The end of a batch is set by limits (``micro_batches.Limits``); but a table that is written as a whole needs
+everything that the log has of it. After an ALTER of many tables, all of that would be staged at once. So the tables of
+a batch are taken in groups, each of about as many bytes as a batch may have; a larger table is a group of its own. Each
+table is noted when it is done, so that an interrupted batch resumes with the others.
+"""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -40,17 +47,17 @@ class UpdateMode(StrEnum):
 
 @dataclass(frozen=True)
 class TableStep:
-    """One table of a batch."""
+    """What a batch does for one table."""
 
     dataset: Dataset
-    """What is to be."""
+    """The dataset as it will be."""
     before: Dataset | None
-    """What its rows are now; in another directory when the table was renamed."""
+    """The dataset that has its rows now; in another directory if the table was renamed."""
     replaced: Dataset | None
-    """What stands in the directory of ``dataset`` now; another table's when that gave up its name."""
+    """The present dataset in the directory of ``dataset``; another table's if that gave up the name."""
     mode: UpdateMode
     has_defaults: bool = False
-    """Whether columns were added with a default, which rows have that no change is of."""
+    """Whether columns were added with a default, which changes do not say of older rows."""
 
     @property
     def table(self) -> str:
@@ -64,31 +71,31 @@ class TableStep:
 
     @property
     def has_new_copy(self) -> bool:
-        """Whether the state of the table begins with another copy than that of its rows."""
+        """Whether the state of the table begins with another copy than its present rows."""
         return self.before is not None and self.before.version.shape.copy != self.dataset.version.shape.copy
 
     @property
     def displaced(self) -> Dataset | None:
-        """The dataset of another table whose place it takes."""
+        """The dataset of another table that this one replaces."""
         return None if self.replaced is None or self.replaced.version.oid == self.oid else self.replaced
 
     @property
     def renamed(self) -> Mapping[str, str]:
-        """What columns of the rows are to be called, by their names now, where these are others."""
+        """The new names of columns that were renamed, by their present names."""
         return {} if self.before is None else self.before.version.shape.renamed_in(self.dataset.version.shape)
 
     @property
     def after(self) -> int:
-        """The changes that ended after this seq lead to what is to be; with those of a history, to all of it."""
+        """Lower bound (exclusive) of the seqs to apply; -1 for a full rebuild."""
         is_rebuilt = self.has_new_copy if self.dataset.is_history else self.mode is UpdateMode.WRITTEN
         return -1 if self.before is None or is_rebuilt else self.before.version.seq
 
 
 class BatchPlanner:
-    """What is to be done for tables, given the datasets that are there, by their directories."""
+    """Decides what a batch does for tables, given the present datasets, by their directories."""
 
     def __init__(self, datasets: Mapping[str, Dataset], coverage: Coverage, seq: int, resync: Collection[str]) -> None:
-        """``coverage`` is what the log still has, ``seq`` where it ends; ``resync`` are begun from scratch."""
+        """``coverage`` is what the log still has, ``seq`` its end; ``resync`` are the tables to write from scratch."""
         self._datasets = datasets
         mine = (each for each in datasets.values() if not coverage.progress.is_foreign(each.version))
         self._by_oid = latest_datasets(mine)
@@ -97,10 +104,10 @@ class BatchPlanner:
         self._resync = resync
 
     def step(self, table: Table, is_history: bool = False) -> TableStep | None:
-        """Return what is to be done for a table of the log, or for its history; None where it is as it was.
+        """Return what to do for a table of the log, or for its history; None if it is up to date.
 
-        A table that is begun from scratch is written from all that the log has of it. Its history is, too, unless the
-        log has a copy which that has not: then the history is continued with the copy.
+        A table that is written from scratch is made from everything that the log has of it. So is its history, unless
+        the log has a copy that the history does not have: then it is continued with the copy.
         """
         if table.dropped:
             return None
@@ -131,9 +138,9 @@ class BatchPlanner:
 def obsolete_datasets(
     tables: Collection[Table], datasets: Mapping[str, Dataset], keep_dropped: bool
 ) -> Iterator[Dataset]:
-    """Yield the datasets of tables that have another name now, or are no more; the histories of these stay.
+    """Yield the datasets of tables that have another name now, or were dropped; histories of dropped ones stay.
 
-    That of a table whose name another one has now is replaced by it.
+    The dataset of a table whose name another one has now is replaced by it.
     """
     by_oid = {oid: table for table in tables for oid in table.relation_oids}
     for dataset in datasets.values():
@@ -151,7 +158,7 @@ def obsolete_datasets(
 def latest_datasets(datasets: Iterable[Dataset]) -> dict[tuple[int, bool], Dataset]:
     """Return the datasets of tables by OID, and by whether they are histories.
 
-    Of two, which a batch leaves that is interrupted while tables exchange their names, it is the one written later.
+    A batch that is interrupted while tables exchange their names can leave two of a table: the later one counts.
     """
     ordered = sorted(datasets, key=lambda each: each.version.batch)
     return {(each.version.oid, each.is_history): each for each in ordered}
@@ -163,9 +170,9 @@ def directory_of(table: Table, is_history: bool) -> str:
 
 
 def aside_directory(history: Dataset) -> str:
-    """Return the directory of a copy of a history; sorted, it comes before that.
+    """Return the directory of a copy of a history, which sorts before that of the history.
 
-    The OID is part of it: a table whose own history stands aside already may give up the same name.
+    It contains the OID: a table whose own history was copied already may give up the same name.
     """
     return f"{history.directory.removesuffix(HISTORY_SUFFIX)}.aside{history.version.oid}{HISTORY_SUFFIX}"
 
@@ -181,13 +188,13 @@ def _mode(before: Dataset | None, version: Version) -> UpdateMode | None:
 
 
 def _check_names(before: Version, version: Version) -> None:
-    """Raise ChangeLogError for a history with columns of which an earlier version did not note what they are."""
+    """Raise ChangeLogError for a history with columns that an earlier version stored without attribute numbers."""
     was, shape = before.shape, version.shape
     unknown = [name for name in was.current if name not in was.numbers and name not in shape.columns]
     if unknown and shape.numbers and was.copy == shape.copy:
         raise ChangeLogError(
-            f"{version.table}: its history has columns that were renamed or dropped since, and does not tell which: "
-            f"{', '.join(map(repr, unknown))}; begin the table from scratch: --resync {version.table}"
+            f"{version.table}: its history has columns that were renamed or dropped since, but not their numbers: "
+            f"{', '.join(map(repr, unknown))}; write the table from scratch: --resync {version.table}"
         )
 
 
@@ -196,7 +203,7 @@ def _added_columns(before: Dataset | None, version: Version) -> tuple[str, ...] 
 
 
 BATCH_BYTES: Final = 1 << 30
-"""How many bytes of payloads a batch has, unless another limit is given."""
+"""The default limit of the bytes of payloads of a batch."""
 
 
 @dataclass(frozen=True)
@@ -208,48 +215,48 @@ class BatchProgress:
     tables: int
     """How many tables, and histories, it brings up to date."""
     done: int = 0
-    """How many of them it has brought up to date."""
+    """How many of them are done."""
     rows: int = 0
-    """About how many changes and copied rows these are of, in all tables."""
+    """About how many changes and copied rows they need."""
     done_rows: int = 0
-    """How many of them are in the tables."""
+    """How many of these are in the tables."""
     part: float = 0.0
-    """The part of the log that the batch leads to, of all that was there when it began: from 0 to 1."""
+    """The end of the batch as a part of the log at the beginning: from 0 to 1."""
 
 
 @dataclass
 class Reporter:
-    """Deals out the tables of a batch, and says how far it has come."""
+    """Deals out the tables of a batch, and reports its progress."""
 
     report: Callable[[BatchProgress], None] = lambda progress: None
     limit: int | None = BATCH_BYTES
-    """Bytes of payloads of the tables that are brought up to date at a time; None: all at once."""
+    """Bytes of payloads of the tables that are brought up to date at a time; None for no limit."""
     target: int = -1
     """The seq that the batches lead to."""
     _progress: BatchProgress = BatchProgress(0, 0)
-    _needs: dict[tuple[str, int], "_WorkEstimate"] = field(default_factory=dict)
+    _estimates: dict[tuple[str, int], "_WorkEstimate"] = field(default_factory=dict)
     _working: threading.Lock = field(default_factory=threading.Lock)
 
     def groups(self, log: OpenLog, batch: int, steps: Sequence[TableStep]) -> Iterator[list[TableStep]]:
-        """Yield the steps of a batch in groups within the limit; what a table and its history need is read once."""
-        self._needs = _estimate_work(log, steps)
+        """Yield the steps in groups within the limit; the changes of a table and its history are read once."""
+        self._estimates = _estimate_work(log, steps)
         part = (log.opened.as_of + 1) / (max(self.target, log.opened.as_of) + 1)
         total = self.rows_of(steps)
         self._progress = BatchProgress(batch, len(steps), rows=total, part=part)
         self.report(self._progress)
         group: list[TableStep] = []
         size = 0.0
-        for wanted, together in _by_request(steps):
-            if group and self.limit is not None and size + self._needs[wanted].bytes > self.limit:
+        for key, together in _by_request(steps):
+            if group and self.limit is not None and size + self._estimates[key].bytes > self.limit:
                 yield group
                 group, size = [], 0.0
             group += together
-            size += self._needs[wanted].bytes
+            size += self._estimates[key].bytes
         yield group
 
     def rows_of(self, steps: Iterable[TableStep]) -> int:
-        """Return about how many rows steps of the batch are of."""
-        return sum(self._needs[_request_key(step)].rows for step in steps)
+        """Estimate how many rows steps of the batch need."""
+        return sum(self._estimates[_request_key(step)].rows for step in steps)
 
     def report_done(self, steps: Iterable[TableStep]) -> None:
         """Report that steps are done."""
@@ -275,15 +282,15 @@ def _by_request(steps: Iterable[TableStep]) -> Iterator[tuple[tuple[str, int], l
 
 
 class _WorkEstimate(NamedTuple):
-    """What a table needs of the log, about."""
+    """What a table needs of the log, estimated."""
 
     rows: int
     bytes: float
-    """Of the payloads of these rows, which are as long as those of their segments are on average."""
+    """Bytes of the payloads of these rows, whose length is taken as the average of their segments."""
 
 
 def _estimate_work(log: OpenLog, steps: Iterable[TableStep]) -> dict[tuple[str, int], _WorkEstimate]:
-    """Return what steps need, as the index counts it: the rows of their tables after their seqs."""
+    """Estimate the changes that steps need: the index counts the rows of tables."""
     runs, places = log.opened.index.located("rows")
     oids, counts, lasts = (runs[name].to_numpy() for name in ("oid", "count", "last_seq"))
     # Messages that are no rows are short: all bytes of a segment are those of its rows.

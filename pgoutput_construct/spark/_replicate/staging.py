@@ -1,4 +1,9 @@
-"""The changes of a batch: the log is read once for all tables, and typed changes are stored as files, by table."""
+"""The changes of a batch: the log is read once for all tables, and typed changes are stored as files, by table.
+
+``staging`` plans tasks, each for a part of the log and the tables whose changes begin after the same seq; in an
+executor ``stage`` decodes the part, and writes a file for each table that has changes in it. Rows that cannot be
+decoded are the error of their table. The files are removed when the batch has used them.
+"""
 
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,16 +53,16 @@ _NOTHING: Final = ChangeSummary(0, False, frozenset(), False, False, False)
 
 
 class ChangeRequest(NamedTuple):
-    """The changes of a table that are needed."""
+    """The changes of a table that a batch needs."""
 
     table: str
-    """Its name."""
+    """The name of the table."""
     after: int
-    """They ended after this seq."""
+    """The seq after which they ended."""
 
 
 class TableChanges(NamedTuple):
-    """Changes of a table, and what is in them."""
+    """Changes of a table, and their summary."""
 
     rows: DataFrame
     summary: ChangeSummary
@@ -79,11 +84,11 @@ class StagedChanges:
         self._files = files
 
     def summary(self, requested: ChangeRequest) -> ChangeSummary:
-        """Return what is in changes."""
+        """Return the summary of changes."""
         return self._files[requested].summary
 
     def files(self, requested: ChangeRequest) -> tuple[str, ...]:
-        """Return the names of the files of changes, in the warehouse."""
+        """Return the names of files of changes, in the warehouse."""
         return self._files[requested].names
 
     def errors(self, requested: ChangeRequest) -> tuple[str, ...]:
@@ -104,7 +109,7 @@ class StagedChanges:
 
 @contextmanager
 def staging(log: OpenLog, warehouse: Warehouse, requested: Iterable[ChangeRequest]) -> Iterator[StagedChanges]:
-    """Yield changes of tables while they lie in a warehouse, which executors must reach; then they are removed.
+    """Yield changes of tables, stored in a warehouse that executors reach; then they are removed.
 
     Raises ChangeLogError where the log is damaged.
     """
@@ -140,18 +145,18 @@ class StagedTable:
     """A table of a task."""
 
     number: int
-    """Which one of the batch's it is."""
+    """Its index among the tables of the batch."""
     columns: pa.Schema
     """Its columns."""
     schema: pa.Schema
-    """Those of its changes."""
+    """The columns of its changes."""
     used: Mapping[int, ReaderColumns]
-    """What its rows are described by, by the seqs of the Relations."""
+    """The Relations that describe its rows, by their seqs."""
 
 
 @dataclass(frozen=True)
 class StagingTask:
-    """A part of the log, and the tables that are requested of it."""
+    """A part of the log, and the tables to stage from it."""
 
     number: int
     group: SegmentGroup
@@ -159,9 +164,9 @@ class StagingTask:
     """The OIDs of the tables."""
     tables: tuple[StagedTable, ...]
     store: LogStore
-    """Where the files go,"""
+    """The store of the files,"""
     folder: str
-    """and the folder there."""
+    """and their directory in it."""
 
 
 def _run_staging(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]:
@@ -172,7 +177,7 @@ def _run_staging(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]
 def _stage_one_by_one(
     log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest], tables: Sequence[Table]
 ) -> Iterator[Row]:
-    """Stage tables one after the other when an executor fails with all of them: that one's fault is not the others'."""
+    """Stage tables one after the other, when an executor fails with all of them, to find the table at fault."""
     for place, (each, table) in enumerate(zip(requested, tables, strict=True)):
         tasks = [
             replace(task, tables=tuple(replace(mine, number=place) for mine in task.tables))
@@ -191,7 +196,7 @@ def _stage_one_by_one(
 def staging_tasks(
     log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest], tables: Sequence[Table]
 ) -> Iterator[StagingTask]:
-    """Yield tasks, each for the tables of which the same changes are requested."""
+    """Yield the tasks, each for tables whose changes begin after the same seq."""
     numbers = count()
     for after in sorted({each.after for each in requested}):
         mine = {place: tables[place] for place, each in enumerate(requested) if each.after == after}
@@ -236,7 +241,7 @@ STAGING_RESULT: Final = pa.schema(
 
 
 def stage(task: StagingTask) -> Iterator[dict[str, Any]]:
-    """Do a task; yields TOLD, a row a table. Raises ChangeLogError for damage."""
+    """Run a task; yields STAGING_RESULT, a row per table. Raises ChangeLogError for damage."""
     files = {table.number: _ChangesFile(table) for table in task.tables}
     for part in read_parts(task.group, task.oids):
         for file in files.values():
@@ -251,7 +256,7 @@ def stage(task: StagingTask) -> Iterator[dict[str, Any]]:
 
 
 def write_file(store: LogStore, name: str, content: pa.Buffer) -> None:
-    """Write a file into a warehouse; raise ChangeLogError where that is not on the machine of the task."""
+    """Write a file into a warehouse; raise ChangeLogError where that does not exist on the host of the task."""
     try:
         store.write(name, content)
     except MissingFileError as error:
@@ -262,7 +267,7 @@ def write_file(store: LogStore, name: str, content: pa.Buffer) -> None:
 
 
 class _ChangesFile:
-    """The changes of one table that a task finds."""
+    """The changes of one table in a task."""
 
     def __init__(self, table: StagedTable) -> None:
         self._table = table
@@ -272,13 +277,13 @@ class _ChangesFile:
         self.error: str | None = None
 
     def take(self, part: SegmentPart) -> None:
-        """Add what a part of the log has of the table; rows that cannot be decoded are the error of the table."""
+        """Add the rows of the table in a part of the log; an error of decoding is the error of the table."""
         if self.error is not None or not any(each.seq in self._table.used for each, _ in part.described):
             return
         try:
             for batch in decode_part(part, self._table.columns, self._table.schema, self._table.used):
                 self._write(batch)
-        except Exception as error:  # whatever it is, the other tables of the task are read
+        except Exception as error:  # of any class: the other tables of the task are still read
             self.error = reason_of(error)
 
     def content(self) -> pa.Buffer:

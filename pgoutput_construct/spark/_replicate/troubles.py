@@ -1,4 +1,4 @@
-"""Tables that cannot be brought up to date: why, and when that is tried again."""
+"""Tables that could not be brought up to date: why, and when each is retried."""
 
 import re
 import time
@@ -12,13 +12,13 @@ from pgoutput_construct.spark._execution import reason_of
 __all__ = ["Troubles", "WaitingError", "combined_error"]
 
 _FIRST: Final = 1.0
-"""Seconds until a table is tried again; twice as many each time that fails,"""
+"""Seconds until a table is retried; doubled by each failure,"""
 _LONGEST: Final = 300.0
 """up to these."""
 
 
 _ESCAPED: Final = re.compile(r"""(?<=['"`])~(?=[_~])""")
-"""How names of columns are escaped while changes are replayed (``naming.MARK``)."""
+"""How column names are escaped while changes are replayed (``added_columns.MARK``)."""
 
 
 class WaitingError(ChangeLogError):
@@ -32,11 +32,11 @@ class _Trouble:
     kind: str
     """The class of the error."""
     waits: bool
-    """Whether the trouble is another table's."""
+    """Whether the trouble is that of another table."""
     pause: float
     """Seconds until the next attempt."""
     since: float
-    """When the last one failed."""
+    """When the last attempt failed."""
 
     @property
     def is_due(self) -> bool:
@@ -51,7 +51,7 @@ class Troubles:
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """Why tables are not brought up to date, by their names."""
+        """Why tables are not up to date, by name."""
         return {each.table: each.reason for each in sorted(self._known.values(), key=lambda each: each.table)}
 
     @property
@@ -61,25 +61,25 @@ class Troubles:
 
     @property
     def kinds(self) -> Mapping[str, str]:
-        """The classes of the errors, by the names of the tables: what may be told to whoever asks."""
+        """The classes of the errors, by the names of tables; they contain no data."""
         return {each.table: each.kind for each in sorted(self._known.values(), key=lambda each: each.table)}
 
     def __contains__(self, oid: int) -> bool:
         return oid in self._known
 
     def has_own(self, oid: int) -> bool:
-        """Return whether a table is in trouble, and not for another one."""
+        """Return whether a table is in trouble by itself, not because of another one."""
         known = self._known.get(oid)
         return known is not None and not known.waits
 
     def may_retry(self, oid: int) -> bool:
-        """Return whether a batch tries a table: one that is in no trouble, or was long enough, or waits for another."""
+        """Return whether a batch tries a table: one in no trouble, one whose pause is over, or one that waits."""
         known = self._known.get(oid)
         return known is None or known.waits or known.is_due
 
     @property
     def has_due(self) -> bool:
-        """Whether the pause of one is over."""
+        """Whether the pause of a table is over."""
         return any(each.is_due for each in self._known.values())
 
     def note(self, oid: int, table: str, error: Exception) -> None:

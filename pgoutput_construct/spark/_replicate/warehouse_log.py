@@ -1,13 +1,14 @@
-"""What a log still has for the tables of a warehouse, and the warehouse as a reader for whose sake prune retains it.
+"""The log that a warehouse is of: another one is refused or adopted; and what the log retains for the warehouse.
 
-A table that has all that ended up to a seq needs of the log only what ended later. Prune removes what ended before a
-position, and no transaction that crosses it: so a table lacks changes exactly where the log begins after the seq that
-follows its own, unless a later copy, or the table's first row, makes up for them. A table that lacks nothing is brought
-up to date by its changes alone, whatever else of it was pruned (``prune(states=False)``): its copy, the descriptions of
-columns that it no longer has, the change that it was last changed by.
+A table that has everything that ended up to a seq needs of the log only what ended later. Prune removes what ended
+before a seq, and no transaction that crosses it: so a table lacks changes exactly where the log begins after the seq
+that follows its own, unless a later copy, or the table's first row, makes up for them. A table that lacks nothing is
+brought up to date by its changes alone, whatever else of it was pruned (``prune(states=False)``): its copy, the
+descriptions of columns that it no longer has, its last change.
 
-A table in trouble is a reader of its own from then on, until it is in none any more: it retains what it needs, as an
-inactive slot of PostgreSQL does, and prune names it; the warehouse itself is where the other tables are.
+A warehouse is a registered reader of its log, so that prune retains what it has not applied. A table in trouble is a
+reader of its own until it recovers: it retains what it needs, as an inactive slot of PostgreSQL does, and prune names
+it; the warehouse itself advances with the other tables.
 """
 
 import logging
@@ -48,7 +49,7 @@ _LONGEST_READER: Final = 100
 
 @dataclass(frozen=True)
 class Coverage:
-    """What a log has of the tables of a warehouse."""
+    """What a log still has for the tables of a warehouse."""
 
     progress: Progress
     """How far the warehouse has come."""
@@ -60,7 +61,7 @@ class Coverage:
         return self.progress.to_seq(version) < self.first_seq - 1
 
     def next_version(self, before: Version, now: Version) -> Version:
-        """Return the version that follows ``before``, given what the log has of the table ``now``.
+        """Return the version after ``before``, given what the log has of the table ``now``.
 
         What was pruned since is as it was: the table's copy, its last change, and columns that it no longer has.
         """
@@ -76,7 +77,7 @@ class Coverage:
         return replace(now, shape=shape, last=last)
 
     def pruned_tables(self, log: OpenLog, datasets: Iterable[Dataset]) -> dict[int, tuple[str, ChangeLogError]]:
-        """Return the tables, by OID, that lack changes which were pruned before they were applied: names, and why."""
+        """Return the tables, by OID, whose changes were pruned before they were applied: name and error."""
         found = {}
         by_oid = {oid: table for table in log.opened.tables.values() for oid in table.relation_oids}
         for dataset in datasets:
@@ -93,7 +94,7 @@ class Coverage:
         return found
 
     def reported_lacks(self, lacks: Iterable[Lack], datasets: Iterable[Dataset]) -> Iterator[Lack]:
-        """Yield what a log lacks of tables; not that their first rows were pruned once they had been applied."""
+        """Yield what a log lacks of tables, without first rows that were pruned after they were applied."""
         whole = {
             each.version.oid
             for each in datasets
@@ -103,13 +104,13 @@ class Coverage:
 
 
 def reader_name(warehouse: Warehouse) -> str:
-    """Return a new name of a warehouse for a log's registry: that of its directory, and what no other one has."""
+    """Return a new, unique name of a warehouse for a log's registry, beginning with that of its directory."""
     name = warehouse.store.shown.partition("?")[0].rstrip("/").rpartition("/")[2]
     return f"{sub(r'[^A-Za-z0-9_-]+', '-', name).strip('-')[:_LONGEST] or 'warehouse'}-{uuid.uuid4().hex[:12]}"
 
 
 def register_warehouse(log: ChangeLog, name: str, applied: int) -> bool:
-    """Register a warehouse, or see that it still is registered, before it reads what ended after a seq.
+    """Register a warehouse as a reader, or check that it still is one, before it reads what ended after a seq.
 
     Returns whether it is: a user who may only read the log cannot register. Prune does not wait for the warehouse then,
     which is logged.
@@ -128,7 +129,14 @@ def register_warehouse(log: ChangeLog, name: str, applied: int) -> bool:
 
 
 def advance_warehouse(log: OpenLog, name: str, applied: int, tables: Collection[int]) -> None:
-    """Note in a log that a warehouse has applied all that ended by a seq to its tables, given by their OIDs."""
+    """Note in a log that a warehouse has applied everything that ended by a seq.
+
+    Args:
+        log: The log.
+        name: The reader's name.
+        applied: The seq.
+        tables: The OIDs of its tables.
+    """
     index, store = log.opened.index, log.log.store
     needed = min(first_needed_seq(index, applied), *_early_copy_starts(log, tables), applied + 1)
     last = last_commit(index, applied)
@@ -137,14 +145,14 @@ def advance_warehouse(log: OpenLog, name: str, applied: int, tables: Collection[
         if needed > known.get(name, -1):
             register(store, name, needed, 0 if last is None else last["commit_lsn"])
     except ChangeLogError as error:
-        _LOG.warning("the log could not be told how far this warehouse is, and retains what it has read: %s", error)
+        _LOG.warning("the log could not be advanced to this warehouse, and retains what it has read: %s", error)
 
 
 def hold_tables(log: ChangeLog, name: str, tables: Mapping[int, str]) -> None:
-    """Register tables in trouble, names by OID, as readers of their own that need what a warehouse needs now.
+    """Register tables in trouble, names by OID, as readers of their own that need what the warehouse needs now.
 
-    The warehouse continues without them. Who removes such a reader (``pgoutput log readers LOG --remove``) lets go of
-    what only the table needs: it is not registered again, and is refused once something of that was pruned.
+    The warehouse advances without them. Removing such a reader (``pgoutput log readers LOG --remove``) gives up what
+    only the table needs: it is not registered again, and is refused once some of that was pruned.
     """
     try:
         known = {reader.name: reader for reader in readers(log.store)}
@@ -156,7 +164,7 @@ def hold_tables(log: ChangeLog, name: str, tables: Mapping[int, str]) -> None:
 
 
 def release_tables(log: ChangeLog, name: str, own_seqs: Collection[int]) -> None:
-    """Forget the readers that were tables in trouble, but for those of some OIDs."""
+    """Remove the readers of tables in trouble, except those of some OIDs."""
     kept = tuple(_table_reader(name, oid, "") for oid in own_seqs)
     for reader in readers(log.store):
         if reader.name.startswith(f"{name}.") and not reader.name.startswith(kept):
@@ -168,10 +176,10 @@ def _table_reader(name: str, oid: int, table: str) -> str:
 
 
 def _early_copy_starts(log: OpenLog, tables: Collection[int]) -> Iterator[int]:
-    """Yield where copies begin whose snapshots see transactions that the log will only have later.
+    """Yield the seqs of copies whose snapshots see transactions that the log will only have later.
 
     The copier reads the server while the stream may lag: such a transaction is in the copy, and must not be applied to
-    it again. Only the copy in the log says that.
+    it again, which only the copy in the log says.
     """
     index = log.opened.index
     copies = (copy for copy in present_copies(index) if copy.snapshot.lsn > index.complete_lsn)
@@ -180,17 +188,17 @@ def _early_copy_starts(log: OpenLog, tables: Collection[int]) -> Iterator[int]:
 
 
 def check_same_log(log: ChangeLog, progress: Progress | None, warehouse: Warehouse) -> None:
-    """Raise ChangeLogError where the tables of a warehouse are of another log, or the log has lost what they have."""
+    """Raise ChangeLogError if the tables of a warehouse are of another log, or the log has lost what they have."""
     if different := _differences(log, progress):
         raise ChangeLogError(
             f"{warehouse.store}: the tables there are of another log than {log.store} ({'; '.join(different)}): give "
-            "the log that they are of, or another warehouse, or --adopt (adopt=True) to make them from this log: "
+            "their log, or another warehouse, or --adopt (adopt=True) to make them from this log: "
             f"{'; '.join(_plan(log, warehouse, progress))}"
         )
 
 
 def adoption_message(log: ChangeLog, progress: Progress | None, warehouse: Warehouse) -> str | None:
-    """Say what becomes of the tables of a warehouse that adopts a log; None where they are of this log already."""
+    """Return what becomes of the tables of a warehouse that adopts a log; None if they are of this log already."""
     different = _differences(log, progress)
     if not different:
         return None
@@ -199,7 +207,7 @@ def adoption_message(log: ChangeLog, progress: Progress | None, warehouse: Wareh
 
 
 def adopted_progress(log: ChangeLog, progress: Progress) -> Progress:
-    """Return how far a warehouse has come that adopts a log: nowhere; all datasets are of an earlier log."""
+    """Return the progress of a warehouse that adopts a log: none; all datasets are of an earlier log."""
     return replace(progress, seq=-1, applied=-1, log=identity_of(log), adopted=progress.batch, lacking=(), own_seqs={})
 
 
@@ -213,7 +221,7 @@ def _differences(log: ChangeLog, progress: Progress | None) -> list[str]:
 
 
 def _plan(log: ChangeLog, warehouse: Warehouse, progress: Progress | None) -> Iterator[str]:
-    """Yield what becomes of tables, in parts of a sentence."""
+    """Yield what becomes of tables, as parts of a sentence."""
     tables = {table.directory: table for table in LogTables.from_log(log).tables.values() if not table.dropped}
     lacking = {lack.relation_oid for lack in lacks_of(log.index)}
     datasets = [each for each in warehouse.readable_datasets()[0].values() if not each.is_history]
@@ -221,8 +229,8 @@ def _plan(log: ChangeLog, warehouse: Warehouse, progress: Progress | None) -> It
     whole = [name for name in there & tables.keys() if tables[name].relation_oid not in lacking]
     partial = [name for name in there & tables.keys() if tables[name].relation_oid in lacking]
     yield f"replaced, with their histories, by what this log has: {_joined(tables[name].qualified for name in whole)}"
-    yield f"kept until this log has a copy of them: {_joined(tables[name].qualified for name in partial)}"
-    yield f"kept, since this log does not have them: {_joined(_absent_tables(datasets, tables.keys()))}"
+    yield f"retained until this log has a copy of them: {_joined(tables[name].qualified for name in partial)}"
+    yield f"retained, because this log does not have them: {_joined(_absent_tables(datasets, tables.keys()))}"
     yield f"new: {_joined(table.qualified for name, table in tables.items() if name not in there)}"
     if progress is not None and progress.reader:
         yield f"the earlier log still waits for its reader {progress.reader}: pgoutput log readers LOG --remove it"

@@ -1,4 +1,4 @@
-"""Where a warehouse lies, and the notes in it: which datasets it has, and how far it has come."""
+"""The notes of a warehouse: which datasets it has, up to which seq of the log each is, and the shape of its table."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -30,9 +30,9 @@ __all__ = [
 ]
 
 HISTORY_SUFFIX: Final = ".history"
-"""How the directory of a history ends, after that of its table: no table's own has two dots."""
+"""The suffix of the directory of a history, after that of its table: no other directory has two dots."""
 STAGED: Final = "staged"
-"""The directory of what a batch needs only while it is applied: no table's, which has a dot."""
+"""The directory of staged changes: no table's, which has a dot."""
 _FOLDER: Final = "_datasets"
 _PROGRESS: Final = "_warehouse.json"
 _DAMAGED: Final = {
@@ -45,7 +45,7 @@ _DAMAGED: Final = {
         "remove the file, or give replicate --resync TABLE (resync=): the table is then written again from the log",
     ),
 }
-"""What is wrong with a note, and what to do: by whether it is a dataset's."""
+"""What is wrong with a note, and the remedy: by whether it is a dataset's."""
 _LONGEST: Final = 200  # bytes of a note's name: file systems take 255
 _AT_ONCE: Final = 8
 _SCHEMES: Final = {"s3": "s3a"}  # as Hadoop calls it
@@ -53,12 +53,12 @@ _SCHEMES: Final = {"s3": "s3a"}  # as Hadoop calls it
 
 @dataclass(frozen=True)
 class TableShape:
-    """What a table was described with: what decides whether rows of then can be brought up to date by changes."""
+    """How a table was described: what decides whether its rows can be brought up to date by changes."""
 
     columns: Mapping[str, str]
     """All columns that it ever had in the log, and their types."""
     current: tuple[str, ...]
-    """Those that it had."""
+    """The present ones."""
     key_columns: tuple[str, ...]
     """Those of its replica identity."""
     replica_identity: str
@@ -66,8 +66,9 @@ class TableShape:
     copy: int | None
     """The seq of the copy that its state begins with; None for none."""
     numbers: Mapping[str, int] = field(default_factory=dict)
-    """The attribute numbers of columns (pg_attribute.attnum), as far as they are known: of a history's, also of those
-    that the log knows no more."""
+    """The attribute numbers of columns (pg_attribute.attnum), as far as they are known; of a history's also those
+    that the log no longer has.
+    """
 
     @classmethod
     def from_table(cls, table: Table) -> Self:
@@ -77,9 +78,9 @@ class TableShape:
         return cls(columns, table.current, table.key_columns, table.replica_identity, copy, table.numbers)
 
     def renamed_in(self, later: "TableShape") -> dict[str, str]:
-        """Return the later names of columns that have another one then, by their names now.
+        """Return the later names of renamed columns, by their names here.
 
-        One that was dropped, and whose name another one has then, is called ``name_dropped_number``, as ``Table`` does.
+        A dropped one, whose name another one has later, is called ``name_dropped_number``, as in ``Table``.
         """
         names = {number: name for name, number in later.numbers.items()}
         found = {}
@@ -91,16 +92,16 @@ class TableShape:
         return found
 
     def continuing(self, before: "TableShape") -> Self:
-        """Return the shape with the numbers of an earlier one's columns, under the names that they have now."""
+        """Return the shape with the numbers of an earlier one's columns, under their present names."""
         renamed = before.renamed_in(self)
         earlier = {renamed.get(name, name): number for name, number in before.numbers.items()}
         return replace(self, numbers={**earlier, **self.numbers})
 
     def added_in(self, later: "TableShape") -> tuple[str, ...] | None:
-        """Return the columns that came after these; None where changes alone do not lead to what is ``later``.
+        """Return the columns that were added since; None where changes alone do not lead to ``later``.
 
-        Columns may have been dropped. One that was renamed, or dropped and made again, has another name or place; one
-        that has another type has other values.
+        Columns may have been dropped. A renamed, or dropped and re-created, one has another name or order; one of
+        another type has other values.
         """
         kept = tuple(name for name in self.current if name in later.current)
         added = later.current[len(kept) :]
@@ -111,7 +112,7 @@ class TableShape:
 
 @dataclass(frozen=True)
 class Version:
-    """The state of a table, as a dataset has it. It stands with the data, written in one with them."""
+    """The state of a table in a dataset. It is written with the data, in one commit."""
 
     table: str
     """Schema and name, as SQL writes them."""
@@ -120,11 +121,11 @@ class Version:
     batch: int
     """The number of the batch that wrote it."""
     seq: int
-    """All that ended in the log up to here is in it."""
+    """Everything that ended in the log up to this seq is in it."""
     last: ChangePosition
-    """Where the last change stands that the log had of the table: its transaction's commit, and the place in it."""
+    """The position of the last change that the log had of the table."""
     shape: TableShape
-    """What the table was described with."""
+    """How the table was described."""
 
     @classmethod
     def from_table(cls, table: Table, batch: int, seq: int) -> Self:
@@ -133,57 +134,58 @@ class Version:
         return cls(table.qualified, table.relation_oid, batch, seq, last, TableShape.from_table(table))
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as values of JSON that a person can read."""
+        """Return it as JSON values that a person can read."""
         commit_lsn, place = self.last
         return asdict(self) | {"last": {"commit_lsn": str(Lsn(commit_lsn)) if commit_lsn >= 0 else None, "seq": place}}
 
     @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Self:
-        """Read what ``to_json`` gives; raise KeyError, TypeError or ValueError for anything else."""
-        shape = {**told["shape"], **{name: tuple(told["shape"][name]) for name in ("current", "key_columns")}}
-        lsn = told["last"]["commit_lsn"]
-        last = (_NOWHERE[0] if lsn is None else int(Lsn(lsn)), int(told["last"]["seq"]))
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Read the result of ``to_json``; raise KeyError, TypeError or ValueError for anything else."""
+        shape = {**content["shape"], **{name: tuple(content["shape"][name]) for name in ("current", "key_columns")}}
+        lsn = content["last"]["commit_lsn"]
+        last = (_NOWHERE[0] if lsn is None else int(Lsn(lsn)), int(content["last"]["seq"]))
         # Earlier versions wrote keywords, and names with a dollar sign, without quotes.
-        return cls(**{**told, "table": normal_name(told["table"]), "last": last, "shape": TableShape(**shape)})
+        return cls(**{**content, "table": normal_name(content["table"]), "last": last, "shape": TableShape(**shape)})
 
     def to_text(self) -> str:
-        """Return it as text, for formats whose metadata hold text."""
+        """Return it as text, for formats whose metadata are text."""
         return json.dumps(self.to_json())
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a warehouse has come; written before a batch, and after it."""
+    """How far a warehouse has come; written before and after each batch."""
 
     format: str
     """The format of its tables."""
     batch: int = 0
     """The number of the last batch, 0 before the first."""
     seq: int = -1
-    """The seq of the log up to which that goes."""
+    """The last seq of that batch."""
     done: bool = True
-    """Whether the notes of all tables say what these are; False while a batch is under way, and after one that was
-    interrupted, or failed in a table."""
+    """Whether the notes of all tables are up to date with their data; False during a batch, and after one that was
+    interrupted, or failed in a table.
+    """
     prefix: str = "_"
-    """How the names of the columns begin that replicate adds."""
+    """The prefix of added columns."""
     troubled: Mapping[str, str] = field(default_factory=dict)
-    """Tables that are not where it says, but where they were before, each with the reason."""
+    """Tables that were not brought up to date, each with the reason."""
     applied: int | None = None
-    """The seq of the last batch: every table that has no own seq has all that ended by then."""
+    """The last seq of the last batch: every table without an own seq has everything that ended by then."""
     log: LogIdentity | None = None
-    """The log that the tables are made from; None in a note of an earlier version."""
+    """The log of the tables; None in a note of an earlier version."""
     adopted: int = 0
-    """Datasets that a batch up to this one wrote are of an earlier log."""
+    """Datasets that batches up to this one wrote are of an earlier log."""
     reader: str = ""
-    """The name under which the warehouse is registered as a reader of its log."""
+    """The name of the warehouse as a reader of its log."""
     lacking: tuple[int, ...] = ()
-    """The OIDs of the tables of which the log did not have every row when they were applied last."""
+    """The OIDs of tables that the log did not have completely when they were applied last."""
     own_seqs: Mapping[int, int] = field(default_factory=dict)
-    """By OID the tables in trouble, and up to which seq they have all that ended."""
+    """The seqs of tables in trouble, by OID: each has everything that ended by its own."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read what ``to_json`` returns; raise KeyError, TypeError or ValueError for anything else."""
+        """Read the result of ``to_json``; raise KeyError, TypeError or ValueError for anything else."""
         log, lacking = content.get("log"), tuple(content.get("lacking", ()))
         own_seqs = {int(oid): int(seq) for oid, seq in content.get("own_seqs", {}).items()}
         known = cls(**{**content, "log": log and LogIdentity.from_json(log), "lacking": lacking, "own_seqs": own_seqs})
@@ -191,11 +193,11 @@ class Progress:
         return replace(known, applied=known.seq) if is_earlier else known
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as values of JSON that a person can read."""
+        """Return it as JSON values that a person can read."""
         return asdict(self)
 
     def to_seq(self, version: Version) -> int:
-        """Return the seq up to which a dataset has all that ended in the log."""
+        """Return the seq up to which a dataset has everything that ended in the log."""
         applied = -1 if self.applied is None else self.applied
         return max(version.seq, self.own_seqs.get(version.oid, applied))
 
@@ -206,30 +208,30 @@ class Progress:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A note: one dataset, and what is known of it."""
+    """One dataset, as its note has it."""
 
     directory: str
-    """Its name in the warehouse, as ``directory_name`` makes it."""
+    """Its name in the warehouse, see ``directory_name``."""
     version: Version
-    """What it holds: with Parquet the truth itself, with others what was so after the last batch that was done."""
+    """What it holds: with Parquet the truth itself, with others the state after the last completed batch."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What its format keeps in addition to that."""
+    """What its format stores in addition."""
     is_history: bool = False
-    """Whether it has all rows that the table ever had, and not those that it has now."""
+    """Whether it has all rows that the table ever had, not the present ones."""
 
 
 class Warehouse:
-    """The directory, or the address in an object store, that holds the datasets of a log."""
+    """The directory, or the URL in an object store, that holds the datasets of a log."""
 
     def __init__(self, address: Address | LogStore) -> None:
-        """Name a warehouse, which need not be there yet; raises ChangeLogError for an address that is none."""
+        """Name a warehouse, which need not exist yet; raises ChangeLogError for an invalid address."""
         self.store = open_store(address, private=False)  # as Spark writes its tables
         self.path = spark_path(self.store)
 
     def progress(self) -> Progress | None:
         """Return how far it has come, None where there is no warehouse; raises PgoutputError for a damaged note."""
-        told = self._read(_PROGRESS)
-        return None if told is None else self._made(_PROGRESS, lambda: Progress.from_json(told))
+        content = self._read(_PROGRESS)
+        return None if content is None else self._parsed(_PROGRESS, lambda: Progress.from_json(content))
 
     def existing_progress(self) -> Progress:
         """Return how far it has come; raises PgoutputError where there is no warehouse, or its note is damaged."""
@@ -238,19 +240,19 @@ class Warehouse:
         return progress
 
     def write_progress(self, progress: Progress) -> None:
-        """Note how far it has come, durably; the first one makes the warehouse."""
+        """Write how far it has come, durably; the first one creates the warehouse."""
         self.store.prepare()
         self.store.write(_PROGRESS, json.dumps(progress.to_json()).encode())
 
     def datasets(self) -> dict[str, Dataset]:
-        """Return the datasets by their directories; raises PgoutputError where one of the notes is damaged."""
+        """Return the datasets by directory; raises PgoutputError if a note is damaged."""
         found, damaged = self.readable_datasets()
         for error in damaged.values():
             raise error
         return found
 
     def readable_datasets(self) -> tuple[dict[str, Dataset], dict[str, PgoutputError]]:
-        """Return the datasets by their directories, and what is wrong with notes that are damaged, by their names."""
+        """Return the datasets by directory, and the errors of damaged notes, by their names."""
         found, damaged = dict[str, Dataset](), dict[str, PgoutputError]()
         for name in sorted(name for name in self.store.files(_FOLDER) if name.endswith(".json")):
             note = f"{_FOLDER}/{name}"
@@ -264,13 +266,13 @@ class Warehouse:
         return found, damaged
 
     def dataset(self, directory: str) -> Dataset | None:
-        """Return one dataset, None where there is no such; raises PgoutputError where its note is damaged."""
+        """Return one dataset, None where there is none; raises PgoutputError if its note is damaged."""
         return self._dataset(note_name(directory))
 
     def find(self, table: str, is_history: bool = False) -> Dataset:
         """Return the dataset of a table, or of its history, by its name as ``version.table`` has it.
 
-        Raises PgoutputError where it has none: where its own note is damaged, or one that may be its, with that.
+        Raises PgoutputError where there is none; if its own note is damaged, or one that may be its, with that.
         """
         datasets, damaged = self.readable_datasets()
         known = {each.version.table: each for each in datasets.values() if each.is_history == is_history}
@@ -283,34 +285,34 @@ class Warehouse:
         raise PgoutputError(f"{self.store}: no {what} {table}: it has {', '.join(sorted(known)) or 'none'}")
 
     def write_note(self, dataset: Dataset) -> None:
-        """Write the note of a dataset: durable when this returns, and readers see this one or the one before."""
-        told = {"directory": dataset.directory, "is_history": dataset.is_history, **dataset.version.to_json()}
+        """Write the note of a dataset: durable when this returns; readers see this one or the one before."""
+        content = {"directory": dataset.directory, "is_history": dataset.is_history, **dataset.version.to_json()}
         self.store.write(
-            note_name(dataset.directory), json.dumps(told | {"details": dict(dataset.details)}, indent=1).encode()
+            note_name(dataset.directory), json.dumps(content | {"details": dict(dataset.details)}, indent=1).encode()
         )
 
     def write_notes(self, datasets: Iterable[Dataset]) -> None:
-        """Write the notes of datasets, some at a time: each waits for a disk, or a network."""
+        """Write the notes of datasets, several at a time: each waits for a disk or a network."""
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="note") as pool:
             for _ in pool.map(self.write_note, datasets):
                 pass
 
     def remove_note(self, directory: str) -> None:
-        """Remove the note of a dataset: for readers it is no more."""
+        """Remove the note of a dataset, which then does not exist for readers."""
         self.store.delete(note_name(directory))
 
     def _dataset(self, name: str) -> Dataset | None:
-        told = self._read(name)
-        return None if told is None else self._made(name, lambda: _read_dataset(told, name))
+        content = self._read(name)
+        return None if content is None else self._parsed(name, lambda: _read_dataset(content, name))
 
     def _read(self, name: str) -> dict[str, Any] | None:
         try:
-            content = self.store.read(name)
+            text = self.store.read(name)
         except MissingFileError:
             return None
-        return self._made(name, lambda: dict(json.loads(content)))
+        return self._parsed(name, lambda: dict(json.loads(text)))
 
-    def _made(self, name: str, make: Any) -> Any:
+    def _parsed(self, name: str, make: Any) -> Any:
         try:
             return make()
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -320,7 +322,7 @@ class Warehouse:
 
 
 def spark_path(store: LogStore) -> str:
-    """Return the path of a store as Spark takes it: without credentials, which Hadoop's own settings must have."""
+    """Return the path of a store for Spark: without credentials, which Hadoop's own settings must have."""
     if isinstance(store, LocalStore):
         return f"file://{store.directory}"
     parts = urlsplit(store.shown)
@@ -328,16 +330,16 @@ def spark_path(store: LogStore) -> str:
 
 
 class NoteOwner(NamedTuple):
-    """Whose a note is that cannot be read, as its name says it."""
+    """The dataset of a note that cannot be read, by its name."""
 
     table: str
-    """The table; the name of the note where that does not say it."""
+    """The table; the name of the note where that does not contain it."""
     is_history: bool
     """Whether it is that of the history."""
 
 
 def note_owner(note: str) -> NoteOwner:
-    """Return whose a note is by its name alone."""
+    """Return the owner of a note by its name alone."""
     directory = note.removeprefix(f"{_FOLDER}/").removesuffix(".json")
     own = directory.removesuffix(HISTORY_SUFFIX)
     try:
@@ -352,10 +354,12 @@ def note_name(directory: str) -> str:
     return f"{_FOLDER}/{directory if len(name) <= _LONGEST else sha256(name).hexdigest()}.json"
 
 
-def _read_dataset(told: Mapping[str, Any], name: str) -> Dataset:
-    """Return the dataset of a note; raise ValueError for a note that stands under the name of another one."""
-    version = {key: value for key, value in told.items() if key not in ("directory", "details", "is_history")}
-    found = Dataset(told["directory"], Version.from_json(version), dict(told["details"]), bool(told["is_history"]))
+def _read_dataset(content: Mapping[str, Any], name: str) -> Dataset:
+    """Return the dataset of a note; raise ValueError for a note under the name of another one."""
+    version = {key: value for key, value in content.items() if key not in ("directory", "details", "is_history")}
+    found = Dataset(
+        content["directory"], Version.from_json(version), dict(content["details"]), bool(content["is_history"])
+    )
     if note_name(found.directory) != name:
         raise ValueError(f"it is that of {found.directory!r}")
     return found
