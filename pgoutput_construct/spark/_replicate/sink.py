@@ -1,4 +1,4 @@
-"""What a format of tables must be able to do, so that replicate can keep tables in it."""
+"""What a format of tables must do, so that ``replicate`` can write it; and the names of columns in datasets."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -36,14 +36,32 @@ __all__ = [
 ]
 
 
+HISTORY: Final = ("_untyped", "_op", "_commit_lsn", "_seq", "_unchanged", "_valid_from", "_valid_to", "_ended_by")
+"""The columns of a history besides the table's own.
+
+``_op`` made the row, at ``_commit_lsn`` and ``_seq``; ``_valid_from`` is the timestamp of that commit, null for copied
+rows. ``_valid_to`` is the timestamp of the commit that ended it, ``_ended_by`` its kind: update, delete, truncate, or
+snapshot (the table was copied again, and had changed outside of the log); both are null while the row exists.
+``_unchanged`` are columns with unknown values: TOASTed values that an update did not send, of a row that the log does
+not have; null for none.
+"""
+ROW_KEY: Final = ("_commit_lsn", "_seq", "_op")
+"""The columns that identify a row of a history: a transaction may commit at the LSN of a snapshot, and a copied row
+have the number of one of its changes, since ``_seq`` counts in the log for the one, in the transaction for the other.
+"""
+_STATE: Final = ("_untyped", "_commit_lsn", "_seq")
+_NAMING: Final = ("_untyped", "_unchanged")
+"""The added columns that name others."""
+
+
 @dataclass(frozen=True)
 class Naming(Prefix):
-    """The names of our columns in a warehouse, or in one of its datasets."""
+    """The names of added columns in a warehouse, or in one of its datasets."""
 
     def for_version(self, version: Version, is_history: bool) -> "Naming":
-        """Return the names in the dataset of a table: ours begin with more underscores where it has one of them itself.
+        """Return the names in a dataset: with more underscores where the table itself has one of the names.
 
-        A history has the columns that went, too. The version alone decides, which stands with the data.
+        A history also has dropped columns. The version alone decides, which is stored with the data.
         """
         names = {name.lower() for name in (version.shape.columns if is_history else version.shape.current)}
         found = self
@@ -52,17 +70,17 @@ class Naming(Prefix):
         return found
 
     def for_dataset(self, rows: DataFrame) -> DataFrame:
-        """Return rows under the names that the datasets have."""
+        """Return rows under the names of datasets."""
         return rename_columns(self.unescape(rows), {name: self.reader_name(name) for name in rows.columns})
 
     def unescape(self, rows: DataFrame) -> DataFrame:
-        """Return rows whose ``_untyped`` and ``_unchanged`` name columns as the datasets do."""
+        """Return rows whose ``_untyped`` and ``_unchanged`` name columns as datasets do."""
         if not any(name.startswith(MARK) for name in rows.columns):
             return rows
         return unescape_references(rows, *(name for name in _NAMING if name in rows.columns))
 
     def from_dataset(self, rows: DataFrame, is_history: bool) -> DataFrame:
-        """Return rows of a dataset under the names that they have while changes are replayed."""
+        """Return rows of a dataset under the names of replays."""
         ours = {self.added_name(name): name for name in _added_names(is_history)}
         found = rename_columns(rows, {name: ours.get(name, escaped(name)) for name in rows.columns})
         if not any(name.startswith(MARK) for name in found.columns):
@@ -72,111 +90,95 @@ class Naming(Prefix):
         return rename_references(found, lambda name: F.regexp_replace(name, marked, f"{MARK}$1"), *naming)
 
     def arrow_schema(self, schema: pa.Schema) -> pa.Schema:
-        """Return a schema under the names that the datasets have."""
+        """Return a schema under the names of datasets."""
         return pa.schema([field.with_name(self.reader_name(field.name)) for field in schema])
 
 
 class NetChanges(NamedTuple):
-    """What changes of a table come to."""
+    """The net changes of a table."""
 
     rows: DataFrame
     """As ``net_changes`` returns them."""
     may_move_values: bool
-    """Whether a value that was not sent may be that of a row with another key."""
+    """Whether an unsent value may be that of a row with another key."""
     naming: Naming
-    """What columns are called in the table: ``rows`` have the names under which changes are replayed."""
+    """The names of columns in the table: ``rows`` have those of replays."""
     demand: Demand
-    """What makes the merge fail: where rows are demanded, ``_missing`` of one says that the table must have the row,
-    and more are none."""
+    """What must be true, else the merge fails: where rows must exist, ``_missing`` of 1 demands the row in the table,
+    and more cannot be.
+    """
 
 
 class Sink(ABC):
-    """Datasets of one format in a warehouse. Calls for different datasets may come from several threads.
+    """Datasets of one format in a warehouse. Different datasets may be used from several threads.
 
-    DataFrames belong to the session that is given with them, which no other thread uses meanwhile.
+    DataFrames belong to the session that is passed with them, which no other thread uses meanwhile.
     """
 
     format: ClassVar[str]
-    """What it is called."""
+    """The name of the format."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
         self.naming = Naming()
-        """What columns are called in the datasets of tables that have none of ours themselves."""
+        """The names of added columns in datasets whose tables have none of them themselves."""
 
     def naming_of(self, dataset: Dataset) -> Naming:
-        """Return what columns are called in a dataset: as ``read`` returns rows, and ``replace`` takes them."""
+        """Return the names of columns in a dataset, as ``read`` returns rows, and ``replace`` takes them."""
         return self.naming.for_version(dataset.version, dataset.is_history)
 
     @abstractmethod
     def prepare(self, spark: SparkSession) -> None:
-        """Set what a session needs to find the tables; raise PgoutputError when it cannot be used for the format."""
+        """Configure a session to find the tables; raise PgoutputError if it cannot be used for the format."""
 
     def read_for_replay(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
-        """Return the rows as they are now, under the names that columns have while changes are replayed."""
+        """Return the present rows, under the names of replays."""
         return self.naming_of(dataset).from_dataset(self.read(spark, dataset), dataset.is_history)
 
     @abstractmethod
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
-        """Return what the data say that they are; None where they do not."""
+        """Return the version that the data have; None where they have none."""
 
     @abstractmethod
     def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
-        """Return the rows as they are now."""
+        """Return the present rows."""
 
     @abstractmethod
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
-        """Write all rows of a dataset: readers have those before or these. Return it with its details.
+        """Write all rows of a dataset: readers see the former ones or these. Return it with its details.
 
-        ``rows`` may be made of those that are there. ``before`` is the dataset that is replaced, None for none.
+        ``rows`` may be made from the present ones. ``before`` is the dataset that is replaced, None for none.
         """
 
     @abstractmethod
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Remove a dataset of which the note is gone; one that is not there is no error."""
+        """Remove a dataset whose note was removed; it need not exist."""
 
     def recover(self, dataset: Dataset, batch: int) -> None:  # noqa: B027 - most formats leave nothing over
         """Remove what a batch that was interrupted left next to a dataset, whether the dataset is there or not."""
 
     def is_small(self, dataset: Dataset) -> bool:
-        """Return whether a dataset is known to have few rows."""
+        """Remove what an interrupted batch left next to a dataset, whether that exists or not."""
         return False
 
 
 class MergingSink(Sink):
-    """A format whose tables take changes; others are replaced by their rows and the changes."""
+    """A format whose tables changes can be merged into; others are replaced."""
 
     alters: ClassVar[bool] = True
     """Whether changes may come with other columns."""
 
     @abstractmethod
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
-        """Merge net changes into a dataset, at once. Return it with its details."""
+        """Merge net changes into a dataset, in one commit. Return it with its details."""
 
     @abstractmethod
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
-        """Put rows of a history (``history``) into a dataset, at once: those that are there have ended."""
-
-
-HISTORY: Final = ("_untyped", "_op", "_commit_lsn", "_seq", "_unchanged", "_valid_from", "_valid_to", "_ended_by")
-"""The columns of a history besides the table's own.
-
-``_op`` made the row, at ``_commit_lsn`` and ``_seq``; ``_valid_from`` is the time of that commit, null for rows that
-were copied. ``_valid_to`` is the time of the commit that ended it, ``_ended_by`` what did: update, delete, truncate, or
-snapshot (the table was copied again, and changed outside of the log); both are null while it is so. ``_unchanged``
-are columns whose value nobody said: TOASTed values that an update did not send, of a row that the log does not have;
-null for none.
-"""
-ROW_KEY: Final = ("_commit_lsn", "_seq", "_op")
-"""The columns by which a row of a history is known: a transaction may commit at the LSN of a snapshot, and a copied row
-stand where one of its changes does, since ``_seq`` counts in the log for the one, in the transaction for the other."""
-_STATE: Final = ("_untyped", "_commit_lsn", "_seq")
-_NAMING: Final = ("_untyped", "_unchanged")
-"""Those of our columns in which others are named."""
+        """Put rows of a history (``history``) into a dataset, in one commit: those that exist have ended."""
 
 
 def unescape_references(rows: DataFrame, *columns: str) -> DataFrame:
-    """Return rows with the names of a table's columns, as they are, in columns that name some."""
+    """Return rows with a table's own column names in columns that name some."""
     return rename_references(rows, lambda name: F.regexp_replace(name, f"^{MARK}", ""), *columns)
 
 

@@ -85,32 +85,32 @@ _CASE: Final = "spark.sql.caseSensitive"
 
 @dataclass(frozen=True)
 class Batch:
-    """What a batch has done."""
+    """The result of a batch."""
 
     number: int
-    """Its number: one more than that of the one before."""
+    """Its number, counted from 1."""
     seq: int
-    """All that ended in the log up to here is in the tables now, but for those in trouble."""
+    """Everything that ended in the log up to this seq is in the tables, except those in trouble."""
     commit_lsn: Lsn | None
-    """The commit of the last transaction in them, None before the first."""
+    """The LSN of the last commit in them, None before the first."""
     commit_time: Timestamp | None
-    """When that was committed, by the server's clock."""
+    """Its timestamp, by the server's clock."""
     tables: Mapping[str, str]
     """The tables that it brought up to date, and how: ``changed`` or ``written``."""
     removed: tuple[str, ...]
-    """The tables that were renamed, or are no more: their datasets were removed."""
+    """The tables that were renamed or dropped, whose datasets it removed."""
     lacks: tuple[Lack, ...]
-    """Why tables are not, or no longer, as they are at their source."""
+    """Why tables are not complete, or no longer equal their source."""
     unpublished: tuple[UnpublishedColumns, ...]
-    """The generated columns that tables have at their source, and not here, since they are not published."""
+    """The generated columns that tables have at their source, and not here, because they are not published."""
     missing: Mapping[str, int]
-    """How many changes were reported of rows that are not there, by table; see ``read_missing``."""
+    """How many changes of rows that do not exist were reported, by table; see ``read_missing``."""
     troubled: Mapping[str, str]
-    """Tables that could not be brought up to date, each with the reason: they are as an earlier batch left them."""
+    """Tables that could not be brought up to date, each with the reason; they are as an earlier batch left them."""
     seconds: float
-    """How long it took."""
+    """Its duration."""
     trouble_kinds: Mapping[str, str] = field(default_factory=dict)
-    """The classes of the errors of the tables in trouble, which tell nothing of the data."""
+    """The classes of the errors of tables in trouble; they contain no data."""
     rows: int = 0
     """About how many changes and copied rows it brought into tables and histories."""
 
@@ -130,9 +130,18 @@ class WarehouseTables:
         reporter: Reporter,
         resync: Collection[str] = (),
     ) -> None:
-        """``chosen`` are tables by name, None for all; ``workers``: how many of them are written at a time.
+        """Read the notes of a warehouse.
 
-        ``resync`` are those that are begun from scratch.
+        Args:
+            spark: The session.
+            sink: The format of the tables.
+            chosen: The tables by name, None for all.
+            keep_dropped: Whether datasets of dropped tables stay.
+            history: Whether histories are recorded, too.
+            workers: How many tables are written at the same time.
+            on_missing: As in ``OpenLog.state``.
+            reporter: Groups the tables of a batch, and reports its progress.
+            resync: The tables to write from scratch.
         """
         self._on_missing = on_missing
         self._reporter = reporter
@@ -152,29 +161,29 @@ class WarehouseTables:
         self._is_registered = False
         self._troubles = Troubles()
         self._failed: dict[int, tuple[str, Exception]] = {}
-        """The tables of this batch that could not be brought up to date: their names, and why, by OID."""
+        """The tables that failed in this batch: their names and errors, by OID."""
         self._unsure = set() if self._interrupted is None else set(self._datasets)
-        """The datasets of which the notes may be older than the data."""
+        """The datasets whose notes may be older than their data."""
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time to try a table in trouble again."""
+        """Whether it is time to retry a table in trouble."""
         return self._troubles.has_due
 
     @property
     def applied(self) -> int:
-        """The seq up to which every table in no trouble has all that ended in the log; -1 for none."""
+        """The seq up to which every table in no trouble has everything that ended in the log; -1 for none."""
         return -1 if self._progress.applied is None else self._progress.applied
 
     @property
     def least_seq(self) -> int:
-        """The seq that the next batch must reach: a batch that was interrupted may have brought tables up to it."""
+        """The seq that the next batch must reach: an interrupted one may have brought tables up to it."""
         return self._progress.seq
 
     def attach(self, log: ChangeLog, adopt: bool) -> None:
-        """Make a log that of the warehouse, which is registered as its reader from now on.
+        """Make a log that of the warehouse, and register the warehouse as its reader.
 
-        Raises ChangeLogError where the tables are of another one, unless the warehouse is to ``adopt`` it; a warning
+        Raises ChangeLogError if the tables are of another log, unless the warehouse is to ``adopt`` this one; a warning
         then says what becomes of them.
         """
         plan = adoption_message(log, self._progress, self._warehouse) if adopt else None
@@ -186,15 +195,16 @@ class WarehouseTables:
         self._is_registered = register_warehouse(log, self._progress.reader, self.applied)
 
     def apply(self, log: OpenLog, lacking: Collection[int] | None = None, tries_all: bool = False) -> Batch:
-        """Bring every table up to where a log ends, as it was opened; a table that is there already is left alone.
+        """Bring every table up to the end of a log as it was opened.
 
-        ``lacking`` are, where the log has more than that, the OIDs of the tables that it lacks rows of in the end. A
-        table that it lacks rows of only so far, since its copy comes later, is not begun yet. ``tries_all`` says that
-        a table in trouble is tried now whatever its pause is.
+        A table that fails stays as it was, is in trouble, and is retried by a later call, after a pause that grows.
+        Raises only what concerns all tables: a log that is damaged, or another one; a warehouse that cannot be written.
 
-        One that cannot be brought there is in trouble: it stays as it was, and a later call tries again, after a pause
-        that grows. It raises what is no single table's: a log that is damaged, or another one, a warehouse that cannot
-        be written.
+        Args:
+            log: The log, opened as of the end of the batch.
+            lacking: The OIDs of the tables that the log does not have completely in the end, if the log has more than
+                the batch. A table that is incomplete only now, because its copy comes later, is not begun yet.
+            tries_all: Whether tables in trouble are retried before their pause is over.
         """
         began, seq, self._missing, self._failed = time.monotonic(), log.opened.as_of, {}, {}
         check_same_log(log.log, replace(self._progress, seq=-1), self._warehouse)
@@ -214,12 +224,12 @@ class WarehouseTables:
             self._apply_steps(escape_log(log), steps)
         waiting = {oid for oid in present if oid in self._troubles} - {table.relation_oid for table in due}
         kept = waiting | self._failed.keys()
-        gone = [
+        removed = [
             each
             for each in obsolete_datasets(tables, self._own_datasets(), self._keep_dropped)
             if each.version.oid not in kept
         ]
-        for dataset in gone:
+        for dataset in removed:
             self._remove(dataset)
         for oid, (name, error) in self._failed.items():
             self._troubles.note(oid, name, error)
@@ -232,15 +242,15 @@ class WarehouseTables:
         if lacking is not None:
             lacks = [lack for lack in lacks if lack.relation_oid in lacking]
         done = {step.table: str(step.mode) for step in reversed(steps) if step.oid not in self._failed}
-        lsn, moment = _last_commit(log)
+        lsn, time_of_commit = _last_commit(log)
         there = {table.qualified for table in tables if not table.dropped}
         return Batch(
             number=self._progress.batch,
             seq=seq,
             commit_lsn=lsn,
-            commit_time=moment,
+            commit_time=time_of_commit,
             tables=done,
-            removed=tuple(each.version.table for each in gone if each.version.table not in there),
+            removed=tuple(each.version.table for each in removed if each.version.table not in there),
             lacks=tuple(lacks),
             unpublished=tuple(each for each in log.unpublished_columns if each.relation_oid in oids),
             missing=self._missing,
@@ -251,7 +261,7 @@ class WarehouseTables:
         )
 
     def _refuse(self, log: OpenLog, coverage: Coverage) -> None:
-        """Note the tables that cannot be brought up to date from the log, as it is."""
+        """Note the tables that cannot be brought up to date from the log."""
         for oid, (name, refusal) in coverage.pruned_tables(log, self._own_datasets().values()).items():
             self._fail(oid, name, refusal)
         for name, refused in log.opened.refused.items():
@@ -259,14 +269,14 @@ class WarehouseTables:
                 self._fail(refused.relation_oid, name, refused.error)
 
     def _refuse_damaged(self, log: OpenLog, tables: Iterable[Table]) -> None:
-        """Note the tables whose notes are damaged, but for those that are begun from scratch.
+        """Note the tables whose notes are damaged, except those to write from scratch.
 
-        Raises PgoutputError for a note of which the log does not tell whose it is.
+        Raises PgoutputError for a damaged note of an unknown table.
         """
         if not self._damaged:
             return
         was = self._damaged
-        datasets, self._damaged = self._warehouse.readable_datasets()  # somebody may have followed the remedy
+        datasets, self._damaged = self._warehouse.readable_datasets()  # the remedy may have been followed
         mended = {name: each for name, each in datasets.items() if note_name(name) in was}
         self._datasets |= mended
         self._unsure |= mended.keys()
@@ -281,10 +291,13 @@ class WarehouseTables:
             raise error
 
     def _finish(self, log: OpenLog, lacks: Sequence[Lack], is_early: bool, tried: Collection[int]) -> None:
-        """Note where the tables are, also in the log: what a table in trouble has not applied is retained for it.
+        """Note where the tables are, also in the log: it retains what a table in trouble has not applied.
 
-        ``is_early`` says that the copies of some tables come later, which nobody else retains; ``tried`` are the OIDs
-        of the tables that the batch was to bring up to date.
+        Args:
+            log: The log.
+            lacks: What it lacks of tables.
+            is_early: Whether the copies of some tables come later, which no other reader retains.
+            tried: The OIDs of the tables that the batch was to bring up to date.
         """
         before, end, troubled = self._progress, log.opened.as_of, self._troubles.names
         own_seqs = {oid: before.own_seqs.get(oid, self.applied) for oid in troubled}
@@ -295,7 +308,7 @@ class WarehouseTables:
         lacking |= own_seqs.keys() & set(before.lacking)
         now = replace(before, done=not self._unsure, troubled=self._troubles.reasons, seq=end, applied=end)
         now = replace(now, own_seqs=own_seqs, lacking=tuple(sorted(lacking)))
-        if self._is_registered:  # before it is noted: what is interrupted here is done again
+        if self._is_registered:  # before the note: an interruption here is repeated
             hold_tables(log.log, now.reader, {oid: troubled[oid] for oid in own_seqs.keys() - before.own_seqs.keys()})
         if now != self._noted:
             self._note(now)
@@ -307,7 +320,7 @@ class WarehouseTables:
             release_tables(log.log, now.reader, own_seqs)
 
     def _own_datasets(self) -> dict[str, Dataset]:
-        """Return the datasets that are of the log, by their directories."""
+        """Return the datasets that are of this log, by directory."""
         foreign = self._progress.is_foreign
         return {name: each for name, each in self._datasets.items() if not foreign(each.version)}
 
@@ -319,7 +332,7 @@ class WarehouseTables:
         self._failed.setdefault(oid, (name, error))
 
     def _settle(self, oids: Collection[int]) -> None:
-        """Ask the data of tables what they are, where their notes may be older; what says nothing is written again."""
+        """Read the versions of data whose notes may be older; data without a version is written again."""
         unsure = [self._datasets[name] for name in sorted(self._unsure & self._datasets.keys())]
         asked = [dataset for dataset in unsure if dataset.version.oid in oids]
         for dataset, version in self._sessions.run(asked, self._sink.version):
@@ -333,7 +346,7 @@ class WarehouseTables:
             self._unsure.discard(dataset.directory)
 
     def _steps(self, log: OpenLog, table: Table, plans: BatchPlanner) -> list[TableStep]:
-        """Return what is to be done for a table; nothing where that cannot be said."""
+        """Return what to do for a table; nothing if it fails."""
         if table.relation_oid in self._failed:
             return []
         kinds = (False, True) if self._history else (False,)
@@ -352,14 +365,14 @@ class WarehouseTables:
         if naming != self._sink.naming and (before is None or self._sink.naming_of(before) != naming):
             what = f"the history of {step.table}" if step.dataset.is_history else step.table
             _LOG.warning(
-                "%s has a column that is called as one that is added: these begin with %r there", what, naming.prefix
+                "%s has a column with the name of an added one: added columns begin with %r there", what, naming.prefix
             )
 
     def _without_blocked(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
-        """Return the steps of the tables whose turn it is; those of others are not done: their tables wait.
+        """Return the steps that can be done now; the tables of the others wait.
 
-        A table waits where its place is taken by the last good version of one in trouble, or of one that waits. A table
-        in trouble itself waits for no table that waits, perhaps for it.
+        A table waits if the last good version of a table in trouble, or of one that waits, stands in its directory. A
+        table in trouble itself does not wait for one that waits, perhaps for it.
         """
         displaced: dict[int, set[int]] = {}
         for step in steps:
@@ -377,18 +390,18 @@ class WarehouseTables:
         for step in steps:
             if step.oid in waiting:
                 waits = WaitingError(
-                    f"{step.table}: the table that had this name before is in trouble, or waits, and its dataset "
-                    "stands there: it is replaced when that table is brought up to date, or dropped"
+                    f"{step.table}: the table that had this name before is in trouble, or waits, and its dataset has "
+                    "this directory: it is replaced when that table is brought up to date, or dropped"
                 )
                 self._fail(step.oid, step.table, waits)
         return [step for step in steps if step.oid not in self._failed]
 
     def _has_failed(self, oid: int) -> bool:
-        """Return whether a table could not be brought up to date, for no other one's sake."""
+        """Return whether a table failed by itself, not because of another one."""
         return not isinstance(self._failed.get(oid, ("", None))[1], WaitingError | None)
 
     def _displaced(self, log: OpenLog, step: TableStep) -> Dataset | None:
-        """Return the dataset whose place a step takes, of another table that is still there."""
+        """Return the dataset that a step replaces, of another table that still exists."""
         other = step.displaced
         if other is None or self._progress.is_foreign(other.version):
             return None
@@ -416,10 +429,11 @@ class WarehouseTables:
         self._interrupted = None
 
     def _with_copies(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
-        """Copy the histories whose place another table takes, before it does; return the steps, to read these copies.
+        """Copy histories out of the way of other tables that take their directories; return the steps, to read these
+        copies.
 
-        They are datasets of their tables under another name, and removed as such when their tables are up to date. One
-        that cannot be copied stays where it is: its table is in trouble.
+        The copies are datasets of their tables under another name, and removed as such when these are up to date. A
+        history that cannot be copied stays where it is: its table is in trouble.
         """
         known, copies = latest_datasets(self._datasets.values()), dict[str, Dataset]()
         names = {step.oid: step.table for step in steps}
@@ -456,13 +470,13 @@ class WarehouseTables:
             self._fail(step.oid, step.table, error)
 
     def _apply_small(self, log: OpenLog, steps: Sequence[TableStep], staged: StagedChanges) -> list[TableStep]:
-        """Bring small tables up to date where the format can do that together; return the steps that are left."""
+        """Bring small tables up to date together where the format can; return the other steps."""
         done: Mapping[int, Dataset] = {}
         if isinstance(self._sink, ParquetSink):
             try:
                 done = advance_together(log, self._spark, self._sink, steps, staged, self._on_missing)
             except Exception:
-                done = {}  # each by itself shows whose it is
+                done = {}  # one by one they show whose error it is
         for place, dataset in done.items():
             if steps[place].mode is UpdateMode.WRITTEN:
                 forget_missing(self._warehouse, dataset)
@@ -471,7 +485,7 @@ class WarehouseTables:
         return [step for place, step in enumerate(steps) if place not in done]
 
     def _tables(self, log: OpenLog, mine: Iterable[Dataset]) -> list[Table]:
-        """Return the tables that are to be kept; those that have datasets may have other names now."""
+        """Return the tables to replicate; one that has a dataset may have another name now."""
         found = [*log.opened.tables.values()]
         if self._chosen is None:
             return found
@@ -479,7 +493,7 @@ class WarehouseTables:
         return [table for table in found if table.qualified in self._chosen or table.relation_oid in known]
 
     def _apply_step(self, log: OpenLog, spark: SparkSession, step: TableStep, staged: StagedChanges) -> Dataset:
-        # Only for tables that need it: Delta Lake folds names whatever is set.
+        # Only for tables that need it: Delta Lake folds names in any case.
         needs_case = log.table(step.table).has_equal_names or self._spark.conf.get(_CASE) == "true"
         spark.conf.set(_CASE, str(needs_case).lower())
         dataset = self._write(log, spark, step, staged.changes(spark, ChangeRequest(step.table, step.after)))
@@ -487,7 +501,7 @@ class WarehouseTables:
         return dataset
 
     def _write(self, log: OpenLog, spark: SparkSession, step: TableStep, changes: TableChanges) -> Dataset:
-        """Write a table as it is now, or its history; return its dataset."""
+        """Write a table, or its history, as it is now; return its dataset."""
         if step.dataset.is_history:
             return record_history(log, spark, self._sink, step, changes)
         before = None if step.mode is UpdateMode.WRITTEN else step.before
@@ -514,7 +528,7 @@ class WarehouseTables:
         return self._sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
 
     def _remove(self, dataset: Dataset) -> None:
-        """Remove a dataset; where its files cannot be, its table is in trouble."""
+        """Remove a dataset; if its files cannot be removed, its table is in trouble."""
         self._warehouse.remove_note(dataset.directory)
         del self._datasets[dataset.directory]
         self._unsure.discard(dataset.directory)
@@ -532,7 +546,7 @@ def _exists(log: OpenLog, oid: int) -> bool:
 
 
 def _awaiting_copies(log: OpenLog, datasets: Iterable[Dataset], lacking: Collection[int] | None) -> set[int]:
-    """Return the OIDs of tables that the log lacks rows of as it was opened, but not in the end, and that are new."""
+    """Return the OIDs of new tables whose copies the log has only later."""
     if lacking is None:
         return set()
     known = {each.version.oid for each in datasets}
@@ -541,13 +555,13 @@ def _awaiting_copies(log: OpenLog, datasets: Iterable[Dataset], lacking: Collect
 
 
 def _last_commit(log: OpenLog) -> tuple[Lsn | None, Timestamp | None]:
-    """Return position and time of the last transaction that was committed in a log."""
+    """Return LSN and timestamp of the last commit in a log."""
     last = last_commit(log.opened.index, log.opened.index.last_seq)
     return (None, None) if last is None else (Lsn(last["commit_lsn"]), Timestamp(last["commit_time"]))
 
 
 def _can_merge(log: OpenLog, step: TableStep, before: Version, alters: bool) -> bool:
-    """Return whether changes can be merged into the rows of a version, as far as one knows without reading them."""
+    """Return whether changes can be merged into the rows of a version, as far as is known without reading them."""
     has_same = alters or before.shape.current == step.dataset.version.shape.current
     return has_same and not step.has_defaults and has_key(log.table(step.table), before)
 
@@ -562,8 +576,16 @@ def advanced_table(
 ) -> DataFrame:
     """Return the rows of a table after changes: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``.
 
-    ``before`` are those before, and whether they are few; None for all that the log has: it raises ChangeLogError where
-    the log no longer does.
+    Args:
+        log: The log.
+        name: The table.
+        before: The rows before, None for none: then the changes are all that the log has of it.
+        changes: The changes.
+        on_missing: As in ``OpenLog.state``.
+        is_small: Whether the rows before are few.
+
+    Raises:
+        ChangeLogError: Without rows before, changes that the state needs were pruned.
     """
     table = log.table(name)
     if before is None:
@@ -580,7 +602,7 @@ def advanced_table(
 
 
 def has_key(table: Table, version: Version) -> bool:
-    """Return whether the rows of a table, all described as one key, can be found by it since a version."""
+    """Return whether the rows of a version can be found by the key with which all later changes are described."""
     keys = {tuple(each.key_columns) for each in table.identities if each.last > version.last}
     return (
         table.replica_identity != RelationReplicaIdentity.FULL
@@ -593,7 +615,7 @@ def has_key(table: Table, version: Version) -> bool:
 def net_of_step(
     log: OpenLog, name: str, changes: TableChanges, on_missing: OnMissing, naming: Naming
 ) -> NetChanges | None:
-    """Return what changes come to, one row a key; None where a truncate is among them."""
+    """Return the net changes of a table; None if a truncate is among them."""
     table = log.table(name)
     counted = counted_changes(changes.rows, table)
     if survey(counted, summary=changes.summary).truncated is not None:
@@ -608,7 +630,7 @@ def net_of_step(
 
 
 def check_whole(log: OpenLog, progress: Progress, step: TableStep) -> None:
-    """Raise ChangeLogError for a table that a log has not every row of, and that would replace an earlier log's."""
+    """Raise ChangeLogError for an incomplete table of the log that would replace one of an earlier log."""
     lacks = {lack.relation_oid: lack for lack in log.lacks}
     lack, replaced = lacks.get(step.dataset.version.oid), step.replaced
     if lack is not None and replaced is not None and progress.is_foreign(replaced.version):

@@ -1,4 +1,8 @@
-"""Every row that a table ever had, with the times between which it was so: slowly changing dimensions of type 2."""
+"""Every row that a table had, with the times between which it existed: slowly changing dimensions of type 2.
+
+A history is the intervals of ``_state/intervals``, written down as changes come: a row is added when it comes, and
+completed when it ends.
+"""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -50,10 +54,17 @@ __all__ = ["history", "record_history"]
 
 
 def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, changes: TableChanges) -> Dataset:
-    """Bring the history of a table up to where a log is: what came is added, what ended is said of what was there.
+    """Bring the history of a table up to the end of a log: add new rows, complete those that ended.
 
-    ``changes`` are those that the step needs. What a copy of the table supersedes has ended when it is summary; of the
-    changes before it only those are recorded that a batch has summary before.
+    Rows that a copy of the table supersedes end when the copy is applied; of the changes before it only those are
+    recorded that an earlier batch applied.
+
+    Args:
+        log: The log.
+        spark: The session.
+        sink: The format of the tables.
+        step: What to do.
+        changes: The changes that the step needs.
     """
     table, before, naming = log.table(step.table), step.before, sink.naming_of(step.dataset)
     counted = counted_changes(changes.rows, table)
@@ -72,7 +83,7 @@ def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: TableSte
 def _write_into(
     spark: SparkSession, sink: Sink, step: TableStep, before: Dataset, there: DataFrame, rows: DataFrame, table: Table
 ) -> Dataset:
-    """Put rows into a history that is there."""
+    """Write rows into an existing history."""
     is_same = all(field in rows.schema.fields for field in there.schema if field.name in rows.columns)
     is_here, has_room = before.directory == step.dataset.directory, set(rows.columns) <= set(there.columns)
     naming = sink.naming_of(step.dataset)
@@ -84,7 +95,7 @@ def _write_into(
 
 
 def _with_replaced_rows(there: DataFrame, rows: DataFrame) -> DataFrame:
-    """Return a history with rows put into it; columns that went stay, and have the types of now."""
+    """Return a history with rows replaced or added; dropped columns stay, in their present types."""
     places = rows.select(*ROW_KEY)
     kinds = {field.name: field.dataType for field in rows.schema if field.name in there.columns}
     kept = cast_columns(there, {name: kind for name, kind in kinds.items() if name not in HISTORY})
@@ -97,11 +108,14 @@ _FROM: Final = ("_op", "_commit_time", "_unchanged")
 def history(
     before: DataFrame | None, changes: DataFrame, table: Table, begins: bool, summary: ChangeSummary | None = None
 ) -> DataFrame:
-    """Return the rows that are new in a table's history, and those of before that have ended since: of HISTORY.
+    """Return the rows that are new in a table's history, and earlier ones that have ended since: with HISTORY.
 
-    ``before`` is the history, None for none. ``changes`` are those since that count, copied rows as inserts before all.
-    ``begins`` says that the table begins again with them: all rows of before have ended. ``summary`` is what whoever
-    decoded the changes reports of them. Rows are the intervals of ``intervals.py``, found phase by phase.
+    Args:
+        before: The history, None for none.
+        changes: The changes since that count, copied rows as inserts before all.
+        table: The table.
+        begins: Whether the table begins again with them, so that all earlier rows have ended.
+        summary: What whoever decoded the changes reports of them.
     """
     opened = (
         None if before is None else before.where("_ended_by IS NULL").withColumnRenamed("_valid_from", "_commit_time")
@@ -130,7 +144,7 @@ def history(
 
 
 def _history_rows(rows: DataFrame, table: Table) -> DataFrame:
-    """Return rows as a history has them."""
+    """Return rows with the columns of a history."""
     copied = F.when(F.col("_commit_lsn") == BEFORE_ALL, SNAPSHOT).otherwise(F.col("_op"))
     named = restore_copy_lsn(rows.withColumn("_op", copied), table).withColumnRenamed("_commit_time", "_valid_from")
     return named.select(*map(column, table.current), *HISTORY)
@@ -145,7 +159,7 @@ def _intervals(
     summary: ChangeSummary | None,
     apart: bool,
 ) -> DataFrame:
-    """Return the rows that there were in a phase: columns, ``_valid_to``, ``_ended_by``, ``__shape`` and ``__turn``."""
+    """Return the rows of one phase: columns, ``_valid_to``, ``_ended_by``, ``__shape`` and ``__turn``."""
     is_full = phase.replica_identity == RelationReplicaIdentity.FULL
     names, keys = tuple(table.columns.names), phase.key_columns
     found = survey(changes, keys, names, summary)
@@ -182,7 +196,7 @@ def _emit(kept: Sequence[str], times: Sequence[object]) -> Emit:
 
 
 def _truncates(changes: DataFrame) -> list[Row]:
-    """Return where tables were emptied, in order; few. Times are microseconds, of which no zone takes away any."""
+    """Return the truncates, in order; few. Times are microseconds, which no session time zone shifts."""
     rows = changes.where(F.col("_op") == TRUNCATE)
     with plain_errors():
         found = rows.select(*POSITION, F.unix_micros("_commit_time").alias("_commit_time")).collect()

@@ -33,6 +33,7 @@ HISTORY_SUFFIX: Final = ".history"
 """The suffix of the directory of a history, after that of its table: no other directory has two dots."""
 STAGED: Final = "staged"
 """The directory of staged changes: no table's, which has a dot."""
+_NOWHERE: ChangePosition = (-1, -1)
 _FOLDER: Final = "_datasets"
 _PROGRESS: Final = "_warehouse.json"
 _DAMAGED: Final = {
@@ -363,6 +364,3 @@ def _read_dataset(content: Mapping[str, Any], name: str) -> Dataset:
     if note_name(found.directory) != name:
         raise ValueError(f"it is that of {found.directory!r}")
     return found
-
-
-_NOWHERE: ChangePosition = (-1, -1)

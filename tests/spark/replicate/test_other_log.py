@@ -61,8 +61,8 @@ def test_a_log_of_another_server(spark: Any, shop: Shop, other: Shop, tmp_path: 
     said = (
         r"are of another log than .*/other \(system_identifier: \d+, not \d+; database: one_log, not other_log; "
         r"slot: slot_one_log, not slot_other_log; id: \w+, not \w+\): .*--adopt.*: replaced, with their histories, by "
-        r"what this log has: none; retained until .*: public\.orders; retained, because .*: public\.item, public\.only_here; "
-        rf"new: public\.mine; .*{reader.name}"
+        r"what this log has: none; retained until .*: public\.orders; retained, because .*: public\.item, "
+        rf"public\.only_here; new: public\.mine; .*{reader.name}"
     )
     with pytest.raises(pgo.ChangeLogError, match=said):
         replicate(spark, other.directory, warehouse)
