@@ -1,4 +1,4 @@
-"""Tables of Delta Lake: each a directory whose log says what each commit was, the position among it."""
+"""Tables of Delta Lake: each a directory, in whose log a commit has the version in its ``userMetadata``."""
 
 import json
 import logging
@@ -23,34 +23,34 @@ _LOG: Final = logging.getLogger("pgoutput_construct")
 _MAPPING: Final = "delta.columnMapping."
 _MAPPED: Final = {f"{_MAPPING}mode": "name"}
 _NEEDS_MAPPING: Final = re.compile(r"[ ,;{}()\n\t=]")
-"""What Delta Lake refuses in names of columns, unless files have other names for them: column mapping."""
-_TROUBLE: Final = "which its readers must know: some refuse such a table, some (delta-rs) find NULL in all columns"
+"""Characters that Delta Lake refuses in column names without column mapping: other names in files."""
+_TROUBLE: Final = "which readers must support: some refuse such a table, some (delta-rs) read NULL in all columns"
 _DETAIL: Final = "mapped_columns"
 _HISTORY: Final = 100
-"""Among how many of the latest commits ours is looked for: others may have been vacuumed or optimized since."""
+"""How many of the latest commits are searched for one of this program: others are of VACUUM or OPTIMIZE."""
 
 
 class DeltaSink(MergingSink):
-    """The version stands in the metadata of the commit that wrote it."""
+    """The version is in the metadata of the commit that wrote it."""
 
     format = "delta"
-    alters = False  # ALTER TABLE of Delta Lake 4.1.0 needs a class that Spark 4.1.0 had and 4.1.4 has not
+    alters = False  # ALTER TABLE of Delta Lake 4.1.0 needs a class that Spark 4.1.0 has and 4.1.4 does not
 
     def __init__(self, warehouse: Warehouse) -> None:
         """Take the warehouse."""
         super().__init__(warehouse)
-        self._looked_at: set[str] = set()
+        self._checked: set[str] = set()
 
     def prepare(self, spark: SparkSession) -> None:
         """Do nothing: tables are found by their paths."""
 
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
-        """Return what the latest commit of ours says."""
-        if not self._is_there(dataset):
+        """Return the version in the latest commit of this program."""
+        if not self._exists(dataset):
             return None
         history = spark.sql(f"DESCRIBE HISTORY {self._table(dataset)} LIMIT {_HISTORY}")
-        said = history.where("userMetadata IS NOT NULL").orderBy("version", ascending=False).select("userMetadata")
-        for row in said.take(1):
+        ours = history.where("userMetadata IS NOT NULL").orderBy("version", ascending=False).select("userMetadata")
+        for row in ours.take(1):
             return _parse_version(row["userMetadata"])
         return None
 
@@ -59,18 +59,18 @@ class DeltaSink(MergingSink):
         return spark.read.format("delta").load(self._path(dataset))
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
-        """Overwrite a table in one commit, with its columns; these are mapped only where a name asks for that."""
+        """Overwrite a table in one commit, with its columns; column mapping is used only where a name needs it."""
         names = [name for name in rows.columns if _NEEDS_MAPPING.search(name)]
-        mapping, there = (_MAPPED if names else {}), self._properties(spark, dataset)
-        if there is None or _is_mapped(there) == bool(names):
+        mapping, present = (_MAPPED if names else {}), self._properties(spark, dataset)
+        if present is None or _is_mapped(present) == bool(names):
             writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").options(**mapping)
             writer.option("userMetadata", dataset.version.to_text()).save(self._path(dataset))
         else:
-            self._redefine(spark, dataset, rows, {**_unmapped(there), **mapping})
+            self._redefine(spark, dataset, rows, {**_unmapped(present), **mapping})
         return _with_mapped_columns(dataset, names)
 
     def _redefine(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, properties: Mapping[str, str]) -> None:
-        """Replace a table, with its properties, in one commit: an overwrite leaves these as they were."""
+        """Replace a table, with its properties, in one commit: an overwrite keeps the former properties."""
         writer = rows.writeTo(self._table(dataset)).using("delta")
         for name, value in properties.items():
             writer = writer.tableProperty(name, value)
@@ -78,28 +78,28 @@ class DeltaSink(MergingSink):
         writer.createOrReplace()
 
     def _properties(self, spark: SparkSession, dataset: Dataset) -> Mapping[str, str] | None:
-        """Return the properties of a table; None where it is not there."""
-        if not self._is_there(dataset):
+        """Return the properties of a table; None if it does not exist."""
+        if not self._exists(dataset):
             return None
         row = spark.sql(f"DESCRIBE DETAIL {self._table(dataset)}").select("properties").first()
         return dict(row["properties"]) if row is not None else None
 
-    def _say_mapped(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Log, once, that a table has the column mapping that earlier versions gave each one."""
-        if dataset.directory in self._looked_at or _DETAIL in dataset.details:
+    def _warn_mapped(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Log, once, that a table has the column mapping that earlier versions gave every table."""
+        if dataset.directory in self._checked or _DETAIL in dataset.details:
             return
-        self._looked_at.add(dataset.directory)
+        self._checked.add(dataset.directory)
         if _is_mapped(self._properties(spark, dataset) or {}):
             table = dataset.version.table
             remedy = f"it has none after {snapshot_command(table)}"
             _LOG.warning("%s has Delta Lake's column mapping, %s; it needs none: %s", table, _TROUBLE, remedy)
 
-    def _is_there(self, dataset: Dataset) -> bool:
+    def _exists(self, dataset: Dataset) -> bool:
         return bool(self.warehouse.store.files(f"{dataset.directory}/_delta_log"))
 
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge in one commit."""
-        self._say_mapped(spark, dataset)
+        self._warn_mapped(spark, dataset)
         with merge_statement(
             spark, self._table(dataset), lambda: self.read(spark, dataset), changes, dataset.version.shape
         ) as statement:
@@ -136,7 +136,7 @@ def _unmapped(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _with_mapped_columns(dataset: Dataset, names: list[str]) -> Dataset:
-    """Return a dataset whose note has the columns that are mapped; log it when they are others than before."""
+    """Return a dataset whose note has the mapped columns; log it when they changed."""
     if names and dataset.details.get(_DETAIL) != names:
         _LOG.warning(
             "%s is written with Delta Lake's column mapping, %s; rename %s to read it with any",
@@ -151,4 +151,4 @@ def _parse_version(text: str) -> Version:
     try:
         return Version.from_json(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:
-        raise PgoutputError(f"a commit of Delta Lake that is not this program's: {text!r:.80}: {error}") from None
+        raise PgoutputError(f"a commit of Delta Lake with unreadable metadata: {text!r:.80}: {error}") from None

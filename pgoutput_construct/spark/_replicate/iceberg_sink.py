@@ -1,4 +1,4 @@
-"""Tables of Iceberg: in a catalog of files in the warehouse, or in one that the session knows."""
+"""Tables of Iceberg: in a catalog of files in the warehouse, or in one of the session."""
 
 import json
 from hashlib import sha256
@@ -21,7 +21,7 @@ _CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
 _SETTINGS: Final = {
     "": _CATALOG,
     ".type": "hadoop",
-    ".cache-enabled": "false",  # each session would go on to read the snapshot that it saw first
+    ".cache-enabled": "false",  # else each session keeps reading the snapshot that it saw first
 }
 _MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
 
@@ -32,30 +32,30 @@ class IcebergSink(MergingSink):
     format = "iceberg"
 
     def __init__(self, warehouse: Warehouse, catalog: str | None = None) -> None:
-        """``catalog``: one of the session's, by its name; None for files in the warehouse (``type=hadoop``)."""
+        """``catalog``: the name of one of the session; None for files in the warehouse (``type=hadoop``)."""
         super().__init__(warehouse)
         self._own = catalog is None
         self._catalog = catalog or f"pgoutput_{sha256(warehouse.path.encode()).hexdigest()[:12]}"
 
     def prepare(self, spark: SparkSession) -> None:
-        """Name the warehouse's catalog."""
+        """Configure the warehouse's catalog."""
         if self._own:
             place = f"spark.sql.catalog.{self._catalog}"
             for key, value in (_SETTINGS | {".warehouse": self.warehouse.path}).items():
                 spark.conf.set(place + key, value)
 
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
-        """Return what the latest snapshot of ours says."""
+        """Return the version in the latest snapshot of this program."""
         table = self._table(dataset.directory)
-        said = f"summary['{_PROPERTY}']"
-        latest = f"SELECT {said} AS said FROM {table}.snapshots WHERE {said} IS NOT NULL ORDER BY committed_at DESC"
+        value = f"summary['{_PROPERTY}']"
+        latest = f"SELECT {value} AS value FROM {table}.snapshots WHERE {value} IS NOT NULL ORDER BY committed_at DESC"
         try:
             found = spark.sql(latest).take(1)
         except AnalysisException as error:
             if error.getCondition() != _MISSING:
                 raise
             return None
-        return Version.from_json(json.loads(found[0]["said"])) if found else None
+        return Version.from_json(json.loads(found[0]["value"])) if found else None
 
     def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
         """Return the rows of the latest snapshot."""
@@ -70,7 +70,7 @@ class IcebergSink(MergingSink):
         return dataset
 
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
-        """Merge in one commit; columns that came or went are a commit of their own, which makes no snapshot."""
+        """Merge in one commit; changes of columns are a commit of their own, which makes no snapshot."""
         table = self._table(dataset.directory)
         with merge_statement(
             spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
@@ -82,9 +82,9 @@ class IcebergSink(MergingSink):
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Merge in one commit, as ``merge`` does.
 
-        The rows are made of those in the table, by expressions that Spark takes for random. Spark 4.1 merges neither:
-        "No plan for TableReference" (SPARK-57539, solved in 4.2), INVALID_NON_DETERMINISTIC_EXPRESSIONS. So they are
-        written as files first, and merged from there.
+        The rows are made of those in the table, by expressions that Spark takes for non-deterministic. Spark 4.1 merges
+        neither: "No plan for TableReference" (SPARK-57539, solved in 4.2), INVALID_NON_DETERMINISTIC_EXPRESSIONS. So
+        they are written as files first, and merged from there.
         """
         table, folder = self._table(dataset.directory), f"{STAGED}/{dataset.directory}"
         path = f"{self.warehouse.path}/{folder}"
@@ -109,6 +109,6 @@ class IcebergSink(MergingSink):
         return ".".join(map(quoted, (self._catalog, *self._names(directory))))
 
     def _names(self, directory: str) -> tuple[str, str]:
-        """Return namespace and name; what was too long for a directory may have lost the dot between them."""
+        """Return namespace and name; a shortened directory may have lost the dot between them."""
         namespace, _, name = directory.partition(".")
         return (namespace, name) if name else ("_", namespace)

@@ -1,4 +1,4 @@
-"""Net changes merged into a table by SQL that Delta Lake and Iceberg both have."""
+"""Net changes merged into a table by a MERGE statement that Delta Lake and Iceberg both understand."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,11 +26,17 @@ _OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
 def merge_statement(
     spark: SparkSession, table: str, read: Callable[[], DataFrame], changes: NetChanges, shape: TableShape
 ) -> Iterator[str]:
-    """Yield the statement that merges net changes into a table, of which ``read`` returns the present rows.
+    """Yield the statement that merges net changes into a table.
 
-    Columns that came or went are altered first: Spark refuses what was read before. ``table`` is named as SQL has it.
-    The statement fails when a change leaves a value open, or must have a row, and the table has no such row, as far as
-    that is demanded.
+    Columns are added and dropped first: Spark refuses a plan of what was read before that. The statement fails when a
+    demand is not met: a change leaves a value open, or must find a row, and the table has no such row.
+
+    Args:
+        spark: The session.
+        table: The table as SQL has it.
+        read: Returns its present rows.
+        changes: The net changes.
+        shape: The shape of the table after them.
     """
     rows, naming, demand = changes.rows.persist(), changes.naming, changes.demand
     try:
@@ -51,7 +57,15 @@ def merge_statement(
 def history_statement(
     spark: SparkSession, table: str, there: DataFrame, rows: DataFrame, naming: Naming
 ) -> Iterator[str]:
-    """Yield the statement that puts rows of a history into its table; columns that went stay in it."""
+    """Yield the statement that puts rows of a history into its table; dropped columns stay in it.
+
+    Args:
+        spark: The session.
+        table: The table as SQL has it.
+        there: Its present rows.
+        rows: The rows that are new, or have ended.
+        naming: The names of its added columns.
+    """
     for statement in _alterations(table, there.schema, rows.schema, drop=False):
         spark.sql(statement)
     rows.createOrReplaceTempView(_SOURCE)
@@ -69,7 +83,7 @@ def history_statement(
 
 
 def _alterations(table: str, there: T.StructType, target: T.StructType, drop: bool = True) -> Iterator[str]:
-    """Yield the statements that make the columns of a table those of rows; types stay as they are."""
+    """Yield the statements that make the columns of a table those of ``target``; types stay as they are."""
     added = [field for field in target if field.name not in there.names]
     if added:
         columns = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in added)
@@ -82,13 +96,14 @@ def _alterations(table: str, there: T.StructType, target: T.StructType, drop: bo
 def _with_moved_values(
     changes: DataFrame, table: DataFrame, keys: Collection[str], columns: Collection[str], demand: Demand
 ) -> DataFrame:
-    """Return net changes that leave open only what the row with their own key has, given the rows of the table now.
+    """Return net changes in which only the row with their own key is still to be looked up, given the present rows.
 
-    That of others, whose key changed, is looked up. ``changes`` are as ``net_changes`` returns them.
+    Values of a row with another key, before a change of the key, are looked up here. ``changes`` are as ``net_changes``
+    returns them.
     """
     kinds = {name: changes.schema[name].dataType for name in keys}
-    said = text_array([F.col("_untyped")[F.lit(name)] for name in keys])
-    here, was = _exact_key(kinds, said), _exact_key(kinds, F.col("_key._texts"), "_key")
+    texts = text_array([F.col("_untyped")[F.lit(name)] for name in keys])
+    here, was = _exact_key(kinds, texts), _exact_key(kinds, F.col("_key._texts"), "_key")
     moved = (F.size("_unchanged") > 0) & ~here.eqNullSafe(was)
     rows = table.select(here.alias("_at"), F.struct(*map(column, columns), "_untyped").alias("_row"))
     joined = changes.withColumns({"_moved": moved, "_was": was}).join(
@@ -101,7 +116,7 @@ def _with_moved_values(
 
 
 def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: Demand, naming: Naming) -> str:
-    """Return the statement: what it names in the source ``s`` is replayed, in the table ``t`` and as text stored."""
+    """Return the statement: names in the source ``s`` are those of replays, in the table ``t`` those of datasets."""
     columns = [name for name in rows.names if name != "_untyped"]
     on = " AND ".join(part for name in keys for part in _same(name, rows[name].dataType, naming))
     kept = {name: _sent_or_stored(name, naming) for name in columns if name not in POSITION and name not in keys}
@@ -111,7 +126,7 @@ def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: De
     inserted["_untyped"] = "s._untyped"
     comes = "s._op <> 'delete'"
     if demand.rows:
-        # A change of a row that is not there is as if inserted, which fails.
+        # A change of a row that does not exist becomes an insert that fails.
         comes, inserted["_seq"] = f"({comes} OR s._missing > 0)", _missing_row_error(keys, demand, naming)
     places = {name: quoted(naming.reader_name(name)) for name in values}
     return (
@@ -123,13 +138,13 @@ def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: De
     )
 
 
-def _exact_key(kinds: Mapping[str, T.DataType], said: Column, *path: str) -> Column:
+def _exact_key(kinds: Mapping[str, T.DataType], texts: Column, *path: str) -> Column:
     parts = enumerate(exact_key(lambda name: column(*path, name), kinds))
-    return F.struct(*(part.alias(f"k{number}") for number, part in parts), said.alias("_texts"))
+    return F.struct(*(part.alias(f"k{number}") for number, part in parts), texts.alias("_texts"))
 
 
 def _same(name: str, kind: T.DataType, naming: Naming) -> Iterator[str]:
-    """Yield the conditions under which rows of the table and of the changes have the same in a column of the key."""
+    """Yield the conditions under which rows of the table and of the changes agree in a column of the key."""
     yield from same_sql(f"t.{quoted(naming.reader_name(name))}", f"s.{quoted(name)}", kind)
     if not is_always_typed(kind):
         text = _literal(naming.reader_name(name))
@@ -165,7 +180,7 @@ def _missing_row_error(keys: Collection[str], demand: Demand, naming: Naming) ->
 
 
 def _untyped(naming: Naming) -> str:
-    """Return what values of both rows cannot be held by their types."""
+    """Return the texts of values of both rows that their types cannot hold."""
     there = f"t.{quoted(naming.added_name('_untyped'))}"
     sent = "map_filter(coalesce(s._untyped, map()), (name, text) -> NOT array_contains(s._unchanged, name))"
     kept = f"map_filter(coalesce({there}, map()), (name, text) -> array_contains(s._unchanged, name))"

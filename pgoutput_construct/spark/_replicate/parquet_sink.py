@@ -1,4 +1,4 @@
-"""Tables as plain Parquet files: each version in a directory of its own, and a note that says which one counts."""
+"""Tables as plain Parquet files: each version in a directory of its own, and a note that names the one that counts."""
 
 import time
 from dataclasses import replace
@@ -14,16 +14,16 @@ from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version
 __all__ = ["SMALL", "ParquetSink"]
 
 SMALL: Final = 1 << 22
-"""Bytes of the files of a table that is small."""
+"""The most bytes of the files of a small table."""
 
 
 class ParquetSink(Sink):
-    """The note is the table: readers see the version that it names, and the one before is kept for a while."""
+    """The note is the table: readers see the version that it names; replaced ones are retained for a while."""
 
     format = "parquet"
 
     def __init__(self, warehouse: Warehouse, grace: float = 600.0) -> None:
-        """``grace``: for how many seconds a version that was replaced is kept for those who still read it."""
+        """``grace``: for how many seconds a replaced version is retained for its readers."""
         super().__init__(warehouse)
         self._grace = grace
 
@@ -31,7 +31,7 @@ class ParquetSink(Sink):
         """Do nothing: every session has Parquet."""
 
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
-        """Return what the note says: it is written last."""
+        """Return the version in the note, which is written last."""
         return dataset.version
 
     def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
@@ -45,11 +45,11 @@ class ParquetSink(Sink):
         return self.replaced(dataset, rows.schema, before)
 
     def path(self, dataset: Dataset) -> str:
-        """Return the directory of the version that a dataset is to be."""
+        """Return the directory of the version that a dataset will have."""
         return _path(dataset.directory, dataset.version.batch)
 
     def replaced(self, dataset: Dataset, schema: StructType, before: Dataset | None) -> Dataset:
-        """Return a dataset of which a version is written; remove those before it whose time is over."""
+        """Return a dataset whose version is written; remove former versions whose grace is over."""
         details = {"path": self.path(dataset), "schema": schema.jsonValue(), "replaced": self._replaced(before)}
         return replace(dataset, details=details)
 
@@ -58,24 +58,24 @@ class ParquetSink(Sink):
         self.warehouse.store.remove(dataset.directory)
 
     def recover(self, dataset: Dataset, batch: int) -> None:
-        """Remove a version that was not completed."""
+        """Remove an incomplete version."""
         if dataset.details.get("path") != (path := _path(dataset.directory, batch)):
             self.warehouse.store.remove(path)
 
     def is_small(self, dataset: Dataset) -> bool:
-        """Tell it by the size of the files."""
+        """Return whether the files are small."""
         return sum(self.warehouse.store.files(dataset.details["path"]).values()) <= SMALL
 
     def _replaced(self, before: Dataset | None) -> dict[str, float]:
-        """Return the versions that are kept though they were replaced, and when that was (seconds since 1970)."""
+        """Return the retained former versions, and when they were replaced (seconds since 1970)."""
         if before is None:
             return {}
         now = time.time()
-        for path, moment in before.details["replaced"].items():
-            if moment + self._grace <= now:
+        for path, replaced_at in before.details["replaced"].items():
+            if replaced_at + self._grace <= now:
                 self.warehouse.store.remove(path)
-        kept = {path: each for path, each in before.details["replaced"].items() if each + self._grace > now}
-        return kept | {before.details["path"]: now}
+        retained = {path: each for path, each in before.details["replaced"].items() if each + self._grace > now}
+        return retained | {before.details["path"]: now}
 
 
 def _path(directory: str, batch: int) -> str:

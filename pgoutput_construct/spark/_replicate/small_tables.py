@@ -62,31 +62,31 @@ __all__ = [
 ]
 
 _CHANGES: Final = 50_000
-"""The most changes of a table that may be a task's; more are work enough for a job."""
+"""The most changes of a table that a task takes; more are worth a job of their own."""
 _TASKS: Final = 32
-_TOGETHER: Final = 16
-"""Tables of a task, where there are more than that many tasks."""
+_TABLES_OF_TASK: Final = 16
+"""Tables of a task, if there are more than that many tasks."""
 _ROWS: Final = 1 << 18
-"""Rows that it has at most, and"""
+"""The most rows of a task, and"""
 _MEMORY: Final = 1 << 28
-"""bytes in memory."""
+"""the most bytes in memory."""
 _FILE: Final = "part-00000.parquet"
 _LEGACY: Final = b"org.apache.spark.legacy"
-"""How Spark begins the names under which a footer says that days of long ago are counted by another calendar."""
+"""The prefix of keys of a footer by which Spark says that old dates are in the hybrid calendar."""
 RESULT: Final = pa.schema({"table": pa.int32(), "done": pa.bool_()})
-"""What a task tells of each of its tables."""
+"""What a task reports of each of its tables."""
 
 
 @dataclass(frozen=True)
 class SmallTableRule:
-    """What must be known of a small table, for as long as nothing but its rows changes."""
+    """What must be known of a small table while its definition stays the same."""
 
     columns: pa.Schema
-    """The columns that it has now, typed."""
+    """The present columns, typed."""
     keys: tuple[str, ...] | None
-    """Those that tell rows apart, None for the full row."""
+    """Those of the key, None for the full row."""
     unsent: tuple[str, ...]
-    """Those that some update left out."""
+    """Those that some update did not send."""
     base: BaseCopy | None
     """The copy that it begins with."""
     lacks_rows: bool
@@ -107,9 +107,14 @@ def history_schema(columns: pa.Schema) -> pa.Schema:
 
 
 def advanced_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRule) -> pa.Table | None:
-    """Return the rows of a table after changes (``rows_schema``), given those before, None for no row.
+    """Return the rows of a table after changes (``rows_schema``); None if a change needs the general way.
 
-    None where it is not for this way to say what becomes of a change: its row is not there, or it leaves a value open.
+    That is one whose row does not exist, or that leaves a value open.
+
+    Args:
+        before: The rows before, None for none.
+        changes: The changes.
+        rule: The table.
     """
     schema = rows_schema(rule.columns)
     counted = counted_changes_arrow(changes, rule.base, with_copy=before is None)
@@ -122,9 +127,12 @@ def advanced_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRu
 
 
 def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRule) -> pa.Table | None:
-    """Return the history of a table after changes (``history_schema``), given that before, None for none.
+    """Return the history of a table after changes (``history_schema``); None as ``advanced_rows``.
 
-    The rows of a copy are request where there is none before. None as of ``advanced_rows``.
+    Args:
+        before: The history before, None for none: then the rows of the copy are included.
+        changes: The changes.
+        rule: The table.
     """
     schema = history_schema(rule.columns)
     counted = counted_changes_arrow(changes, rule.base, with_copy=before is None)
@@ -146,7 +154,7 @@ def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRu
 
 
 def _replayed(stored: pa.Table, counted: pa.Table, rule: SmallTableRule) -> tuple[ReplayResult, pa.Table]:
-    """Return changes that count, replayed after the rows before them, and the truncates among them, in order."""
+    """Replay the changes that count, after the rows before them; return the truncates among them, too, in order."""
     is_truncate = pc.equal(counted["_op"], TRUNCATE)
     truncates = counted.filter(is_truncate).sort_by([("_commit_lsn", "ascending"), ("_seq", "ascending")])
     places = zip(truncates["_commit_lsn"].to_pylist(), truncates["_seq"].to_pylist(), strict=True)
@@ -155,7 +163,7 @@ def _replayed(stored: pa.Table, counted: pa.Table, rule: SmallTableRule) -> tupl
 
 
 def _rows(done: ReplayResult, chosen: Numbers, rule: SmallTableRule) -> dict[str, pa.Array] | None:
-    """Return the rows that came by events, and where; None where a change is not for this way."""
+    """Return the rows that events made, with their positions; None where a change needs the general way."""
     found = done.rows(chosen, rule.columns.names)
     lacks_key = any(_lacks_key_value(done.changes, name) for name in rule.keys or ())
     if lacks_key or found["_unchanged"].null_count < len(chosen) or (len(done.missing) and not rule.lacks_rows):
@@ -164,9 +172,9 @@ def _rows(done: ReplayResult, chosen: Numbers, rule: SmallTableRule) -> dict[str
 
 
 def _ordered(stored: pa.Table, changes: pa.Table) -> pa.Table:
-    """Return rows before and changes as they are replayed.
+    """Return rows before and changes in the order in which they are replayed.
 
-    What a batch that is done again brings stands where the row that it brought does: that one is whole, and comes last.
+    A change that is applied again has the position of the row that it made: the row, which is complete, comes last.
     """
     made: dict[str, str | list[str]] = {"_op": INSERT, "_unchanged": []}
     known = {*stored.column_names}
@@ -185,7 +193,7 @@ def _ordered(stored: pa.Table, changes: pa.Table) -> pa.Table:
 
 
 def _lacks_key_value(events: pa.Table, name: str) -> bool:
-    """Return whether an old row that was sent has no value of a column of its key: PostgreSQL sends none such."""
+    """Return whether an old row that was sent has no value in a column of its key: PostgreSQL sends none such."""
     before = events["_before"].combine_chunks()
     value = pc.struct_field(before, [before.type.get_field_index(name)])
     text = pc.map_lookup(events["_untyped"], f"_before.{name}", "first")
@@ -198,18 +206,18 @@ class SmallTable:
     """A table of a task."""
 
     number: int
-    """Which one of the batch's it is."""
+    """Its index among the steps of the batch."""
     path: str
     """The directory of its new version."""
     before: str | None
-    """That of the one before, None for no row."""
+    """The directory of the version before, None for no rows."""
     changes: tuple[str, ...]
     """The files of its changes."""
     changed: pa.Schema
     """The columns of these."""
     rule: SmallTableRule
     named: tuple[str, ...]
-    """What the columns of its rows are called in the files."""
+    """The names of the columns of its rows in the files."""
     is_history: bool = False
     """Whether it is the history of a table."""
 
@@ -221,21 +229,21 @@ class SmallTable:
 
 @dataclass(frozen=True)
 class SmallTask:
-    """Tables, and where their files are."""
+    """Tables, and the store of their files."""
 
     store: LogStore
     codec: str
-    """How pages are compressed, by Arrow's name."""
+    """The compression of pages, by Arrow's name."""
     tables: tuple[SmallTable, ...]
 
 
 def advance_small(task: SmallTask) -> Iterator[dict[str, Any]]:
-    """Do a task; yields DONE: a table that is not done has no file, and is for others to bring up to date."""
+    """Run a task; yields RESULT: a table that is not done has no file, and is brought up to date in the general way."""
     for table in task.tables:
         try:
             done = _advance(task, table)
         except (PgoutputError, pa.ArrowException, OSError):
-            done = False  # who then does it says what is wrong
+            done = False  # the general way says what is wrong
         yield {"table": table.number, "done": done}
 
 
@@ -246,7 +254,7 @@ def _advance(task: SmallTask, table: SmallTable) -> bool:
     files = {f"{table.before}/{name}": size for name, size in there.items() if _is_data(name)}
     before = _read(store, files, schema.empty_table().rename_columns([*table.named]).schema)
     if changes is None or before is None or (table.before is not None and not files):
-        return False  # also where a version is lost: a table without rows has a file, too
+        return False  # a version is lost: a table without rows has a file, too
     stored = None if table.before is None else before.rename_columns(schema.names)
     rows = (recorded_rows if table.is_history else advanced_rows)(stored, changes, table.rule)
     if rows is None:
@@ -262,7 +270,7 @@ def _is_data(name: str) -> bool:
 
 
 def _read(store: LogStore, files: Mapping[str, int | None], schema: pa.Schema) -> pa.Table | None:
-    """Return rows; None where they are more than a task should hold, or are written as no Spark of today does."""
+    """Return rows; None if they are more than a task should hold, or are written as Spark before 3.0 does."""
     parts, rows = [schema.empty_table()], 0
     if sum(size or 0 for size in files.values()) > SMALL:
         return None
@@ -295,13 +303,22 @@ def advance_together(
     staged: StagedChanges,
     on_missing: OnMissing,
 ) -> dict[int, Dataset]:
-    """Write new versions of the tables that are small and simple; return these by the places of their steps."""
-    # What is to be reported is found in the other way.
+    """Write new versions of the tables that are small and simple; return these by the index of their steps.
+
+    Args:
+        log: The log.
+        spark: The session.
+        sink: The format.
+        steps: The steps of the batch.
+        staged: Their changes.
+        on_missing: As in ``OpenLog.state``.
+    """
+    # Rows to report are found in the general way.
     lacking = {lack.relation_oid for lack in log.lacks} if on_missing == "error" else set()
     tables = list(_tables(log, sink, steps, staged, lacking))
-    # Those with many changes are dealt out first, each to another task.
+    # Tables with many changes are distributed first, each to another task.
     tables.sort(key=lambda table: -staged.summary(_request(steps[table.number])).changes)
-    number = max(min(len(tables), _TASKS), -(-len(tables) // _TOGETHER))
+    number = max(min(len(tables), _TASKS), -(-len(tables) // _TABLES_OF_TASK))
     codec, store = codec_of(spark), sink.warehouse.store
     tasks = [SmallTask(store, codec, tuple(tables[place::number])) for place in range(number)]
     with plain_errors():
@@ -337,7 +354,7 @@ def _rule(table: Table, summary: ChangeSummary, lacks_rows: bool) -> SmallTableR
 
 
 def _is_simple(log: OpenLog, step: TableStep, table: Table, staged: StagedChanges) -> bool:
-    """Return whether nothing but rows that one identity tells apart came, changed or went, and these are few."""
+    """Return whether few rows changed, all told apart by one identity, and nothing else did."""
     request = _request(step)
     return (
         not (step.dataset.is_history and step.mode is UpdateMode.WRITTEN and step.before is not None)
@@ -351,7 +368,7 @@ def _is_simple(log: OpenLog, step: TableStep, table: Table, staged: StagedChange
 
 
 def _has_one_identity(step: TableStep, table: Table) -> bool:
-    """Return whether all changes since the rows before, or all that the log has, tell rows apart by one identity.
+    """Return whether all changes since the rows before, or all in the log, tell rows apart by one identity.
 
     By the full row they do while the table has no other columns.
     """

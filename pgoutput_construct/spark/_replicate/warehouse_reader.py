@@ -1,4 +1,4 @@
-"""Tables of a warehouse, read."""
+"""Reading a warehouse: its formats by name, tables, histories, and reports of changes whose rows did not exist."""
 
 from typing import Final
 
@@ -23,16 +23,16 @@ __all__ = ["forget_missing", "open_sink", "read_current", "read_history", "read_
 def read_current(spark: SparkSession, warehouse: Address, table: str) -> DataFrame:
     """Return the rows of a table as the last batch of ``replicate`` left them: its columns, and those of the change.
 
-    ``table`` is its name as SQL writes it, such as ``public.orders``. The DataFrame is of one moment: call this again
-    for what has come since. Raises PgoutputError where there is no such warehouse or table.
+    ``table`` is its name as SQL writes it, such as ``public.orders``. The DataFrame is of one version: call this again
+    for later ones. Raises PgoutputError where there is no such warehouse or table.
     """
     return _read_rows(spark, warehouse, table, is_history=False)
 
 
 def read_history(spark: SparkSession, warehouse: Address, table: str) -> DataFrame:
-    """Return all rows that a table ever had, as ``replicate(history=True)`` saw them; raises as ``read_current``.
+    """Return all rows that a table ever had, as ``replicate(history=True)`` recorded them; raises as ``read_current``.
 
-    Its columns are those of the table, and HISTORY: ``_valid_from`` and ``_valid_to`` among them.
+    The columns are those of the table, and HISTORY: ``_valid_from`` and ``_valid_to`` among them.
     """
     return _read_rows(spark, warehouse, table, is_history=True)
 
@@ -48,7 +48,7 @@ def _read_rows(spark: SparkSession, warehouse: Address, table: str, is_history: 
 
 
 def open_sink(name: str, warehouse: Warehouse, grace: float = 0.0) -> Sink:
-    """Return what keeps tables of a format; ``grace`` as ``replicate`` has it."""
+    """Return the sink of a format; ``grace`` as in ``replicate``."""
     match name:
         case "parquet":
             return ParquetSink(warehouse, grace)
@@ -65,19 +65,19 @@ _COLUMNS: Final = "_commit_lsn bigint, _seq bigint, _op string, _row map<string,
 
 
 def read_missing(spark: SparkSession, warehouse: Address, table: str) -> DataFrame:
-    """Return the changes of rows that are not there, which ``replicate(on_missing="report")`` met.
+    """Return the changes of rows that did not exist, which ``replicate(on_missing="report")`` reported.
 
-    They are those that led to the rows of the table since it was written as a whole: updates and deletes, with the
-    columns of ``OpenLog.missing_rows``. Raises PgoutputError where there is no such table.
+    They are those since the table was written as a whole: updates and deletes, with the columns of
+    ``OpenLog.missing_rows``. Raises PgoutputError where there is no such table.
     """
     place = Warehouse(warehouse)
     return _read_reports(spark, plain_path(f"{place.path}/{_reports_folder(place.find(normal_name(table)))}"))
 
 
 def report_missing(warehouse: Warehouse, step: TableStep, rows: DataFrame) -> int:
-    """Keep the changes that a step finds no rows for; return how many there are.
+    """Store the changes of a step whose rows did not exist; return their number.
 
-    A step that is done again, after a batch that was interrupted, puts the same in place of what it left.
+    A step that is repeated after an interrupted batch overwrites its report with the same.
     """
     if any(name != escaped(name) for name in step.dataset.version.shape.columns):
         rows = unescape_references(rows, "_row", "_unchanged")
@@ -85,7 +85,7 @@ def report_missing(warehouse: Warehouse, step: TableStep, rows: DataFrame) -> in
     try:
         count = found.count()
         if count:
-            # The seq after which the changes of the step begin.
+            # Named after the seq that the changes of the step begin after.
             path = f"{warehouse.path}/{_reports_folder(step.dataset)}/after-{step.after}"
             found.coalesce(1).write.mode("overwrite").parquet(path)
         return count
@@ -94,7 +94,7 @@ def report_missing(warehouse: Warehouse, step: TableStep, rows: DataFrame) -> in
 
 
 def forget_missing(warehouse: Warehouse, dataset: Dataset) -> None:
-    """Remove what was reported of a table."""
+    """Remove the reports of a table."""
     if not dataset.is_history:
         warehouse.store.remove(_reports_folder(dataset))
 

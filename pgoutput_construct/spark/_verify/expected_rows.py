@@ -1,4 +1,4 @@
-"""What a table of a warehouse must hold under a snapshot: what it holds, with the changes that the snapshot sees."""
+"""What a table of a warehouse must hold under a snapshot: its present rows, with the changes that the snapshot sees."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -47,16 +47,18 @@ class OutdatedTableError(Exception):
 
 
 def table_of_dataset(log: OpenLog, dataset: Dataset) -> Table:
-    """Return what the log knows of the table of a dataset.
+    """Return the table of a dataset in the log.
 
-    Raises BehindError where it was altered, copied, rewritten or dropped since: then its rows are others than changes
-    make; and where it has another name since, under which another table may be by now.
+    Raises OutdatedTableError if it was altered, copied, rewritten or dropped since, because then changes do not lead to
+    its rows; and if it was renamed, because another table may have its name now.
     """
     version = dataset.version
     for table in log.opened.tables.values():
         if table.relation_oid == version.oid and not table.dropped:
             if table.qualified != version.table:
-                raise OutdatedTableError(f"{version.table} is called {table.qualified} since the warehouse read it")
+                raise OutdatedTableError(
+                    f"{version.table} was renamed to {table.qualified} after the warehouse read it"
+                )
             if version.shape.added_in(TableShape.from_table(table)) is None:
                 raise OutdatedTableError(f"{version.table} was altered or copied again after the warehouse read it")
             for lack in log.lacks:
@@ -71,30 +73,37 @@ class WarehouseTable:
     """A table as a warehouse has it."""
 
     dataset: Dataset
-    """With the version that the rows are."""
+    """The dataset, with the version of the rows."""
     rows: DataFrame
-    """Under the names of replays (``metadata.py``). They are persisted: whatever is written meanwhile, they stay."""
+    """Its rows, under the names of replays (``added_columns``); persisted, so that later writes do not change them."""
 
 
-def expected_rows(log: OpenLog, table: Table, kept: WarehouseTable, snapshot: Snapshot) -> DataFrame:
-    """Return the rows that the table has under a snapshot: its current columns, and TEXTS.
+def expected_rows(log: OpenLog, table: Table, stored: WarehouseTable, snapshot: Snapshot) -> DataFrame:
+    """Return the rows that the table has under a snapshot: its present columns, and TEXTS.
 
-    The log must reach the snapshot, and the snapshot must see all that the dataset holds (``is_ahead``).
+    The log must have everything that the snapshot sees, and the snapshot must see everything that the dataset has
+    (``is_ahead``).
+
+    Args:
+        log: The log.
+        table: The table.
+        stored: Its rows in the warehouse.
+        snapshot: The snapshot.
     """
     log = log.with_prefix(Prefix.avoiding(table.columns.names))
     inner, changes = log.replay_input(table.qualified, log.changes(table.qualified))
-    since = changes.where((F.col("_op") != SNAPSHOT) & (position() > position_at(kept.dataset.version.last)))
+    since = changes.where((F.col("_op") != SNAPSHOT) & (position() > position_at(stored.dataset.version.last)))
     since = since.where(~_invisible(snapshot))
-    rows = advance(kept.rows, since, inner, "report")  # what is missing shows as rows that differ
+    rows = advance(stored.rows, since, inner, "report")  # missing rows show as differences
     texts = unescape_references(rows, "_untyped")
     own = (column(name).alias(given) for name, given in zip(inner.current, table.current, strict=True))
     return texts.select(*own, F.col("_untyped").alias(TEXTS))
 
 
 def is_ahead(log: OpenLog, seq: int, snapshot: Snapshot) -> bool:
-    """Return whether transactions that ended in the log up to ``seq`` are not visible in a snapshot that is younger.
+    """Return whether a snapshot does not see some transaction that ended in the log up to ``seq``.
 
-    Such a one waits for a synchronous standby: it is in the WAL, and the server does not show it yet.
+    Such a transaction waits for a synchronous standby: it is in the WAL, but not visible yet.
     """
     index = log.opened.index
     ended = committed(index.slice(_first_unseen(index, seq, snapshot)).transactions)
@@ -103,9 +112,9 @@ def is_ahead(log: OpenLog, seq: int, snapshot: Snapshot) -> bool:
 
 
 def _first_unseen(index: LogIndex, seq: int, snapshot: Snapshot) -> int:
-    """Return the place of the first segment that may have transactions, up to a seq, which a snapshot does not see.
+    """Return the index of the first segment that may have transactions, up to a seq, which a snapshot does not see.
 
-    All before the oldest transaction that was in progress then are visible.
+    All before the oldest transaction that was in progress are visible.
     """
     numbers = commits_of(index)
     places = np.flatnonzero((numbers["commits"] > 0) & (numbers["first_commit"] <= seq))
@@ -119,9 +128,9 @@ def _first_unseen(index: LogIndex, seq: int, snapshot: Snapshot) -> int:
 
 
 def near_the_end(xids: Numbers, xmax: int) -> Flags:
-    """Tell which are fewer than 2**31 transactions before ``xmax``: the others only seem to come after it.
+    """Return which xids are fewer than 2**31 before ``xmax``: others only seem to come after it.
 
-    Transactions that follow each other in a log are never that far apart.
+    Consecutive transactions of a log are never that far apart.
     """
     steps = apart(np.diff(np.append(xids, xmax % _XIDS)))
     earlier: Flags = np.cumsum(steps[::-1])[::-1] < _XIDS // 2
@@ -139,25 +148,25 @@ def format_of(warehouse: Address) -> str:
 
 
 def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> list[str]:
-    """Return tables of a warehouse by their names, sorted, None for all; raises PgoutputError for one that it lacks.
+    """Return tables of a warehouse by name, sorted, None for all; raises PgoutputError for an unknown one.
 
-    Among them are those whose notes are damaged: ``read_warehouse_table`` raises the error of each.
+    Tables with damaged notes are included: ``read_warehouse_table`` raises the error of each.
     """
     format_of(warehouse)
-    place = Warehouse(warehouse)
-    datasets, damaged = place.readable_datasets()
+    opened = Warehouse(warehouse)
+    datasets, damaged = opened.readable_datasets()
     known = {each.version.table for each in datasets.values() if not each.is_history}
     known |= {each.table for each in map(note_owner, damaged) if not each.is_history}
     if not known:
-        raise PgoutputError(f"{place.store}: the warehouse has no table yet: run pgoutput replicate first")
+        raise PgoutputError(f"{opened.store}: the warehouse has no table yet: run pgoutput replicate first")
     chosen = known if tables is None else {each if each in known else normal_name(each) for each in tables}
     if unknown := chosen - known:
-        raise PgoutputError(f"{place.store}: no table {min(unknown)}: it has {', '.join(sorted(known))}")
+        raise PgoutputError(f"{opened.store}: no table {min(unknown)}: it has {', '.join(sorted(known))}")
     return sorted(chosen)
 
 
 def read_warehouse_table(spark: SparkSession, address: Address, name: str) -> WarehouseTable:
-    """Read a table of a warehouse as it is now; raises PgoutputError where it is gone, or its note is damaged."""
+    """Read a table of a warehouse as it is now; raises PgoutputError if it was removed, or its note is damaged."""
     warehouse = Warehouse(address)
     progress = warehouse.existing_progress()
     check_format(spark, progress.format)
@@ -175,6 +184,6 @@ def read_warehouse_table(spark: SparkSession, address: Address, name: str) -> Wa
 
 
 def _with_stored_version(spark: SparkSession, sink: Sink, dataset: Dataset) -> Dataset:
-    """Return a dataset with the version that its data say that they are."""
+    """Return a dataset with the version that its data have."""
     version = sink.version(spark, dataset)
     return dataset if version is None else replace(dataset, version=version)

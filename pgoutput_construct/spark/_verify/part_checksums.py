@@ -1,4 +1,4 @@
-"""Parts of a table in Spark, as the server divides it: their checksums, and the rows of those that differ."""
+"""Digests and checksums of rows in Spark, equal to the server's (``columnar/canonical.py``), by parts of a table."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ __all__ = ["TEXTS", "checksums", "digests", "names_of", "rows_of"]
 
 
 def names_of(rows: DataFrame) -> list[str]:
-    """Return the columns that are compared: all but what says of them what they do not hold."""
+    """Return the compared columns: all but TEXTS."""
     return [name for name in rows.columns if name != TEXTS]
 
 
@@ -32,14 +32,14 @@ def checksums(rows: DataFrame, division: Division) -> dict[int, Checksum]:
 
 
 def digests(rows: DataFrame, division: Division, number: int, keys: Sequence[str]) -> DataFrame:
-    """Return the canonical texts of the key of each row in a part, ``key``, and the row's ``digest``."""
+    """Return the canonical texts of the key of each row in a part, ``key``, and the ``digest`` of the row."""
     texts = F.array(*(canonical(rows, name) for name in keys)).cast("array<string>")
     part = within(rows, division).where(_number(rows, division) == number)
     return part.select(texts.alias("key"), digest(rows, names_of(rows)).alias("digest"))
 
 
 def within(rows: DataFrame, division: Division) -> DataFrame:
-    """Return the rows that are in any part."""
+    """Return the rows that are in some part."""
     if isinstance(division, ByHash):
         return rows
     key, bounds = column(division.column), list[Column]()
@@ -59,7 +59,7 @@ def rows_of(rows: DataFrame, requested: Sequence[str]) -> DataFrame:
 def _number(rows: DataFrame, division: Division) -> Column:
     if isinstance(division, ByHash):
         return bucket(digest(rows, division.columns), division.buckets)
-    # In two steps: of a thousand ranges some sixty are looked at for each row.
+    # In two steps: of a thousand bounds some sixty are compared with each row.
     bounds, step = [_key(rows, division, bound) for bound in division.bounds], math.isqrt(len(division.bounds)) + 1
     groups = [F.array(*bounds[first : first + step]) for first in range(0, len(bounds), step)]
     if not groups:
@@ -80,7 +80,7 @@ def _key(rows: DataFrame, division: ByKey, text: str) -> Column:
 
 
 TEXTS: Final = "the texts of what the types of columns cannot hold, as the column _untyped of tables has them"
-"""A column of rows that are compared: its name is longer than that of any column of PostgreSQL."""
+"""A column of compared rows, whose name is longer than that of any column of PostgreSQL: the texts of ``_untyped``."""
 
 
 def canonical(rows: DataFrame, name: str) -> Column:
@@ -89,7 +89,7 @@ def canonical(rows: DataFrame, name: str) -> Column:
 
 
 def digest(rows: DataFrame, names: Sequence[str]) -> Column:
-    """Return the MD5 digest, as hexadecimal digits, of the text of rows: their columns of these names."""
+    """Return the MD5 digest, in hexadecimal digits, of the canonical text of rows: their columns of these names."""
     elements = [_element(rows, name) for name in names]
     return F.md5(F.encode(spark_array(F.array(*elements).cast("array<string>")), "UTF-8"))
 

@@ -1,4 +1,8 @@
-"""One table under a snapshot: its parts by their checksums, and those that differ row by row."""
+"""One table under a snapshot: parts by their checksums, and those that differ row by row.
+
+``SnapshotSource``, ``SourceSnapshot`` and ``ServerTable`` are what is needed of a server;
+``postgres.checksums.SourceServer`` implements them, since this room knows no sockets.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,25 +21,25 @@ from pgoutput_construct.spark._verify.verdicts import Difference, TableVerdict, 
 __all__ = ["SnapshotSource", "SourceSnapshot", "TableComparison", "VerifyOptions"]
 
 _ROW_BY_ROW: Final = 20
-"""How many parts of a table are compared row by row."""
+"""The most parts of a table that are compared row by row."""
 Texts = Sequence[str | None]
 
 
 class ServerTable(Protocol):
-    """A table under a snapshot."""
+    """A table of the server under a snapshot."""
 
     @property
     def ordered(self) -> frozenset[str]:
-        """The columns by which it can be divided into ranges: Spark orders their values alike."""
+        """The columns by which it can be divided into ranges: Spark orders their values in the same way."""
 
     def ranges(self, column: str, after: str | None, rows: int, most: int) -> ByKey:
-        """Divide what comes after a key into ranges of ``rows`` rows, and ``most`` ranges at most."""
+        """Divide the rows after a key into ranges of ``rows`` rows, at most ``most`` of them."""
 
     def checksums(self, division: Division) -> Iterator[tuple[int, Checksum]]:
-        """Yield the checksum of each part by its number; parts without rows may be left out."""
+        """Yield the checksum of each part by its number; parts without rows may be omitted."""
 
     def digests(self, division: Division, number: int, keys: Sequence[str]) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield the texts of the key of each row in a part, and the row's digest."""
+        """Yield the texts of the key of each row in a part, and the digest of the row."""
 
     def rows(self, division: Division, number: int, requested: Sequence[str]) -> Sequence[Texts]:
         """Return the texts of the columns of those rows in a part that have some digests."""
@@ -46,26 +50,26 @@ class VerifyOptions:
     """How a verification proceeds."""
 
     wait: float = 600.0
-    """For how many seconds it waits for the log, and for the warehouse, to come far enough."""
+    """Seconds to wait for the log, and for the warehouse, to reach a snapshot."""
     rows: int = 50_000
-    """How many rows a part has."""
+    """Rows of a part."""
     parts: int = 1000
-    """How many ranges are compared before that is written down."""
+    """Ranges that are compared before progress is recorded."""
     on_wait: Callable[[str], None] = field(default=lambda text: None)
     """Called with what is being waited for."""
     on_progress: Callable[[str, int, int], None] = field(default=lambda table, rows, total: None)
-    """Called with a table, how many of its rows were compared, and how many rows the warehouse has of it."""
+    """Called with a table, the number of compared rows, and the number of rows in the warehouse."""
 
 
 @dataclass
 class TableComparison:
-    """One table under a snapshot."""
+    """The comparison of one table under a snapshot."""
 
     source: ServerTable
     rows: DataFrame
-    """What the warehouse should have: the table's columns, and TEXTS."""
+    """The rows that the warehouse should have: the columns of the table, and TEXTS."""
     keys: tuple[str, ...]
-    """The columns of its key; none where it has none."""
+    """The columns of its key, () for none."""
     options: VerifyOptions
     record: VerificationRecord
     verdict: TableVerdict
@@ -95,40 +99,47 @@ class TableComparison:
 
     def _compare(self, division: Division) -> None:
         ours = checksums(self.rows, division)
-        different, seen, count = [], set(), 0
+        different, found, count = [], set(), 0
         for number, sums in self.source.checksums(division):
-            seen.add(number)
+            found.add(number)
             count += sums.rows
             if sums != ours.get(number, NOTHING):
                 different.append(number)
             self.options.on_progress(self.verdict.table, self.verdict.rows + count, self._total)
-        different += sorted(ours.keys() - seen)
+        different += sorted(ours.keys() - found)
         parts = division.buckets if isinstance(division, ByHash) else len(division.bounds) + division.to_the_end
-        told = self.verdict
-        self.verdict = replace(told, rows=told.rows + count, parts=told.parts + parts)
+        verdict = self.verdict
+        self.verdict = replace(verdict, rows=verdict.rows + count, parts=verdict.parts + parts)
         for number in different:
             self._differs(division, number)
 
     def _differs(self, division: Division, number: int) -> None:
-        told, rows, examples = self.verdict, 0, list(self.verdict.examples)
-        if told.different_parts < _ROW_BY_ROW:
+        verdict, rows, examples = self.verdict, 0, list(self.verdict.examples)
+        if verdict.different_parts < _ROW_BY_ROW:
             rows, more = compare_part(self.source, self.rows, division, number, self.keys)
             examples = [*examples, *more][:EXAMPLES]
-        parts, rows = told.different_parts + 1, told.different_rows + rows
-        self.verdict = replace(told, different_parts=parts, different_rows=rows, examples=tuple(examples))
+        parts, rows = verdict.different_parts + 1, verdict.different_rows + rows
+        self.verdict = replace(verdict, different_parts=parts, different_rows=rows, examples=tuple(examples))
 
 
 EXAMPLES: Final = 10
-"""How many rows of a part are shown."""
+"""How many differing rows are reported."""
 Key: TypeAlias = tuple[str, ...]
 
 
 def compare_part(
     source: ServerTable, rows: DataFrame, division: Division, number: int, keys: Sequence[str]
 ) -> tuple[int, list[Difference]]:
-    """Return how many rows of a part differ, and the first of them by their keys.
+    """Return how many rows of a part differ, and the first of them by key.
 
-    The keys and digests of all rows of the part pass through the driver, and the values of those that are shown.
+    The keys and digests of all rows of the part pass through the driver, and the values of the reported ones.
+
+    Args:
+        source: The table of the server.
+        rows: The rows of the warehouse.
+        division: How the table is divided into parts.
+        number: The number of the part.
+        keys: The columns of the key.
     """
     found = digests(rows, division, number, keys).collect()
     here, there = (
@@ -155,13 +166,13 @@ def _differences(
     ours, theirs = (_by_key(names, keys, rows) for rows in (source, warehouse))
     for key in sorted({*ours, *theirs}, key=str):
         before, after = ours.get(key), theirs.get(key)
-        told = dict(zip(keys or names, key, strict=True))
+        values_of_key = dict(zip(keys or names, key, strict=True))
         if before is None or after is None:
-            yield Difference(told, "missing" if after is None else "unexpected")
+            yield Difference(values_of_key, "missing" if after is None else "unexpected")
         else:
             differ = tuple(name for name in names if before[name] != after[name])
             values = ({name: side[name] for name in differ} for side in (before, after))
-            yield Difference(told, "changed", differ, *values)
+            yield Difference(values_of_key, "changed", differ, *values)
 
 
 def _by_key(
@@ -172,14 +183,14 @@ def _by_key(
 
 
 class SourceSnapshot(Protocol):
-    """A snapshot that is held."""
+    """A snapshot of the server that is held."""
 
     @property
     def snapshot(self) -> Snapshot:
-        """Which transactions it contains; its position is after the commits of all of them."""
+        """The transactions that it contains; its LSN is after the commits of all of them."""
 
     def table(self, relation_oid: int, columns: pa.Schema) -> ServerTable | str:
-        """Return a table by its OID with these columns; what happened to it where it is there no more like that."""
+        """Return a table by its OID with these columns; or what happened to it, if it does not exist so."""
 
 
 class SnapshotSource(Protocol):

@@ -1,4 +1,4 @@
-"""What a verification has found."""
+"""What a verification found; and its record: a small file, so that an interrupted one resumes."""
 
 import json
 from collections.abc import Mapping
@@ -14,42 +14,42 @@ __all__ = ["Difference", "TableVerdict", "VerificationRecord"]
 
 @dataclass(frozen=True)
 class Difference:
-    """A row that the server and the warehouse do not have alike; values are canonical texts (pgtypes/canonical.py)."""
+    """A row in which server and warehouse differ; values are canonical texts (``pgtypes/canonical.py``)."""
 
     key: Mapping[str, str | None]
-    """The columns of its key; of a table without one, all."""
+    """The columns of its key; all columns of a table without one."""
     kind: str
     """``missing`` in the warehouse, ``unexpected`` in it, or ``changed``."""
     columns: tuple[str, ...] = ()
-    """The columns that differ, of a row that is there in both."""
+    """The columns that differ in a row that both have."""
     source: Mapping[str, str | None] = field(default_factory=dict)
-    """What the server has in them."""
+    """Their values on the server."""
     warehouse: Mapping[str, str | None] = field(default_factory=dict)
-    """What the warehouse has in them."""
+    """Their values in the warehouse."""
 
 
 @dataclass(frozen=True)
 class TableVerdict:
-    """One table of a warehouse against its source."""
+    """The verdict on one table of a warehouse."""
 
     table: str
     """Schema and name, as SQL writes them."""
     seq: int = -1
-    """The version in the warehouse: all that ended in the log up to here is in it."""
+    """The seq of the version in the warehouse: everything that ended by it is in the table."""
     lsn: Lsn = field(default_factory=Lsn)
-    """The position of the snapshot on the server under which they were compared."""
+    """The LSN of the snapshot of the server."""
     rows: int = 0
     """Rows on the server."""
     parts: int = 0
-    """How many ranges of keys, or buckets of rows, were compared by their checksums."""
+    """How many ranges of keys, or buckets of rows, were compared by checksums."""
     different_parts: int = 0
     """How many of them differ."""
     different_rows: int = 0
-    """How many rows differ in those that were compared row by row: the first ones."""
+    """How many rows differ in the parts that were compared row by row: the first ones."""
     examples: tuple[Difference, ...] = ()
-    """Some of them."""
+    """Some of these rows."""
     problem: str = ""
-    """Why it could not be compared; empty where it was."""
+    """Why the table could not be compared; empty if it was."""
 
     @property
     def equal(self) -> bool:
@@ -57,7 +57,7 @@ class TableVerdict:
         return not (self.different_parts or self.problem)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as values of JSON."""
+        """Return it as JSON values."""
         examples = [
             {**each.__dict__, "key": dict(each.key), "source": dict(each.source), "warehouse": dict(each.warehouse)}
             for each in self.examples
@@ -69,7 +69,7 @@ FILE_NAME: Final = "_verify.json"
 
 
 class VerificationRecord:
-    """What has been compared; written after each table, and after each few ranges of a large one."""
+    """The progress of a verification; written after each table, and after some ranges of a large one."""
 
     def __init__(self, store: LogStore, name: str = FILE_NAME) -> None:
         """Read the record that an interrupted verification has left; raises PgoutputError for a damaged one."""
@@ -77,34 +77,34 @@ class VerificationRecord:
         self._tables: dict[str, Any] = self._read()
 
     def done(self, table: str) -> TableVerdict | None:
-        """Return what was found of a table that was compared to its end."""
+        """Return the verdict on a table that was compared completely."""
         verdict, after = self.so_far(table)
         return None if after is not None else verdict
 
     def so_far(self, table: str) -> tuple[TableVerdict | None, str | None]:
-        """Return what was found of a table, and after which key to go on; nothing of one that was not begun."""
-        told = self._tables.get(table)
-        return (None, None) if told is None else (_verdict(told["verdict"]), told["after"])
+        """Return the verdict on a table so far, and the key to resume after; None for a table that was not begun."""
+        content = self._tables.get(table)
+        return (None, None) if content is None else (_verdict(content["verdict"]), content["after"])
 
     def record(self, verdict: TableVerdict, after: str | None = None) -> None:
-        """Note what was found of a table up to a key, or to its end."""
+        """Record the verdict on a table up to a key, or its end."""
         self._tables[verdict.table] = {"verdict": verdict.to_json(), "after": after}
         self._store.write(self._name, json.dumps(self._tables).encode())
 
     def discard(self, table: str) -> None:
-        """Begin again with a table: what was found of it is void."""
+        """Discard what was found of a table."""
         self._tables.pop(table, None)
 
     def close(self) -> None:
-        """Remove it: all was compared."""
+        """Remove the record: everything was compared."""
         self._store.delete(self._name)
 
     def _read(self) -> dict[str, Any]:
         try:
-            told = json.loads(self._store.read(self._name))
-            for each in told.values():
+            content = json.loads(self._store.read(self._name))
+            for each in content.values():
                 _verdict(each["verdict"])
-            return dict(told)
+            return dict(content)
         except MissingFileError:
             return {}
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -114,7 +114,7 @@ class VerificationRecord:
             ) from None
 
 
-def _verdict(told: dict[str, Any]) -> TableVerdict:
-    examples = tuple(Difference(**{**each, "columns": tuple(each["columns"])}) for each in told["examples"])
-    given = {name: value for name, value in told.items() if name != "equal"}
-    return TableVerdict(**{**given, "lsn": Lsn(told["lsn"]), "examples": examples})
+def _verdict(content: dict[str, Any]) -> TableVerdict:
+    examples = tuple(Difference(**{**each, "columns": tuple(each["columns"])}) for each in content["examples"])
+    given = {name: value for name, value in content.items() if name != "equal"}
+    return TableVerdict(**{**given, "lsn": Lsn(content["lsn"]), "examples": examples})

@@ -1,4 +1,10 @@
-"""The tables of a warehouse against their source while it changes: exact, without locks, resumable."""
+"""``verify``: the tables of a warehouse against their source while both change; exact, without locks, resumable.
+
+The comparison is under one snapshot of the server, several tables each. The log must have everything that the snapshot
+sees (``wait_for_log``); the table of the warehouse, with the changes after its version that the snapshot sees, must
+then equal the server's. That is not so, and is tried again, if the warehouse has a transaction that the snapshot does
+not see (``is_ahead``), or the table was altered, copied or dropped in between (``OutdatedTableError``).
+"""
 
 import time
 import warnings
@@ -39,8 +45,10 @@ from pgoutput_construct.wire import Lsn
 
 __all__ = ["verify"]
 
+_PAUSE: Final = 0.5
+"""Seconds between two polls of what is waited for."""
 _SNAPSHOT_SECONDS: Final = 60.0
-"""For how long tables are begun under one snapshot: while it is held, the server removes no dead row."""
+"""For how long tables are begun under one snapshot: while it is held, VACUUM removes no dead rows."""
 
 
 def verify(
@@ -52,20 +60,20 @@ def verify(
     options: VerifyOptions | None = None,
     record: VerificationRecord | None = None,
 ) -> Iterator[TableVerdict]:
-    """Compare the tables of a warehouse with the server whose changes are in a log, and yield what was found of each.
+    """Compare the tables of a warehouse with the server whose changes are in a log, and yield a verdict for each.
 
-    The server may be written to meanwhile, and the warehouse be brought up to date: each table is compared under a
-    snapshot of the server, with what the warehouse has of it and the changes in the log that this snapshot sees.
-    Nothing is locked. Only parts whose checksums differ are read row by row.
+    Both may be written to meanwhile: each table is compared under a snapshot of the server, with the rows of the
+    warehouse and those changes in the log that the snapshot sees. Nothing is locked. Only parts whose checksums differ
+    are read row by row.
 
     Args:
         spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it.
         log: The change log's address; a capture must be writing it.
-        warehouse: What ``replicate`` wrote.
+        warehouse: The address that ``replicate`` wrote to.
         source: The server: ``postgres.checksums.SourceServer(dsn, publications of the log)``, with its ``binary``.
         tables: Their names (``schema.table``, as SQL writes them), None for all of the warehouse.
         options: How long to wait, and how large parts are.
-        record: Where it is written down how far it has come; what it has of an interrupted one is not compared again.
+        record: Where progress is recorded; what it has of an interrupted verification is not compared again.
 
     Raises:
         PgoutputError: There is no such warehouse or table; it is of another log; the log does not reach the server's
@@ -100,9 +108,9 @@ class _VerificationRun:
     taken: float = 0.0
 
     def table(self, name: str) -> TableVerdict:
-        """Compare one table; try again with a later version, or snapshot, where these do not fit together.
+        """Compare one table; retry with a later version, or snapshot, if these do not fit together.
 
-        What is wrong with it alone is its problem.
+        An error of the table alone is its problem.
         """
         deadline, found = time.monotonic() + self.options.wait, ""
         while True:
@@ -111,7 +119,7 @@ class _VerificationRun:
             except Exception as error:
                 return TableVerdict(name, problem=reason_of(error))
             try:
-                held, log = self._snapshot()  # what is wrong with the server, or the log, is no table's
+                held, log = self._snapshot()  # an error of the server, or the log, is no table's
                 return self._under_snapshot(kept, held, log)
             except OutdatedTableError as error:
                 found = str(error)
@@ -122,7 +130,7 @@ class _VerificationRun:
                 remedy = "run pgoutput replicate, then verify again"
                 return TableVerdict(name, problem=f"{found} (waited for {self.options.wait:g} seconds): {remedy}")
             self.options.on_wait(f"{name}: {found}; waiting")
-            time.sleep(PAUSE)
+            time.sleep(_PAUSE)
 
     def _under_snapshot(self, kept: WarehouseTable, held: SourceSnapshot, log: OpenLog) -> TableVerdict:
         try:
@@ -130,13 +138,13 @@ class _VerificationRun:
         except OutdatedTableError:
             raise
         except Exception as error:
-            self._release()  # the snapshot may be of no use any more
+            self._release()  # the snapshot may be invalid now
             return TableVerdict(kept.dataset.version.table, problem=reason_of(error))
 
     def _compared(self, kept: WarehouseTable, held: SourceSnapshot, log: OpenLog) -> TableVerdict:
         version = kept.dataset.version
         if is_ahead(log, version.seq, held.snapshot):
-            # Taken before the version was written, or a transaction waits for a synchronous standby.
+            # The snapshot is older than the version, or a transaction waits for a synchronous standby.
             raise OutdatedTableError("transactions in the warehouse are not visible on the server yet")
         table = table_of_dataset(log, kept.dataset)
         found = held.table(table.relation_oid, table.current_columns)
@@ -153,7 +161,7 @@ class _VerificationRun:
             rows.unpersist()
 
     def _check_present(self, dataset: Dataset) -> None:
-        """Raise BehindError where a table was rewritten: that may be told after all that the snapshot sees."""
+        """Raise OutdatedTableError if a table was rewritten, which the log may say only after the snapshot."""
         try:
             table_of_dataset(self._opened(), dataset)
         except OutdatedTableError:
@@ -161,7 +169,7 @@ class _VerificationRun:
             raise
 
     def _snapshot(self) -> tuple[SourceSnapshot, OpenLog]:
-        """Return a snapshot, and the log once it has all that this sees; the last one, where that is not too old."""
+        """Return a snapshot, and the log once it has everything that this sees; the last one unless it is too old."""
         if self.held is None or self.log is None or time.monotonic() - self.taken > _SNAPSHOT_SECONDS:
             self._release()
             self.held, self.taken = self.stack.enter_context(self.source.held()), time.monotonic()
@@ -179,24 +187,20 @@ class _VerificationRun:
         self.held = self.log = None
 
 
-PAUSE: Final = 0.5
-"""Seconds between two looks at what is waited for."""
-
-
 def wait_for_log(address: Address, lsn: Lsn, options: VerifyOptions) -> None:
-    """Wait until the log has all that the server committed before a position."""
+    """Wait until the log has everything that the server committed before an LSN."""
     deadline = time.monotonic() + options.wait
     while (reached := _reached(address)) < lsn:
         if time.monotonic() >= deadline:
             raise PgoutputError(
-                f"the log has all up to {reached}, the server's snapshot is at {lsn}, and that was not reached in "
+                f"the log has everything up to {reached}, the server's snapshot is at {lsn}, which was not reached in "
                 f"{options.wait:g} seconds: is its capture running? Give it more time with --wait"
             )
         options.on_wait(f"the log is at {reached}, waiting for {lsn}")
-        time.sleep(PAUSE)
+        time.sleep(_PAUSE)
 
 
 def _reached(address: Address) -> Lsn:
-    # The note first: segments that come between both say more, not less.
+    # The note first: segments written in between reach further, not less far.
     note, log = read_note(open_store(address)), ChangeLog(address)
     return note.reached(log.segments[-1])

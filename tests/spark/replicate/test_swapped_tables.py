@@ -326,7 +326,9 @@ def test_verified(spark: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
         _run(spark, shop, ["exchanged"], 1)
         shop.capture()
         (problem,) = verified(["public.exchanged"], wait=20).values()
-        assert problem.startswith("public.exchanged is called public.exchanged_old since the warehouse read it (waited")
+        assert problem.startswith(
+            "public.exchanged was renamed to public.exchanged_old after the warehouse read it (waited"
+        )
         replicate(spark, shop.directory, warehouse, history=True)
         shop.execute("UPDATE exchanged SET v = 'later' WHERE id = 3")
         assert verified() == {"public.exchanged": "2 True", "public.exchanged_old": "3 True", "public.item": "0 True"}
