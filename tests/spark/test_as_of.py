@@ -8,7 +8,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.reader import index_as_of
-from pgoutput_construct.spark.log_tables import LogTables
+from pgoutput_construct.spark._log_view.log_tables import LogTables
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 

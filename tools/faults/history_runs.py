@@ -25,10 +25,10 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, current_lsn, snapshot
 from pgoutput_construct.spark import open_log, plain_errors, replicate
-from pgoutput_construct.spark.metadata import PREFIX
-from pgoutput_construct.spark.warehouse import Batch
-from pgoutput_construct.spark.warehouse.naming import Naming
-from pgoutput_construct.spark.warehouse.notes import Dataset
+from pgoutput_construct.spark._log_view.added_columns import PREFIX
+from pgoutput_construct.spark._replicate import Batch
+from pgoutput_construct.spark._replicate.sink import Naming
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from tools.faults.generated_histories import CAPTURE, PUBLICATION, REPLICATE, History, Step
 from tools.faults.history_kills import Killer
 from tools.faults.netted_tables import has_one_key, net_mismatch
@@ -48,7 +48,7 @@ _PATIENCE: Final = 3.0
 _TIMEOUTS: Final = "-c lock_timeout=300ms -c statement_timeout=20s -c search_path=public,other"
 _OWN: Final = ("untyped", "commit_lsn", "seq")
 """The columns of a current table besides those of its source, without how their names begin."""
-_REFUSED: Final = ("is named as one that is added", "is named as one of the net changes")
+_REFUSED: Final = ("has the name of an added column", "is named as one of the net changes")
 """What is said of tables that are refused as they are documented to be."""
 
 _WITHOUT_TEXT: Final = ("money", "public.mood[]")
@@ -435,7 +435,7 @@ class _Run:
     def ours(self, dataset: Dataset, *names: str) -> list[str]:
         """Return what our columns are called in a dataset of a warehouse."""
         naming = Naming(self.history.replication.get("metadata_prefix", PREFIX))
-        prefix = naming.of(dataset.version, dataset.is_history).prefix
+        prefix = naming.for_version(dataset.version, dataset.is_history).prefix
         return [f"{prefix}{name}" for name in names]
 
     def compare_histories(self, final: Moment, warehouse: Path, stage: str) -> None:

@@ -74,8 +74,8 @@ class Moment:
 
     def has_all_of(self, snapshot: Snapshot) -> bool:
         """Return whether all that a snapshot contains was committed by then."""
-        open_ones = {xid for xid in self.xip if xid < snapshot.xmax}
-        return self.lsn >= snapshot.lsn and self.xmax >= snapshot.xmax and open_ones <= {*snapshot.xip}
+        open_columns = {xid for xid in self.xip if xid < snapshot.xmax}
+        return self.lsn >= snapshot.lsn and self.xmax >= snapshot.xmax and open_columns <= {*snapshot.xip}
 
 
 def note_tables(connection: "psycopg.Connection[Any]", publication: str) -> Moment:
@@ -91,9 +91,9 @@ def note_tables(connection: "psycopg.Connection[Any]", publication: str) -> Mome
         tables[oid] = NotedTable(oid, qualified_name(schema, name), numbered, typed, rows)
     row = connection.execute("SELECT clock_timestamp(), pg_current_snapshot()::text").fetchone()
     assert row is not None
-    _, xmax, open_ones = row[1].split(":")
+    _, xmax, open_columns = row[1].split(":")
     return Moment(
-        current_lsn(connection), row[0], tables, int(xmax), frozenset(map(int, filter(None, open_ones.split(","))))
+        current_lsn(connection), row[0], tables, int(xmax), frozenset(map(int, filter(None, open_columns.split(","))))
     )
 
 

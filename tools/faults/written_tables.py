@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pgoutput_construct.spark import read_current
-from pgoutput_construct.spark.warehouse import read_history
-from pgoutput_construct.spark.warehouse.notes import Dataset, Warehouse
+from pgoutput_construct.spark._replicate import read_history
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

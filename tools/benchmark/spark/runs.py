@@ -14,8 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.spark import advance, current_state, net_changes, open_log, write_tables
-from pgoutput_construct.spark.change_frames import CHANGE
-from pgoutput_construct.spark.warehouse.history import history
+from pgoutput_construct.spark._log_view.change_columns import CHANGE
+from pgoutput_construct.spark._replicate.table_history import history
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 from tools.benchmark.spark.moved import write_moved
 from tools.benchmark.spark.workload import TABLE

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import capture, create_slot, current_lsn
 from pgoutput_construct.spark import replicate, spark_session
+from pgoutput_construct.spark._replicate import Batch
 from pgoutput_construct.spark.formats import FORMATS
-from pgoutput_construct.spark.warehouse import Batch
 from tools.benchmark.spark.runs import Spent, measured
 
 if TYPE_CHECKING:
