@@ -5,9 +5,9 @@ from pgoutput_construct.extras import needing
 with needing("changelog"):
     from pgoutput_construct.changelog._facts.events import LogEvent
     from pgoutput_construct.changelog._segment.block import Block
-    from pgoutput_construct.changelog._segment.columns import SCHEMA
     from pgoutput_construct.changelog._segment.footer import Position, Segment
-    from pgoutput_construct.changelog.options import LogOptions, StreamOptions, best_proto_version
+    from pgoutput_construct.changelog._segment.segment_schema import SCHEMA
+    from pgoutput_construct.changelog.log_options import LogOptions, StreamOptions, best_proto_version
     from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain
     from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
 

@@ -14,13 +14,13 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._index.index import COLUMNS, SegmentIndex, struct_array
 from pgoutput_construct.changelog._index.indexes import index_of, indexes_of, rewrite_manifests
 from pgoutput_construct.changelog._index.listing import Listing, list_log
-from pgoutput_construct.changelog._index.usage import copied_rows, settled
+from pgoutput_construct.changelog._index.row_counts import copied_rows, settled
+from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex, struct_array
 from pgoutput_construct.changelog._segment.footer import Segment, chosen
-from pgoutput_construct.changelog._segment.reading import read_segment
-from pgoutput_construct.changelog._segment.segments import GROUP_ROWS, write_segment
+from pgoutput_construct.changelog._segment.segment_reader import read_segment
+from pgoutput_construct.changelog._segment.segment_writer import GROUP_ROWS, write_segment
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogLock, LogStore
 from pgoutput_construct.errors import ChangeLogError

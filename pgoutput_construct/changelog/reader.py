@@ -11,19 +11,19 @@ from typing import Any, Final, NamedTuple, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._facts.described import Sent
 from pgoutput_construct.changelog._facts.events import LogEvent, events_of
-from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._facts.segment_descriptions import Sent
 from pgoutput_construct.changelog._index.indexes import builder_after, indexes_of
 from pgoutput_construct.changelog._index.listing import Listing, list_log
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.planning import relation_history
-from pgoutput_construct.changelog._segment.columns import parts_of
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.footer import Segment
-from pgoutput_construct.changelog._segment.reading import read_segment
+from pgoutput_construct.changelog._segment.segment_reader import read_segment
+from pgoutput_construct.changelog._segment.segment_schema import parts_of
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.stream.relations import Description

@@ -6,19 +6,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
-from pgoutput_construct.changelog._facts.described import Sent
 from pgoutput_construct.changelog._facts.events import LogEvent
-from pgoutput_construct.changelog._index.build import IndexBuilder
+from pgoutput_construct.changelog._facts.segment_descriptions import Sent
+from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._index.indexes import ManifestKeeper, builder_after
 from pgoutput_construct.changelog._index.listing import list_log
+from pgoutput_construct.changelog._notes.confirmation_note import Note, note_after, read_note, write_note
 from pgoutput_construct.changelog._segment.block import Block
-from pgoutput_construct.changelog._segment.columns import Part, coalesced, segment_table
 from pgoutput_construct.changelog._segment.footer import Position, Segment, chosen
-from pgoutput_construct.changelog._segment.segments import write_segment
+from pgoutput_construct.changelog._segment.segment_schema import Part, coalesced, segment_table
+from pgoutput_construct.changelog._segment.segment_writer import write_segment
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogLock, LogStore
-from pgoutput_construct.changelog._upkeep.note import Note, note_after, read_note, write_note
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.reader import ensure_id
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp

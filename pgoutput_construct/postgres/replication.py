@@ -13,7 +13,7 @@ import psycopg
 from psycopg import pq
 
 from pgoutput_construct.catalog_queries import SENDER_TIMEOUT, WORKING_PROCESS
-from pgoutput_construct.changelog.options import StreamOptions
+from pgoutput_construct.changelog.log_options import StreamOptions
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._frames import FrameReader

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
-from pgoutput_construct.changelog._facts.facts import (
+from pgoutput_construct.changelog._facts.catalog_readings import (
     Column,
     PublicationReading,
     PublishedTable,
@@ -17,7 +17,7 @@ from pgoutput_construct.changelog._facts.facts import (
     publication_readings,
     table_readings,
 )
-from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.wire.messages import PgoutputMessage, Relation

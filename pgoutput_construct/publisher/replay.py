@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
-from pgoutput_construct.changelog._facts.facts import Column
+from pgoutput_construct.changelog._facts.catalog_readings import Column
 from pgoutput_construct.changelog._index.planning import committed, lost_ends
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from pgoutput_construct.changelog._facts.facts import TableReading
+from pgoutput_construct.changelog._facts.catalog_readings import TableReading
 from pgoutput_construct.columnar import AS_USUAL, Choices, columns_schema, unify
 from pgoutput_construct.spark.replicated_tables import Missing
 from pgoutput_construct.stream.relations import Description

@@ -11,11 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of
-from pgoutput_construct.changelog._facts.described import SharedColumns
-from pgoutput_construct.changelog._facts.description_uses import Use
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, TABLE_FACTS, LogEvent, events_of
-from pgoutput_construct.changelog._facts.facts import (
+from pgoutput_construct.changelog._facts.catalog_readings import (
     Column,
     ColumnType,
     PublicationReading,
@@ -24,7 +20,11 @@ from pgoutput_construct.changelog._facts.facts import (
     publication_readings,
     snapshot_of,
 )
-from pgoutput_construct.changelog._facts.stale import (
+from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of
+from pgoutput_construct.changelog._facts.description_usage import Use
+from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, TABLE_FACTS, LogEvent, events_of
+from pgoutput_construct.changelog._facts.segment_descriptions import SharedColumns
+from pgoutput_construct.changelog._facts.stale_tables import (
     Stale,
     _difference,
     _effective,
@@ -36,9 +36,9 @@ from pgoutput_construct.changelog._facts.stale import (
     stale_table,
 )
 from pgoutput_construct.changelog._facts.visibility import Snapshot
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.planning import relation_history, run_spans
-from pgoutput_construct.changelog._index.usage import COPIED
+from pgoutput_construct.changelog._index.row_counts import COPIED
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pgoutput_construct import Session, testing
 from pgoutput_construct.changelog import ChangeLog, LogWriter
-from pgoutput_construct.changelog._segment.reading import read_segment
+from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.compact import Compaction, CompactionLimits, compact, plan_compaction

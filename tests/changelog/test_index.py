@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.changelog._facts.events import CONNECTED, LogEvent
-from pgoutput_construct.changelog._index.build import IndexBuilder
-from pgoutput_construct.changelog._index.index import SegmentIndex, struct_array
+from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._index.planning import relation_history
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex, struct_array
 from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.stream.relations import RelationHistory

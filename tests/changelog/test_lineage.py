@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog._facts.described import RelationReader
+from pgoutput_construct.changelog._facts.catalog_readings import Column, TableFactsReader, TableReading
 from pgoutput_construct.changelog._facts.events import (
     BEGUN_ANEW,
     COPIED_TABLE,
@@ -19,11 +19,11 @@ from pgoutput_construct.changelog._facts.events import (
     EventRow,
     LogEvent,
 )
-from pgoutput_construct.changelog._facts.facts import Column, TableFactsReader, TableReading
 from pgoutput_construct.changelog._facts.lineage import Lineage, LineageTracker, lineage_of
 from pgoutput_construct.changelog._facts.numbering import ReadingWindow
-from pgoutput_construct.changelog._index.index import COLUMNS, SegmentIndex, struct_array
-from pgoutput_construct.changelog._index.usage import COPIED
+from pgoutput_construct.changelog._facts.segment_descriptions import RelationReader
+from pgoutput_construct.changelog._index.row_counts import COPIED
+from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex, struct_array
 from pgoutput_construct.columnar.descriptions import copy_scope
 from pgoutput_construct.stream.logged import COMMITTED, ROLLED_BACK
 from tests.changelog.plain_lineage import Found, plain_lineage, plain_numbers

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgoutput_construct.changelog._facts.described import SharedColumns
-from pgoutput_construct.changelog._facts.description_uses import Use
-from pgoutput_construct.changelog._facts.facts import Column, TableReading
+from pgoutput_construct.changelog._facts.catalog_readings import Column, TableReading
+from pgoutput_construct.changelog._facts.description_usage import Use
 from pgoutput_construct.changelog._facts.numbering import ReadingWindow
+from pgoutput_construct.changelog._facts.segment_descriptions import SharedColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn

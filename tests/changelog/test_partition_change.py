@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import pytest
 
-from pgoutput_construct.changelog._facts.facts import TableReading
-from pgoutput_construct.changelog._facts.stale import partition_change
+from pgoutput_construct.changelog._facts.catalog_readings import TableReading
+from pgoutput_construct.changelog._facts.stale_tables import partition_change
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.wire import Lsn
 

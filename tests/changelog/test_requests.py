@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from pgoutput_construct.changelog._notes.copy_requests import ask, fulfil, requests, was_fulfilled
 from pgoutput_construct.changelog._store.local_store import LocalStore
-from pgoutput_construct.changelog._upkeep.requests import ask, fulfil, requests, was_fulfilled
 from pgoutput_construct.errors import ChangeLogError
 
 

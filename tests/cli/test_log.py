@@ -9,7 +9,7 @@ import click
 import pyarrow.parquet as pq
 import pytest
 
-from pgoutput_construct.changelog._segment.columns import SCHEMA
+from pgoutput_construct.changelog._segment.segment_schema import SCHEMA
 from pgoutput_construct.changelog.registry import forget, readers, register
 from pgoutput_construct.cli._options import LSN_OR_TIME
 from pgoutput_construct.wire import Lsn, Timestamp

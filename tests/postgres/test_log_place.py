@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog, LogWriter
-from pgoutput_construct.changelog._upkeep.note import NOTE_NAME
+from pgoutput_construct.changelog._notes.confirmation_note import NOTE_NAME
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import ReplicationError, create_slot, drop_slot, slot_health

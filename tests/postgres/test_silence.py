@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from pytest import LogCaptureFixture as Caplog
 
-from pgoutput_construct.changelog.options import StreamOptions
+from pgoutput_construct.changelog.log_options import StreamOptions
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import ReplicationError, ReplicationStream, capture, connect, create_slot
 from pgoutput_construct.postgres._waiting import Patience, Stopped

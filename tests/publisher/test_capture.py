@@ -8,7 +8,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
-from pgoutput_construct.changelog._facts.facts import publication_readings, table_readings
+from pgoutput_construct.changelog._facts.catalog_readings import publication_readings, table_readings
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.capture import capture

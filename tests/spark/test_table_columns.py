@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog._facts.described import SharedColumns
-from pgoutput_construct.changelog._facts.facts import Column, TableReading
+from pgoutput_construct.changelog._facts.catalog_readings import Column, TableReading
+from pgoutput_construct.changelog._facts.segment_descriptions import SharedColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.spark.replicated_tables import Missing

@@ -12,15 +12,15 @@ from typing import Final
 import numpy as np
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog._index.build import IndexBuilder
+from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._index.indexes import ManifestKeeper
 from pgoutput_construct.changelog._index.listing import list_log
 from pgoutput_construct.changelog._segment.block import Block
-from pgoutput_construct.changelog._segment.columns import segment_table
 from pgoutput_construct.changelog._segment.footer import Position
-from pgoutput_construct.changelog._segment.segments import write_segment
+from pgoutput_construct.changelog._segment.segment_schema import segment_table
+from pgoutput_construct.changelog._segment.segment_writer import write_segment
 from pgoutput_construct.changelog._store.local_store import LocalStore
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.demo.processes import printed

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgoutput_construct.changelog.options import StreamOptions
+from pgoutput_construct.changelog.log_options import StreamOptions
 from pgoutput_construct.errors import ReplicationError
 
 __all__ = ["MODES", "Mode"]

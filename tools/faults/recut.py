@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
 from pgoutput_construct.changelog._facts.events import LogEvent
-from pgoutput_construct.changelog._segment.columns import parts_of
+from pgoutput_construct.changelog._notes.confirmation_note import read_note, write_note
+from pgoutput_construct.changelog._segment.segment_schema import parts_of
 from pgoutput_construct.changelog._store.local_store import LocalStore
-from pgoutput_construct.changelog._upkeep.note import read_note, write_note
 from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.wire import Lsn
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog._index.listing import read_pruned
-from pgoutput_construct.changelog._segment.reading import read_segment
+from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.prune import prune

@@ -16,8 +16,8 @@ from typing import Any, Final
 import psycopg
 from psycopg import conninfo, sql
 
+from pgoutput_construct.changelog._facts.catalog_readings import publication_readings
 from pgoutput_construct.changelog._facts.completeness import present_copies
-from pgoutput_construct.changelog._facts.facts import publication_readings
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres.connection import SESSION_SETTINGS

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of, snapshot_command
-from pgoutput_construct.changelog._facts.described import described
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, events_of
-from pgoutput_construct.changelog._facts.facts import (
+from pgoutput_construct.changelog._facts.catalog_readings import (
     PublicationReading,
     TableReading,
     covers,
     publication_readings,
     table_readings,
 )
+from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of, snapshot_command
+from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, events_of
 from pgoutput_construct.changelog._facts.lineage import lineage_of
-from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._facts.segment_descriptions import described
 from pgoutput_construct.changelog._index.planning import lost_ends, run_spans
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.columnar.gather import look_up, tag_table
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.wire.messages import Truncate

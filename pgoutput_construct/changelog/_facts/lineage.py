@@ -21,9 +21,16 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from pgoutput_construct.changelog._facts.catalog_readings import (
+    Column,
+    PublicationReading,
+    TableFactsReader,
+    TableReading,
+    altered_columns,
+    covers,
+)
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._facts.described import RelationReader, SharedColumns
-from pgoutput_construct.changelog._facts.description_uses import Uses, uses_of
+from pgoutput_construct.changelog._facts.description_usage import Uses, uses_of
 from pgoutput_construct.changelog._facts.events import (
     BEGUN_ANEW,
     COPIED_TABLE,
@@ -32,16 +39,9 @@ from pgoutput_construct.changelog._facts.events import (
     EventRow,
     event_rows,
 )
-from pgoutput_construct.changelog._facts.facts import (
-    Column,
-    PublicationReading,
-    TableFactsReader,
-    TableReading,
-    altered_columns,
-    covers,
-)
 from pgoutput_construct.changelog._facts.numbering import ReadingWindow
-from pgoutput_construct.changelog._facts.stale import (
+from pgoutput_construct.changelog._facts.segment_descriptions import RelationReader, SharedColumns
+from pgoutput_construct.changelog._facts.stale_tables import (
     PublicationChanges,
     Stale,
     late_values,
@@ -52,8 +52,8 @@ from pgoutput_construct.changelog._facts.stale import (
     type_change,
 )
 from pgoutput_construct.changelog._facts.visibility import Snapshot
-from pgoutput_construct.changelog._index.index import BinaryValues, SegmentIndex
-from pgoutput_construct.changelog._index.usage import COPIED
+from pgoutput_construct.changelog._index.row_counts import COPIED
+from pgoutput_construct.changelog._index.segment_index import BinaryValues, SegmentIndex
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain, pairwise
 from typing import TypeAlias
 
-from pgoutput_construct.changelog._facts.facts import Column, TableReading
+from pgoutput_construct.changelog._facts.catalog_readings import Column, TableReading
 from pgoutput_construct.wire.messages import RelationColumn
 from pgoutput_construct.wire.protocol import RelationColumnFlags
 

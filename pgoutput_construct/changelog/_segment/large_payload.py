@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pgoutput_construct.changelog._segment.columns import SCHEMA
+from pgoutput_construct.changelog._segment.segment_schema import SCHEMA
 from pgoutput_construct.columnar.index import payload_bounds
 
 __all__ = ["ends_large", "write_large"]

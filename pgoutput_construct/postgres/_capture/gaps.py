@@ -30,7 +30,7 @@ from pgoutput_construct.changelog._index.planning import committed, lost_ends
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._segment.footer import Position
 from pgoutput_construct.changelog._store.store import LogStore
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres._snapshot.snapshots import check_can_copy, read_snapshot

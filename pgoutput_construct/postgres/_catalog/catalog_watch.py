@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pgoutput_construct.changelog._facts.events import PUBLICATION_FACTS, TABLE_FACTS
 from pgoutput_construct.changelog._facts.lineage import LineageTracker, Stale
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.indexes import indexes_of
 from pgoutput_construct.changelog._index.listing import first_kept, list_log
 from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._notes.copy_requests import ask, requests
 from pgoutput_construct.changelog._segment.block import Block
-from pgoutput_construct.changelog._upkeep.requests import ask, requests
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._catalog.known_tables import Known, News, Shape, shape_of

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
 from pgoutput_construct.changelog._facts.events import LogEvent
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.log_index import messages_of
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark.source.options import SourceOptions

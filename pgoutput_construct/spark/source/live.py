@@ -12,10 +12,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pgoutput_construct.changelog._index.build import IndexBuilder
+from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._index.planning import committed, relation_history, spans_of
 from pgoutput_construct.changelog._segment.block import Block
-from pgoutput_construct.changelog._segment.columns import segment_table
+from pgoutput_construct.changelog._segment.segment_schema import segment_table
 from pgoutput_construct.columnar import chosen_types, columns_schema
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.postgres.peeking import open_slot
@@ -33,7 +33,7 @@ from pgoutput_construct.wire import Commit, Lsn, Relation, Type, parse
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 if TYPE_CHECKING:
-    from pgoutput_construct.changelog._index.index import SegmentIndex
+    from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 
 __all__ = ["LiveReader", "LiveStreamReader", "live_schema"]
 

@@ -7,10 +7,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.log_index import is_own
 from pgoutput_construct.changelog._index.planning import spans_of
-from pgoutput_construct.changelog._index.usage import COPIED
+from pgoutput_construct.changelog._index.row_counts import COPIED
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.spark.source.pieces import Piece
 from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans

@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog._facts.copies import copies_of
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.planning import committed, earliest_after, last_commit
-from pgoutput_construct.changelog._upkeep.sizes import Sizes
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._index.segment_sizes import Sizes
 from pgoutput_construct.changelog.reader import ChangeLog, LogIdentity, identity_of
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp

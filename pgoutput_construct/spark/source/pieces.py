@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.planning import LostEnd, committed
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.spark.metadata import USUAL, Prefix
 from pgoutput_construct.spark.replicated_tables import Missing

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.planning import relation_history
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.footer import Segment
-from pgoutput_construct.changelog._segment.reading import Needed, read_indexed
+from pgoutput_construct.changelog._segment.segment_reader import Needed, read_indexed
 from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.changelog.reader import explain, table_entries
 from pgoutput_construct.columnar.gather import look_up

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from pgoutput_construct.changelog._notes.confirmation_note import read_note
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address
-from pgoutput_construct.changelog._upkeep.note import read_note
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import Lsn

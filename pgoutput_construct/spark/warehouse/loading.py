@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from pgoutput_construct.changelog._upkeep.sizes import Sizes
+from pgoutput_construct.changelog._index.segment_sizes import Sizes
 from pgoutput_construct.spark.log_view import OpenLog
 from pgoutput_construct.spark.warehouse.steps import Step
 

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from pgoutput_construct.changelog._facts.catalog_readings import table_readings
 from pgoutput_construct.changelog._facts.completeness import (
     UnpublishedColumns,
     lacks_of,
@@ -13,7 +14,6 @@ from pgoutput_construct.changelog._facts.completeness import (
     whole_tables,
 )
 from pgoutput_construct.changelog._facts.copies import latest_copies
-from pgoutput_construct.changelog._facts.facts import table_readings
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres.connection import Connection
 from tests.postgres.copying.conftest import Source

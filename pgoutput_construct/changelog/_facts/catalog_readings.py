@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from pgoutput_construct.changelog._facts.described import SharedColumns, SuccessiveText
 from pgoutput_construct.changelog._facts.events import (
     PUBLICATION_FACTS,
     TABLE_FACTS,
@@ -21,8 +20,9 @@ from pgoutput_construct.changelog._facts.events import (
     event_rows,
     events_of,
 )
+from pgoutput_construct.changelog._facts.segment_descriptions import SharedColumns, SuccessiveText
 from pgoutput_construct.changelog._facts.visibility import Snapshot
-from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.wire import Lsn
 

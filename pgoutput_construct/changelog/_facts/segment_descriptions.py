@@ -13,7 +13,7 @@ import pyarrow as pa
 from construct import ConstructError, Struct
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog._index.index import struct_array
+from pgoutput_construct.changelog._index.segment_index import struct_array
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.stream.relations import Description, RelationHistory

@@ -4,9 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pgoutput_construct.changelog._facts.copies import snapshot_command
-from pgoutput_construct.changelog._facts.events import LogEvent
-from pgoutput_construct.changelog._facts.facts import (
+from pgoutput_construct.changelog._facts.catalog_readings import (
     Column,
     ColumnType,
     PublicationReading,
@@ -14,6 +12,8 @@ from pgoutput_construct.changelog._facts.facts import (
     TableReading,
     snapshot_of,
 )
+from pgoutput_construct.changelog._facts.copies import snapshot_command
+from pgoutput_construct.changelog._facts.events import LogEvent
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import qualified_name

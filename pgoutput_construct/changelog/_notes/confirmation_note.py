@@ -6,7 +6,7 @@ from typing import Final, Self
 
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 
