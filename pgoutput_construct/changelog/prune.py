@@ -182,7 +182,7 @@ class _Cut(NamedTuple):
 
 
 def _find_cut(
-    index: LogIndex, before: Lsn | Timestamp, readers: Sequence[RegisteredReader], needs: "Sequence[_Need]" = ()
+    index: LogIndex, before: Lsn | Timestamp, readers: Sequence[RegisteredReader], needs: "Sequence[_StateNeed]" = ()
 ) -> _Cut:
     """Find the segments that hold only what ended before a position, and what retains the first of the others."""
     starts = index.table["first_seq"].to_pylist()
@@ -271,7 +271,7 @@ _Copied: TypeAlias = tuple[Visibility, Lsn]
 """What copies contain, and from which LSN on they need commits (``TableCopy.since_lsn``)."""
 
 
-class _Need(NamedTuple):
+class _StateNeed(NamedTuple):
     """What the state of a table is built from."""
 
     seq: int
@@ -282,7 +282,7 @@ class _Need(NamedTuple):
     """Why."""
 
 
-def needs_of(index: LogIndex) -> Iterator[_Need]:
+def needs_of(index: LogIndex) -> Iterator[_StateNeed]:
     """Yield from where on the state of each table needs a log; of those that the log does not hold as a whole, nothing.
 
     With a copy these are the copy's pieces, and the transactions that its snapshot did not see: some may have come
@@ -295,10 +295,12 @@ def needs_of(index: LogIndex) -> Iterator[_Need]:
     for oid, copy in latest.items():
         seq = min(firsts.get(oid, copy.seq), unseen[copy.visibility, copy.since_lsn])
         name = full_name(copy)
-        yield _Need(seq, oid, f"the state of {name} needs its latest copy, and what came after the snapshot of that")
+        yield _StateNeed(
+            seq, oid, f"the state of {name} needs its latest copy, and what came after the snapshot of that"
+        )
     for oid, (seq, name) in begun.items():
         if oid not in latest:
-            yield _Need(seq, oid, f"the state of {name} needs all since its first row")
+            yield _StateNeed(seq, oid, f"the state of {name} needs all since its first row")
 
 
 def _unseen(index: LogIndex, copied: set[_Copied]) -> dict[_Copied, int]:

@@ -80,7 +80,7 @@ class LogWriter:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="change log")
         self._writing: tuple[_Handed, Future[Durable]] | None = None
         self.store.prepare()
-        self._claim = _Claim(self.store)
+        self._claim = _CaptureClaim(self.store)
         try:
             self._recover()
         except BaseException:
@@ -338,7 +338,7 @@ class _Flush:
     """Makes one thing after another durable; nothing else changes the log meanwhile, but for compaction and prune."""
 
     store: LogStore
-    claim: "_Claim"
+    claim: "_CaptureClaim"
     manifests: ManifestKeeper
     open_transactions: int = 0
     """How many transactions of the log had not ended at the end of the last segment that this one wrote."""
@@ -392,7 +392,7 @@ _SETTLING: Final = 600.0
 """Seconds after a claim in which an upload of the one who had the log before may still end."""
 
 
-class _Claim:
+class _CaptureClaim:
     """Whether a capture may write into a log: a directory is claimed at once, an object store by ``take``.
 
     ``last`` is, here and there, the newest segment of which the capture knows; None where it knows of none.

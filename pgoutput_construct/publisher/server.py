@@ -10,8 +10,8 @@ from typing import Any, Final, Self
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import Feed
+from pgoutput_construct.publisher._server.client_session import ClientSession
 from pgoutput_construct.publisher._server.service import Service, Settings, current_task
-from pgoutput_construct.publisher._server.session import Session
 
 __all__ = ["Publisher", "ThreadedPublisher"]
 
@@ -83,7 +83,7 @@ class Publisher(Service):
         self.meet(task, writer.transport)
         try:
             _notice_dead_peers(writer)
-            await Session(self, reader, writer, next(self._numbers)).run()
+            await ClientSession(self, reader, writer, next(self._numbers)).run()
             await _close(writer)
         except asyncio.CancelledError:
             pass  # the publisher ends; who called this does not expect to be told

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog._facts.catalog_readings import Column, TableFactsReader, TableReading
+from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, TableFactsReader, TableReading
 from pgoutput_construct.changelog._facts.events import (
     BEGUN_ANEW,
     COPIED_TABLE,
@@ -287,7 +287,7 @@ def test_readings_share_what_they_say_alike(seed: int, steps: int, data: st.Data
         if row["name"] == TABLE_FACTS:
             details = json.loads(row["payload"])
             reading = reader.read(EventRow(**row | {"payload": memoryview(row["payload"])}))
-            assert tuple(reading.columns) == tuple(Column(**column) for column in details.get("columns", ()))
+            assert tuple(reading.columns) == tuple(CatalogColumn(**column) for column in details.get("columns", ()))
             before = latest.get(reading.oid, reading).columns
             same = [(old, new) for old, new in zip(before, reading.columns, strict=False) if old == new]
             assert all(old is new for old, new in same)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pgoutput_construct.changelog._facts.events import (
     PUBLICATION_FACTS,
@@ -27,10 +27,11 @@ from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.wire import Lsn
 
 __all__ = [
-    "Column",
-    "ColumnType",
+    "CatalogColumn",
+    "CatalogType",
+    "ColumnDifference",
+    "PublicationMember",
     "PublicationReading",
-    "PublishedTable",
     "Reading",
     "TableFactsReader",
     "TableReading",
@@ -44,7 +45,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Column:
+class CatalogColumn:
     """One row of pg_attribute."""
 
     number: int
@@ -78,7 +79,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class ColumnType:
+class CatalogType:
     """An enum or a composite type that values of columns are of, or contain: as arrays, domains, ranges, composites.
 
     Rows have the OID of a label, and a composite value as many attributes as were in it then (record_out() shows those
@@ -95,7 +96,7 @@ class ColumnType:
     """The numbers of a composite type's attributes, and their types."""
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> "ColumnType":
+    def of(cls, facts: Mapping[str, Any]) -> "CatalogType":
         """Read one of a table's ``types``."""
         attributes = tuple((number, oid) for number, oid in facts.get("attributes", ()))
         return cls(facts["type"], frozenset(facts["columns"]), dict(facts.get("labels", ())), attributes)
@@ -147,9 +148,9 @@ class TableReading(Reading):
     """For each leaf that no longer has the file that it was created with, the transaction or subtransaction (32 bits)
     that gave it its file, or a later one: it wrote the oldest of the rows of pg_class of the leaf, its TOAST table and
     its indexes. Not in older logs."""
-    columns: SharedColumns[Column] = field(default_factory=SharedColumns)
+    columns: SharedColumns[CatalogColumn] = field(default_factory=SharedColumns)
     """Its columns by number, with those that were dropped."""
-    types: tuple[ColumnType, ...] = ()
+    types: tuple[CatalogType, ...] = ()
     """The enums and composite types of its columns; none in logs of before this was written down."""
 
     @property
@@ -171,7 +172,7 @@ class TableReading(Reading):
 
 
 @dataclass(frozen=True)
-class PublishedTable:
+class PublicationMember:
     """One table of a publication."""
 
     namespace: str
@@ -220,7 +221,7 @@ class PublicationReading(Reading):
     """Which of insert, update, delete and truncate it publishes."""
     via_root: bool = False
     """Changes of partitions are published as those of the partitioned table."""
-    tables: Mapping[int, PublishedTable] = field(default_factory=dict)
+    tables: Mapping[int, PublicationMember] = field(default_factory=dict)
     """What it publishes, by OID."""
     all_tables: bool = False
     """It publishes every table that there will be, from its creation on."""
@@ -258,7 +259,11 @@ def covers(later: Snapshot, earlier: Snapshot) -> bool:
     return later.xmax >= earlier.xmax and unseen <= set(earlier.xip)
 
 
-def altered_columns(before: TableReading | None, after: TableReading) -> tuple[Sequence[Column], Sequence[Column]]:
+ColumnDifference: TypeAlias = tuple[Sequence[CatalogColumn], Sequence[CatalogColumn]]
+"""Of an earlier and a later reading, the columns that are not the same object in both."""
+
+
+def altered_columns(before: TableReading | None, after: TableReading) -> ColumnDifference:
     """Return the columns in which two readings may differ, of each: those that are not one object in both."""
     old, new = (SharedColumns() if before is None else before.columns).differing(after.columns)
     return old, new
@@ -297,10 +302,10 @@ class TableFactsReader:
             truncated=frozenset(truncated) if (truncated := details.get("truncated")) else _NO_NUMBERS,
             rewritten=dict(details.get("rewritten", ())),
             columns=columns,
-            types=tuple(map(ColumnType.of, details.get("types", ()))),
+            types=tuple(map(CatalogType.of, details.get("types", ()))),
         )
 
-    def _apart(self, payload: memoryview) -> tuple[dict[str, Any], SharedColumns[Column]]:
+    def _apart(self, payload: memoryview) -> tuple[dict[str, Any], SharedColumns[CatalogColumn]]:
         first, last = _ends(payload)
         if first < last:
             with suppress(ValueError, TypeError):  # somebody else wrote it, in another order
@@ -335,14 +340,14 @@ def _ends(payload: memoryview) -> tuple[int, int]:
 class _ColumnTexts:
     """The JSON of columns, without what is before the first of them and after the last, and what it says."""
 
-    columns: SharedColumns[Column]
+    columns: SharedColumns[CatalogColumn]
     """All of them, the first and the last, too."""
     text: SuccessiveText = field(default_factory=lambda: SuccessiveText(gap=len(_BETWEEN_COLUMNS)))
 
-    def follow(self, begin: Column, text: memoryview, end: Column, known: "_Columns") -> "_ColumnTexts":
+    def follow(self, begin: CatalogColumn, text: memoryview, end: CatalogColumn, known: "_Columns") -> "_ColumnTexts":
         """Return the columns of the next text; those that it begins and ends with as this one does are the same."""
         columns, successor, last = self.columns, self.text, len(self.columns) - 1
-        where, new = slice(last, last), list[Column]()
+        where, new = slice(last, last), list[CatalogColumn]()
         if (found := successor.differing(text)) is not None:
             differing, middle = found
             pieces = middle.split(_BETWEEN_COLUMNS)
@@ -356,23 +361,23 @@ class _ColumnTexts:
         return _ColumnTexts(columns.replaced(where, new) if new or where.start < where.stop else columns, successor)
 
 
-class _Columns(dict[bytes, Column]):
+class _Columns(dict[bytes, CatalogColumn]):
     """Columns by their JSON without what is between columns; what is new is read."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._shared: dict[Column, Column] = {}
-        self._said: dict[tuple[tuple[str, Any], ...], Column] = {}
+        self._shared: dict[CatalogColumn, CatalogColumn] = {}
+        self._said: dict[tuple[tuple[str, Any], ...], CatalogColumn] = {}
 
-    def __missing__(self, text: bytes) -> Column:
+    def __missing__(self, text: bytes) -> CatalogColumn:
         self[text] = found = self.shared(json.loads('{"number": ' + text.decode("ascii") + "}"))
         return found
 
-    def shared(self, facts: Mapping[str, Any]) -> Column:
+    def shared(self, facts: Mapping[str, Any]) -> CatalogColumn:
         """Return the column of which this is said."""
         said = tuple(facts.items())
         if said not in self._said:
-            column = Column(**facts)
+            column = CatalogColumn(**facts)
             self._said[said] = self._shared.setdefault(column, column)
         return self._said[said]
 
@@ -403,9 +408,9 @@ def _read(event: LogEvent) -> dict[str, Any]:
     return {"seq": event.seq, "snapshot": snapshot_of(event), "since": told["since"], "unchanged": told["unchanged"]}
 
 
-def _published(table: Mapping[str, Any]) -> PublishedTable:
+def _published(table: Mapping[str, Any]) -> PublicationMember:
     columns = table.get("columns")
     numbers = None if columns is None else frozenset(columns)
     ancestors = frozenset(table.get("ancestors") or ())
     names = table["schema"], table["name"]
-    return PublishedTable(*names, numbers, table.get("filter"), table.get("member"), ancestors, table.get("joined"))
+    return PublicationMember(*names, numbers, table.get("filter"), table.get("member"), ancestors, table.get("joined"))

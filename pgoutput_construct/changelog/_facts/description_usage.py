@@ -16,14 +16,14 @@ from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["Use", "Uses", "uses_of"]
+__all__ = ["DescriptionUse", "DescriptionUses", "uses_of"]
 
 _XIDS: Final = 2**32
 _USE_COLUMNS: Final = ("descriptions", "last", "oldest", "newest")
 
 
 @dataclass(frozen=True)
-class Use:
+class DescriptionUse:
     """The rows that have one description, and that count."""
 
     last: Lsn | Snapshot
@@ -46,7 +46,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Uses:
+class DescriptionUses:
     """Which descriptions of a log are in use, and by what: columns with an entry for each, in the order of the seqs."""
 
     descriptions: Numbers
@@ -60,16 +60,16 @@ class Uses:
     copies: Mapping[int, Snapshot] = field(default_factory=dict)
     """The snapshots of copies, by the seqs of what says that they are complete."""
 
-    def __iter__(self) -> Iterator[tuple[int, Use]]:
+    def __iter__(self) -> Iterator[tuple[int, DescriptionUse]]:
         """Yield the seq of each description, and its use."""
         columns = self.descriptions, self.last, self.oldest, self.newest
         for seq, last, oldest, newest in zip(*(column.tolist() for column in columns), strict=True):
             if oldest == COPIED:
-                yield seq, Use(self.copies[last])
+                yield seq, DescriptionUse(self.copies[last])
             else:
-                yield seq, Use(Lsn(last), (oldest, newest))
+                yield seq, DescriptionUse(Lsn(last), (oldest, newest))
 
-    def since(self, before: "Uses") -> "Uses":
+    def since(self, before: "DescriptionUses") -> "DescriptionUses":
         """Return those that are not the same in ``before``, uses of an earlier time."""
         if not len(before.descriptions):
             return self
@@ -78,22 +78,22 @@ class Uses:
         differs = np.logical_or.reduce([own != was[places] for own, was in zip(mine, earlier, strict=True)])
         return self.take(differs)
 
-    def of(self, seqs: Sequence[int]) -> "Uses":
+    def of(self, seqs: Sequence[int]) -> "DescriptionUses":
         """Return those of some descriptions, all of which are in use."""
         return self.take(self.descriptions.searchsorted(np.array(seqs, np.int64)))
 
-    def take(self, places: Numbers | Flags | slice) -> "Uses":
+    def take(self, places: Numbers | Flags | slice) -> "DescriptionUses":
         """Return those at some places, in the order of these."""
         descriptions, last, oldest, newest = (getattr(self, name)[places] for name in _USE_COLUMNS)
-        return Uses(descriptions, last, oldest, newest, self.copies)
+        return DescriptionUses(descriptions, last, oldest, newest, self.copies)
 
-    def lost(self, before: "Uses") -> list[int]:
+    def lost(self, before: "DescriptionUses") -> list[int]:
         """Return the seqs of descriptions that were in use ``before``, and no longer are."""
         found: list[int] = np.setdiff1d(before.descriptions, self.descriptions, assume_unique=True).tolist()
         return found
 
 
-def uses_of(index: SegmentIndex) -> Uses:
+def uses_of(index: SegmentIndex) -> DescriptionUses:
     """Return the uses of descriptions from the index of a log, which has a few entries for each segment.
 
     A description may be used again by any later segment, and rows may count no more (``lost_ends``): so they are found
@@ -107,7 +107,7 @@ def uses_of(index: SegmentIndex) -> Uses:
     # What was copied has descriptions of its own.
     _, first = np.unique(uses[0], return_index=True)
     descriptions, last, oldest, newest = uses[:, first]
-    return Uses(descriptions, last, oldest, newest, copies)
+    return DescriptionUses(descriptions, last, oldest, newest, copies)
 
 
 def _copied_uses(index: SegmentIndex, rows: pa.Table) -> tuple[Numbers, dict[int, Snapshot]]:

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from pgoutput_construct.changelog._facts.catalog_readings import (
-    Column,
+    ColumnDifference,
     PublicationReading,
     TableFactsReader,
     TableReading,
@@ -30,7 +30,7 @@ from pgoutput_construct.changelog._facts.catalog_readings import (
     covers,
 )
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._facts.description_usage import Uses, uses_of
+from pgoutput_construct.changelog._facts.description_usage import DescriptionUses, uses_of
 from pgoutput_construct.changelog._facts.events import (
     BEGUN_ANEW,
     COPIED_TABLE,
@@ -43,7 +43,7 @@ from pgoutput_construct.changelog._facts.numbering import ReadingWindow
 from pgoutput_construct.changelog._facts.segment_descriptions import RelationReader, SharedColumns
 from pgoutput_construct.changelog._facts.stale_tables import (
     PublicationChanges,
-    Stale,
+    StaleTable,
     late_values,
     lost_history,
     partition_change,
@@ -58,7 +58,7 @@ from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn
 
-__all__ = ["Lineage", "LineageTracker", "Stale", "lineage_of"]
+__all__ = ["Lineage", "LineageTracker", "StaleTable", "lineage_of"]
 
 _EVENTS: Final = frozenset({TABLE_FACTS, PUBLICATION_FACTS, BEGUN_ANEW, COPIED_TABLE})
 _WINDOWS: Final = 64
@@ -71,7 +71,7 @@ _UNKNOWN, _REWRITTEN, _TYPES, _VALUES, _PARTITIONS, _PUBLISHED, _LOST = range(7)
 class Lineage:
     """What a log knows of its tables beyond their descriptions."""
 
-    stale: Mapping[int, Stale]
+    stale: Mapping[int, StaleTable]
     """The tables whose rows in the log are not those of the server, by OID; those that a later copy repaired, and those
     that are gone, are not among them."""
     _numbers: Mapping[int, tuple[int, ...]]
@@ -144,7 +144,7 @@ class LineageTracker:
         """The seqs at which the log was begun anew."""
         self._publications = PublicationChanges()
         self._can_copy: dict[int, bool] = {}
-        self._uses = Uses(*np.empty((4, 0), np.int64))
+        self._uses = DescriptionUses(*np.empty((4, 0), np.int64))
         self._numbers: dict[int, tuple[int, ...]] = {}
         self._missing: dict[tuple[int, int], str] = {}
         self._partial_keys: set[int] = set()
@@ -189,7 +189,7 @@ class LineageTracker:
                     self._missing[reading.oid, column.number] = column.missing
         table.read(reading, (old, new), self._uses)
 
-    def _use(self, uses: Uses, sent: "_SentRelations") -> None:
+    def _use(self, uses: DescriptionUses, sent: "_SentRelations") -> None:
         """Note the descriptions of whose rows there are others, or more, than before."""
         if lost := {*uses.lost(self._uses)}:
             for table in self._tables.values():
@@ -223,8 +223,8 @@ class LineageTracker:
                     table.unknowns[seq] = _unknown(seq, last)
             (table.open.discard if is_closed else table.open.add)(seq)
 
-    def _stale(self) -> dict[int, Stale]:
-        latest: dict[int, list[Stale]] = {}
+    def _stale(self) -> dict[int, StaleTable]:
+        latest: dict[int, list[StaleTable]] = {}
         for oid, stale in self._publications.latest():
             latest.setdefault(oid, []).append(stale)
         can_copy = self._can_copy | {oid: several[-1].published for oid, several in latest.items()}
@@ -261,7 +261,7 @@ class _SentRelations:
         self._sent = pa.concat_tables([older, index.entries("descriptions")])
         self._seqs = self._sent["seq"].to_numpy()
 
-    def by_table(self, uses: Uses) -> Iterator[tuple[int, Uses]]:
+    def by_table(self, uses: DescriptionUses) -> Iterator[tuple[int, DescriptionUses]]:
         """Yield the OID of each table of which there are descriptions among these, and their uses."""
         if not len(self._seqs):
             return
@@ -303,13 +303,13 @@ class _TableHistory:
         """The seqs of descriptions in use after which there is no reading: the next one may tell more of them."""
         self.in_use: set[int] = set()
         """The seqs of its descriptions that are in use."""
-        self.unknowns: dict[int, Stale] = {}
+        self.unknowns: dict[int, StaleTable] = {}
         """What follows from descriptions whose numbers are not certain, by their seqs."""
         self.due: set[int] = set()
         """The seqs of those whose numbers are to be looked up: it has other rows, or there is another reading."""
-        self._altered: list[tuple[Sequence[Column], Sequence[Column]] | None] = []
+        self._altered: list[ColumnDifference | None] = []
         """Of each reading, the columns in which the one before it and it differ; None where it was gone between."""
-        self._findings: list[tuple[int, int, Stale]] = []
+        self._findings: list[tuple[int, int, StaleTable]] = []
         self._copies: list[TableCopy] = []
         self._lsns, self._xmaxes = _Rising(), _Rising()
         self._reach: list[int] = []
@@ -317,7 +317,12 @@ class _TableHistory:
         self._relations: dict[str, RelationReader] = {}
         self._windows: dict[tuple[int, int, bool], ReadingWindow] = {}
 
-    def read(self, reading: TableReading, altered: tuple[Sequence[Column], Sequence[Column]], uses: Uses) -> None:
+    def read(
+        self,
+        reading: TableReading,
+        altered: ColumnDifference,
+        uses: DescriptionUses,
+    ) -> None:
         """Take in the next reading, and in which columns the latest one and it differ.
 
         ``uses`` has those of its descriptions.
@@ -338,7 +343,7 @@ class _TableHistory:
             self.due |= {seq for seq, use in uses.of(sorted(self.in_use)) if _precedes(reading, use.last)}
         self.due |= self.open
 
-    def use(self, uses: Uses) -> None:
+    def use(self, uses: DescriptionUses) -> None:
         """Note which rows have some of its descriptions now."""
         seqs, is_copied = uses.descriptions.tolist(), uses.oldest == COPIED
         self.in_use.update(seqs)
@@ -365,7 +370,7 @@ class _TableHistory:
             self._relations[keywords] = RelationReader(keywords)
         return self._relations[keywords].columns(payload)
 
-    def find(self, kind: int, stale: Stale | None) -> None:
+    def find(self, kind: int, stale: StaleTable | None) -> None:
         """Note what happened to its rows, if there is something."""
         if stale is not None and not self._is_repaired(stale):
             self._findings.append((stale.seq, kind, stale))
@@ -375,7 +380,7 @@ class _TableHistory:
         self._copies.append(copy)
         self._findings = [finding for finding in self._findings if not self._repairs(copy, finding[2])]
 
-    def stale(self, latest: Iterable[Stale] = ()) -> Stale | None:
+    def stale(self, latest: Iterable[StaleTable] = ()) -> StaleTable | None:
         """Return what happened to its rows, all in one, with what the ``latest`` publications say; None for nothing.
 
         It begins with the first, and what repairs the last one repairs them all.
@@ -432,10 +437,10 @@ class _TableHistory:
                 return index
         return -1
 
-    def _is_repaired(self, stale: Stale) -> bool:
+    def _is_repaired(self, stale: StaleTable) -> bool:
         return any(self._repairs(copy, stale) for copy in reversed(self._copies))
 
-    def _repairs(self, copy: TableCopy, stale: Stale) -> bool:
+    def _repairs(self, copy: TableCopy, stale: StaleTable) -> bool:
         """Return whether a copy has what happened to the rows.
 
         Snapshots of two histories of the server cannot be compared: the one with fewer transactions would seem to be
@@ -475,6 +480,6 @@ def _precedes(reading: TableReading, moment: Lsn | Snapshot) -> bool:
     return reading.snapshot.lsn <= moment
 
 
-def _unknown(seq: int, reading: TableReading) -> Stale:
+def _unknown(seq: int, reading: TableReading) -> StaleTable:
     reason = "was altered several times in a row, and it is not certain which of its columns is which"
     return replace(stale_table(reading, (reading.namespace, reading.name), reason), seq=seq)

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain, pairwise
 from typing import TypeAlias
 
-from pgoutput_construct.changelog._facts.catalog_readings import Column, TableReading
+from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, ColumnDifference, TableReading
 from pgoutput_construct.wire.messages import RelationColumn
 from pgoutput_construct.wire.protocol import RelationColumnFlags
 
@@ -30,7 +30,9 @@ class ReadingWindow:
     """
 
     def __init__(
-        self, readings: Sequence[TableReading], altered: tuple[Sequence[Column], Sequence[Column]] | None = None
+        self,
+        readings: Sequence[TableReading],
+        altered: ColumnDifference | None = None,
     ) -> None:
         """Take at least one reading; of two also the columns in which they differ, where these are known."""
         self._readings = readings
@@ -108,7 +110,7 @@ class ReadingWindow:
         return self._with_common(found.pop()) if found else None
 
     @cached_property
-    def _apart(self) -> tuple[int, Sequence[Sequence[Column]]]:
+    def _apart(self) -> tuple[int, Sequence[Sequence[CatalogColumn]]]:
         """How many published columns are the same in all readings; and the other columns of each.
 
         Without any of the former the latter are all columns. Columns that were dropped before all readings, or are not
@@ -117,7 +119,7 @@ class ReadingWindow:
         first, *others = (reading.columns for reading in self._readings)
         if not others:
             return 0, [[]]
-        sides: Sequence[Sequence[Column]] = self._altered or first.differing(*others)
+        sides: Sequence[Sequence[CatalogColumn]] = self._altered or first.differing(*others)
         common = len(first.published) - sum(column.published for column in sides[0])
         if common:
             return common, sides
@@ -138,7 +140,7 @@ class ReadingWindow:
         return tuple(sorted([*numbers, *others]))
 
     @cached_property
-    def _lives(self) -> list[Mapping[int, Column]]:
+    def _lives(self) -> list[Mapping[int, CatalogColumn]]:
         """Those of the other columns that exist at each reading, by number."""
         common, sides = self._apart
         return [_live(side, bool(common)) for side in sides]
@@ -176,7 +178,11 @@ def _shapes(columns: Sequence[RelationColumn]) -> tuple[Shape, ...]:
 
 
 def _between(
-    count: int, before: Sequence[Column], after: Sequence[Column], old: Mapping[int, Column], new: Mapping[int, Column]
+    count: int,
+    before: Sequence[CatalogColumn],
+    after: Sequence[CatalogColumn],
+    old: Mapping[int, CatalogColumn],
+    new: Mapping[int, CatalogColumn],
 ) -> Iterator[Numbers]:
     """Yield the numbers that so many columns may have had between two readings, at least two of them if not certain.
 
@@ -204,14 +210,14 @@ def _between(
             last = chosen
 
 
-def _are_as_published(before: Sequence[Column], after: Sequence[Column]) -> bool:
+def _are_as_published(before: Sequence[CatalogColumn], after: Sequence[CatalogColumn]) -> bool:
     """Return whether two readings have the same columns, all of which are published: none was added or dropped."""
     return len(before) == len(after) and all(
         old.number == new.number and old.published and new.published for old, new in zip(before, after, strict=True)
     )
 
 
-def _live(columns: Sequence[Column], has_published: bool) -> Mapping[int, Column]:
+def _live(columns: Sequence[CatalogColumn], has_published: bool) -> Mapping[int, CatalogColumn]:
     """Return those that exist, by number; ``has_published``: so do others, which are published."""
     live = {column.number: column for column in columns if not column.dropped}
     if has_published or any(column.published for column in live.values()):
@@ -220,5 +226,5 @@ def _live(columns: Sequence[Column], has_published: bool) -> Mapping[int, Column
     return {number: replace(column, published=True) for number, column in live.items()}
 
 
-def _is_published(number: int, *sides: Mapping[int, Column]) -> bool:
+def _is_published(number: int, *sides: Mapping[int, CatalogColumn]) -> bool:
     return any(number in side and side[number].published for side in sides)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pgoutput_construct.changelog._facts.catalog_readings import (
-    Column,
-    ColumnType,
+    CatalogColumn,
+    CatalogType,
     PublicationReading,
     Reading,
     TableReading,
@@ -20,7 +20,7 @@ from pgoutput_construct.stream.identifiers import qualified_name
 
 __all__ = [
     "PublicationChanges",
-    "Stale",
+    "StaleTable",
     "late_values",
     "lost_history",
     "partition_change",
@@ -33,7 +33,7 @@ _TEXTS: Final = frozenset(oid for oid, builtin in BUILTIN_TYPES.items() if built
 
 
 @dataclass(frozen=True)
-class Stale:
+class StaleTable:
     """A table whose rows in the log are not those of the server."""
 
     seq: int
@@ -52,7 +52,9 @@ class Stale:
     """The log was begun anew: it is copied whatever is to be done about others."""
 
 
-def rewrite(before: TableReading, after: TableReading, old: Iterable[Column], new: Iterable[Column]) -> Stale | None:
+def rewrite(
+    before: TableReading, after: TableReading, old: Iterable[CatalogColumn], new: Iterable[CatalogColumn]
+) -> StaleTable | None:
     """Return how the rows of a table changed without messages between two readings, as ALTER TABLE does it.
 
     ``old`` and ``new`` are the columns in which they differ (``altered_columns``). VACUUM FULL, CLUSTER, TRUNCATE and
@@ -71,8 +73,8 @@ def rewrite(before: TableReading, after: TableReading, old: Iterable[Column], ne
 
 
 def late_values(
-    before: TableReading, after: TableReading, old: Iterable[Column], new: Iterable[Column]
-) -> Stale | None:
+    before: TableReading, after: TableReading, old: Iterable[CatalogColumn], new: Iterable[CatalogColumn]
+) -> StaleTable | None:
     """Return that generated columns, whose values were not published, are published now; columns as for ``rewrite``."""
     unpublished = {column.number for column in old if column.generated and not column.published}
     names = [column.name for column in new if column.published and column.number in unpublished]
@@ -82,7 +84,7 @@ def late_values(
     return stale_table(after, (after.namespace, after.name), what)
 
 
-def type_change(before: TableReading, after: TableReading) -> Stale | None:
+def type_change(before: TableReading, after: TableReading) -> StaleTable | None:
     """Return which columns have values whose text, and binary form, is another one since their type was altered.
 
     A label that is added is in no row yet, and names of attributes are in no value. ALTER TYPE does not wait for who
@@ -104,7 +106,7 @@ def type_change(before: TableReading, after: TableReading) -> Stale | None:
     return replace(stale, snapshot=replace(after.snapshot, xmin=after.snapshot.xmax, xip=()))
 
 
-def lost_history(event: LogEvent, before: TableReading) -> Stale | None:
+def lost_history(event: LogEvent, before: TableReading) -> StaleTable | None:
     """Return that changes of a table are missing where the log was begun anew, given its last reading before that."""
     if not any(column.published for column in before.columns):
         return None
@@ -112,7 +114,7 @@ def lost_history(event: LogEvent, before: TableReading) -> Stale | None:
     return replace(stale, seq=event.seq, snapshot=snapshot_of(event), lost=True)
 
 
-def partition_change(before: TableReading, after: TableReading) -> Stale | None:
+def partition_change(before: TableReading, after: TableReading) -> StaleTable | None:
     """Return which rows came or went with partitions of a table that is published as a whole, between two readings."""
     if before.gone or after.gone or not after.is_partitioned:
         return None
@@ -151,10 +153,10 @@ class PublicationChanges:
 
     def __init__(self) -> None:
         self._in_force: dict[str, PublicationReading] = {}
-        self._seen: dict[int, _Published] = {}
+        self._seen: dict[int, _PublishedState] = {}
         self._open: list[PublicationReading] = []
 
-    def read(self, reading: PublicationReading) -> list[tuple[int, Stale]]:
+    def read(self, reading: PublicationReading) -> list[tuple[int, StaleTable]]:
         """Take the next reading; return the OIDs of tables, and what happened to each, up to those before it."""
         found = []
         if self._open and self._open[-1].snapshot != reading.snapshot:
@@ -165,15 +167,17 @@ class PublicationChanges:
         self._open.append(reading)
         return found
 
-    def latest(self) -> list[tuple[int, Stale]]:
+    def latest(self) -> list[tuple[int, StaleTable]]:
         """Return the same for the last readings, of one snapshot: more of them may come."""
         return [*self._changes(self._now()[1], self._open[-1])] if self._open else []
 
-    def _now(self) -> tuple[dict[str, PublicationReading], dict[int, "_Published"]]:
+    def _now(self) -> tuple[dict[str, PublicationReading], dict[int, "_PublishedState"]]:
         in_force = self._in_force | {reading.name: reading for reading in self._open}
         return in_force, _effective(in_force.values())
 
-    def _changes(self, now: Mapping[int, "_Published"], reading: PublicationReading) -> Iterator[tuple[int, Stale]]:
+    def _changes(
+        self, now: Mapping[int, "_PublishedState"], reading: PublicationReading
+    ) -> Iterator[tuple[int, StaleTable]]:
         for oid, before in self._seen.items():
             after = now.get(oid)
             if reason := _difference(before, after or replace(before, operations=frozenset())):
@@ -181,7 +185,7 @@ class PublicationChanges:
 
 
 @dataclass(frozen=True)
-class _Published:
+class _PublishedState:
     """What all publications together publish of a table."""
 
     table: tuple[str, str]
@@ -199,13 +203,13 @@ class _Published:
     """Its changes are those of the topmost of these that is published."""
 
 
-def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
-    found: dict[int, _Published] = {}
+def _effective(readings: Iterable[PublicationReading]) -> dict[int, _PublishedState]:
+    found: dict[int, _PublishedState] = {}
     for reading in readings:
         for oid, table in reading.tables.items() if reading.captured else ():
             filters = None if table.filter is None else frozenset({table.filter})
             unsent = frozenset(each.oid for each in reading.unsent if each.root == oid)
-            own = _Published(
+            own = _PublishedState(
                 (table.namespace, table.name),
                 reading.operations,
                 table.columns,
@@ -220,10 +224,10 @@ def _effective(readings: Iterable[PublicationReading]) -> dict[int, _Published]:
     return found
 
 
-def _together(one: _Published, other: _Published) -> _Published:
+def _together(one: _PublishedState, other: _PublishedState) -> _PublishedState:
     columns = None if one.columns is None or other.columns is None else one.columns | other.columns
     filters = None if one.filters is None or other.filters is None else one.filters | other.filters
-    return _Published(
+    return _PublishedState(
         one.table,
         one.operations | other.operations,
         columns,
@@ -236,7 +240,7 @@ def _together(one: _Published, other: _Published) -> _Published:
     )
 
 
-def _difference(before: _Published, after: _Published) -> str | None:
+def _difference(before: _PublishedState, after: _PublishedState) -> str | None:
     """Say why the rows of a table are others than what was published of them so far; None where they are not."""
     reasons = {
         "was not published for a time": not before.operations and after.operations,
@@ -256,7 +260,7 @@ def _difference(before: _Published, after: _Published) -> str | None:
     return next((reason for reason, happened in reasons.items() if happened), None)
 
 
-def _listed(table: _Published) -> str:
+def _listed(table: _PublishedState) -> str:
     return ", ".join(sorted(table.operations))
 
 
@@ -264,32 +268,32 @@ def _has_new_files(before: TableReading, after: TableReading) -> bool:
     return any(after.filenodes.get(oid, node) != node for oid, node in before.filenodes.items())
 
 
-def _rows_of_catalog(columns: Iterable[Column]) -> dict[int, int]:
+def _rows_of_catalog(columns: Iterable[CatalogColumn]) -> dict[int, int]:
     return {column.number: column.xmin for column in columns}
 
 
-def _retyped(before: Iterable[Column], after: Iterable[Column]) -> list[str]:
+def _retyped(before: Iterable[CatalogColumn], after: Iterable[CatalogColumn]) -> list[str]:
     """Return the names of columns whose values have another text now although their bytes stayed the same."""
     old = {column.number: column.type for column in before if not column.dropped}
     types = ((column, old.get(column.number, column.type)) for column in after if not column.dropped)
     return [column.name for column, was in types if column.type != was and not {column.type, was} <= _TEXTS]
 
 
-def _says_otherwise(was: ColumnType, now: ColumnType) -> bool:
+def _says_otherwise(was: CatalogType, now: CatalogType) -> bool:
     renamed = any(now.labels.get(oid) != label for oid, label in was.labels.items())
     return renamed or was.attributes != now.attributes
 
 
-def stale_table(reading: Reading, table: tuple[str, str], what: str) -> Stale:
+def stale_table(reading: Reading, table: tuple[str, str], what: str) -> StaleTable:
     """Return that a table, by schema and name, was seen to be stale; ``what`` happened to it."""
     title = qualified_name(*table)
     remedy = f"copy it again: {snapshot_command(title)}"
-    return Stale(reading.seq, table, f"{title} {what}", remedy, reading.snapshot)
+    return StaleTable(reading.seq, table, f"{title} {what}", remedy, reading.snapshot)
 
 
-def _unpublished(reading: Reading, before: _Published) -> Stale:
+def _unpublished(reading: Reading, before: _PublishedState) -> StaleTable:
     title = qualified_name(*before.table)
     remedy = f"publish it again (ALTER PUBLICATION), then: {snapshot_command(title)}"
-    return Stale(
+    return StaleTable(
         reading.seq, before.table, f"{title} is no longer published", remedy, reading.snapshot, published=False
     )

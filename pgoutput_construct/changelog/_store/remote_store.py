@@ -104,7 +104,7 @@ class RemoteStore(LogStore):
 
     def lock(self, name: str, seconds: float | None = None) -> LogLock:
         """Claim the log for a purpose: a note of who has it, in the store."""
-        return _Claim(self, f".{name}.json", name, seconds)
+        return _ClaimNote(self, f".{name}.json", name, seconds)
 
     def sweep(self) -> None:
         """Do nothing: what is unfinished has one name a file, and is replaced with it."""
@@ -135,7 +135,7 @@ class _Owner(NamedTuple):
     """Seconds since 1970, by the clock of its machine."""
 
 
-class _Claim(LogLock):
+class _ClaimNote(LogLock):
     """A note in the store that says who writes; it cannot keep another out, but is noticed before each file."""
 
     def __init__(self, store: RemoteStore, name: str, purpose: str, seconds: float | None) -> None:

@@ -15,10 +15,10 @@ from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.publisher._feed.feed import Pace
 from pgoutput_construct.publisher._feed.rendering import Withholding
 from pgoutput_construct.publisher._feed.script_cursor import cursor_of
-from pgoutput_construct.publisher._server.asked import Asker
-from pgoutput_construct.publisher._server.commands import StartReplication
-from pgoutput_construct.publisher._server.conversation import ClientConnection, Ended
+from pgoutput_construct.publisher._server.client_connection import ClientConnection, ConnectionEnded
+from pgoutput_construct.publisher._server.query_results import QueryContext
 from pgoutput_construct.publisher._server.refusals import Refusal, warning
+from pgoutput_construct.publisher._server.replication_commands import StartReplication
 from pgoutput_construct.publisher._server.service import Service
 from pgoutput_construct.publisher._server.stream_request import asked, named_publications, unknown_publications
 from pgoutput_construct.publisher.faults import Fault
@@ -44,7 +44,7 @@ class WalSender:
     """Sends a feed to a client from a position on."""
 
     def __init__(
-        self, service: Service, client: ClientConnection, asker: Asker, slot: Slot, command: StartReplication
+        self, service: Service, client: ClientConnection, context: QueryContext, slot: Slot, command: StartReplication
     ) -> None:
         """Check what the client asks; raises Refusal."""
         self._service = service
@@ -68,7 +68,7 @@ class WalSender:
         copied = slot.copied if start else order.copied_until
         two_phase_at = slot.two_phase_at if slot.two_phase else None
         pace = Pace() if self._service.settings.own_pace else None
-        self._service.slots.read_by(slot, asker.settings.get("application_name", ""))
+        self._service.slots.read_by(slot, context.settings.get("application_name", ""))
         named = named_publications(command)
         replaces = self._service.settings.replaces_rows
         withholding = None if replaces else Withholding(named, slot.withheld, partial(self._service.withhold, slot))
@@ -165,7 +165,7 @@ class WalSender:
             elif isinstance(message, m.ClientCopyDone | m.CopyFail):
                 return
             else:
-                raise Ended
+                raise ConnectionEnded
 
     async def _reply(self, data: bytes) -> None:
         try:

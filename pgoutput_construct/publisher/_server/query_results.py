@@ -17,7 +17,7 @@ __all__ = [
     "TEXT",
     "TEXTS",
     "Answer",
-    "Asker",
+    "QueryContext",
     "Result",
     "Rows",
     "known",
@@ -69,7 +69,7 @@ _NUMBERS: Final = frozenset("01234567xuU")
 
 
 @dataclass
-class Asker:
+class QueryContext:
     """What answers depend on: what is served, the slots, and the settings of the session."""
 
     feed: Feed
@@ -83,7 +83,7 @@ class Asker:
 
 
 Rows: TypeAlias = Sequence[Sequence[str | None]]
-Answer: TypeAlias = Callable[[Asker, re.Match[str]], Result]
+Answer: TypeAlias = Callable[[QueryContext, re.Match[str]], Result]
 
 
 def known(pattern: str) -> re.Pattern[str]:

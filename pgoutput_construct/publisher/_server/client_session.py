@@ -9,8 +9,10 @@ from pgoutput_construct.errors import DecodeError, PgoutputError
 from pgoutput_construct.publisher._feed.encodings import find_encoding
 from pgoutput_construct.publisher._feed.feed import About, Feed
 from pgoutput_construct.publisher._server.answers import answer, show, statements
-from pgoutput_construct.publisher._server.asked import Asker, Result
-from pgoutput_construct.publisher._server.commands import (
+from pgoutput_construct.publisher._server.client_connection import ClientConnection, ConnectionEnded
+from pgoutput_construct.publisher._server.query_results import QueryContext, Result
+from pgoutput_construct.publisher._server.refusals import Refusal, error_response, no_copies
+from pgoutput_construct.publisher._server.replication_commands import (
     AlterSlot,
     Command,
     CreateSlot,
@@ -23,14 +25,12 @@ from pgoutput_construct.publisher._server.commands import (
     is_replication_command,
     parse_command,
 )
-from pgoutput_construct.publisher._server.conversation import ClientConnection, Ended
-from pgoutput_construct.publisher._server.refusals import Refusal, error_response, no_copies
 from pgoutput_construct.publisher._server.service import Exchange, Service, authenticate
 from pgoutput_construct.publisher._server.walsender import WalSender
 from pgoutput_construct.publisher.slots import PLUGIN
 from pgoutput_construct.wire import connection_messages as m
 
-__all__ = ["Session"]
+__all__ = ["ClientSession"]
 
 
 _STARTUP_BYTES: Final = 10_000
@@ -42,7 +42,7 @@ _NEWEST_VERSION: Final = 3 << 16
 _LATE: Final = (m.CopyData, m.ClientCopyDone, m.CopyFail)
 
 
-class Session:
+class ClientSession:
     """One connection."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Session:
         self._service = service
         self._process_id = process_id
         self._client = ClientConnection(reader, writer, _STARTUP_BYTES)
-        self._asker: Asker
+        self._context: QueryContext
         """What answers depend on, once the client is authenticated."""
         self._replicates = False
         self._reads = ""
@@ -65,7 +65,7 @@ class Session:
                 await self._serve(await self._client.receive())
         except Refusal as refusal:
             await self._last_words(refusal)
-        except (Ended, OSError):
+        except (ConnectionEnded, OSError):
             pass  # it has gone; an error of TLS is an OSError
         except Exception as error:  # a mistake of ours ends this connection, and no other
             problem = f"internal error: {type(error).__name__}: {error}"
@@ -107,7 +107,7 @@ class Session:
             if isinstance(message, m.StartupMessage):
                 return message
             if isinstance(message, m.CancelRequest):
-                raise Ended
+                raise ConnectionEnded
             if isinstance(message, m.SSLRequest) and self._service.settings.tls is not None:
                 await self._client.encrypt(self._service.settings.tls)
             else:
@@ -136,14 +136,14 @@ class Session:
             "session_authorization": user,
         }
         timeout = self._service.settings.wal_sender_timeout
-        self._asker = Asker(feed, self._service.slots, settings, user, self._process_id, timeout)
+        self._context = QueryContext(feed, self._service.slots, settings, user, self._process_id, timeout)
         statuses = [m.ParameterStatus(name, value) for name, value in settings.items()]
         key = m.BackendKeyData(self._process_id, self._process_id.to_bytes(4, "big"))
         await self._client.send(*statuses, key, m.ReadyForQuery("I"))
 
     async def _serve(self, message: m.ConnectionMessage) -> None:
         if isinstance(message, m.Terminate):
-            raise Ended
+            raise ConnectionEnded
         if isinstance(message, m.Query):
             await self._query(message.text)
         elif isinstance(message, m.Sync):
@@ -160,7 +160,7 @@ class Session:
         while not isinstance(message, m.Sync):
             message = await self._client.receive()
             if isinstance(message, m.Terminate):
-                raise Ended
+                raise ConnectionEnded
         await self._client.send(m.ReadyForQuery("I"))
 
     async def _query(self, text: str) -> None:
@@ -184,7 +184,7 @@ class Session:
 
     def _changed_encoding(self) -> Iterator[m.ParameterStatus]:
         """Yield the setting client_encoding where the client has set another one: clients must know of it."""
-        if (name := self._asker.settings["client_encoding"]) != self._client.encoding.name:
+        if (name := self._context.settings["client_encoding"]) != self._client.encoding.name:
             self._client.encoding = find_encoding(name)
             yield m.ParameterStatus("client_encoding", name)
 
@@ -192,7 +192,7 @@ class Session:
         found = statements(text)
         for statement in found:
             # What is served may have to be read first, to see what is new.
-            result = await asyncio.to_thread(answer, self._asker, statement)
+            result = await asyncio.to_thread(answer, self._context, statement)
             await self._client.send(*result.messages())
         if not found:
             await self._client.send(m.EmptyQueryResponse())
@@ -201,17 +201,17 @@ class Session:
         if isinstance(command, StartReplication):
             await self._start(command)
         else:
-            result = await _COMMANDS[type(command)](self._asker, self._client, command)
+            result = await _COMMANDS[type(command)](self._context, self._client, command)
             await self._client.send(*result.messages())
 
     async def _start(self, command: StartReplication) -> None:
         slots = self._service.slots
         if slots.get(command.slot) is None and self._service.settings.creates_slots:
-            slots.create(command.slot, client=self._asker.settings.get("application_name", ""))
+            slots.create(command.slot, client=self._context.settings.get("application_name", ""))
             self._service.told(f"slot {command.slot} made at its first use")
         with slots.acquired(command.slot, self._process_id) as slot:
             # It looks for what is new in a log, and for two phases searches it for what was prepared.
-            sender = await asyncio.to_thread(WalSender, self._service, self._client, self._asker, slot, command)
+            sender = await asyncio.to_thread(WalSender, self._service, self._client, self._context, slot, command)
             await self._client.send(m.CopyBothResponse(0, ()))
             self._reads = slot.name
             await sender.run()
@@ -222,7 +222,7 @@ class Session:
         try:
             async with asyncio.timeout(5):
                 await self._client.send(error_response(refusal))
-        except (Ended, DecodeError, OSError):
+        except (ConnectionEnded, DecodeError, OSError):
             pass  # it has gone, or cannot be sent an error in this state
 
 
@@ -246,48 +246,48 @@ _TWO_PHASE_CREATED, _TWO_PHASE_ALTERED, _FAILOVER = 15, 18, 17
 _SWITCH: Final = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 
 
-async def _identify(asker: Asker, client: ClientConnection, command: IdentifySystem) -> Result:
-    about, position = asker.feed.about, asker.feed.position
+async def _identify(context: QueryContext, client: ClientConnection, command: IdentifySystem) -> Result:
+    about, position = context.feed.about, context.feed.position
     columns = [("systemid", "text"), ("timeline", "int8"), ("xlogpos", "text"), ("dbname", "text")]
     row = [about.system_identifier, str(about.timeline), str(position), about.database]
     return Result("IDENTIFY_SYSTEM", columns, [row])
 
 
-async def _show(asker: Asker, client: ClientConnection, command: Show) -> Result:
-    return show(asker.settings, command.name)
+async def _show(context: QueryContext, client: ClientConnection, command: Show) -> Result:
+    return show(context.settings, command.name)
 
 
-async def _history(asker: Asker, client: ClientConnection, command: TimelineHistory) -> Result:
+async def _history(context: QueryContext, client: ClientConnection, command: TimelineHistory) -> Result:
     file = f"{command.timeline:08X}.history"
-    if command.timeline != asker.feed.about.timeline:
+    if command.timeline != context.feed.about.timeline:
         raise Refusal("58P01", f'could not open file "pg_wal/{file}": there is none')
     return Result("TIMELINE_HISTORY", [("filename", "text"), ("content", "bytea")], [[file, ""]])
 
 
-async def _create_slot(asker: Asker, client: ClientConnection, command: CreateSlot) -> Result:
+async def _create_slot(context: QueryContext, client: ClientConnection, command: CreateSlot) -> Result:
     if command.plugin != PLUGIN:
         raise Refusal("58P01", f'could not access file "{command.plugin}": the plugin served is {PLUGIN}')
-    known = ("snapshot", *_altered(asker.feed.about, created=True))
+    known = ("snapshot", *_altered(context.feed.about, created=True))
     _check_options(command.options, known)
     if (action := command.options.get("snapshot") or "nothing") != "nothing":
         raise no_copies(f"there is no snapshot to {action}")
-    owner = asker.process_id if command.temporary else None
-    application = asker.settings.get("application_name", "")
+    owner = context.process_id if command.temporary else None
+    application = context.settings.get("application_name", "")
     switches: Any = {name: _switch(name, value) for name, value in command.options.items() if name != "snapshot"}
-    asker.slots.create(command.name, command.plugin, temporary=owner, client=application, **switches)
+    context.slots.create(command.name, command.plugin, temporary=owner, client=application, **switches)
     columns = [(name, "text") for name in ("slot_name", "consistent_point", "snapshot_name", "output_plugin")]
     return Result("CREATE_REPLICATION_SLOT", columns, [[command.name, "0/0", None, command.plugin]])
 
 
-async def _alter_slot(asker: Asker, client: ClientConnection, command: AlterSlot) -> Result:
+async def _alter_slot(context: QueryContext, client: ClientConnection, command: AlterSlot) -> Result:
     """Alter a slot as ReplicationSlotAlter() does: it waits until nobody reads from it."""
-    known = _altered(asker.feed.about)
+    known = _altered(context.feed.about)
     if not known:
         raise Refusal("42601", 'syntax error at or near "ALTER_REPLICATION_SLOT"')
     _check_options(command.options, known)
     switches: Any = {name: _switch(name, value) for name, value in command.options.items()}
-    await _until_free(asker, client, command.name)
-    asker.slots.alter(command.name, asker.process_id, **switches)
+    await _until_free(context, client, command.name)
+    context.slots.alter(command.name, context.process_id, **switches)
     return Result("ALTER_REPLICATION_SLOT")
 
 
@@ -311,24 +311,24 @@ def _switch(name: str, value: str | None) -> bool:
     return _SWITCH[word]
 
 
-async def _until_free(asker: Asker, client: ClientConnection, name: str) -> None:
-    while asker.slots.is_active(name, asker.process_id):
+async def _until_free(context: QueryContext, client: ClientConnection, name: str) -> None:
+    while context.slots.is_active(name, context.process_id):
         if client.is_left:
-            raise Ended  # its client waits no more
+            raise ConnectionEnded  # its client waits no more
         await asyncio.sleep(_WAIT_SECONDS)
 
 
-async def _read_slot(asker: Asker, client: ClientConnection, command: ReadSlot) -> Result:
-    if asker.slots.get(command.name) is not None:
+async def _read_slot(context: QueryContext, client: ClientConnection, command: ReadSlot) -> Result:
+    if context.slots.get(command.name) is not None:
         raise Refusal("0A000", "cannot use READ_REPLICATION_SLOT with a logical replication slot")
     columns = [("slot_type", "text"), ("restart_lsn", "text"), ("restart_tli", "int8")]
     return Result("READ_REPLICATION_SLOT", columns, [[None, None, None]])
 
 
-async def _drop_slot(asker: Asker, client: ClientConnection, command: DropSlot) -> Result:
+async def _drop_slot(context: QueryContext, client: ClientConnection, command: DropSlot) -> Result:
     if command.wait:
-        await _until_free(asker, client, command.name)
-    asker.slots.drop(command.name, asker.process_id)
+        await _until_free(context, client, command.name)
+    context.slots.drop(command.name, context.process_id)
     return Result("DROP_REPLICATION_SLOT")
 
 

@@ -19,10 +19,10 @@ from pgoutput_construct.wire.connection import (
 )
 from pgoutput_construct.wire.connection_messages import ConnectionMessage
 
-__all__ = ["ClientConnection", "Conversation", "Ended"]
+__all__ = ["ClientConnection", "ConnectionEnded", "Conversation"]
 
 
-class Ended(Exception):  # noqa: N818 - nothing has failed
+class ConnectionEnded(Exception):  # noqa: N818 - nothing has failed
     """The other side has closed the connection, or said goodbye."""
 
 
@@ -116,7 +116,7 @@ class ClientConnection:
         while (message := self._next_message()) is None:
             data = await self._reader.read(_READ_BYTES)
             if not data:
-                raise Ended
+                raise ConnectionEnded
             self._conversation.receive(data)
         return message
 
@@ -127,7 +127,7 @@ class ClientConnection:
             raise Refusal("08P01", f"protocol violation: {error}", fatal=True) from error
 
     async def send(self, *messages: m.ConnectionMessage) -> None:
-        """Send messages; raise Ended where the client has said goodbye."""
+        """Send messages; raise ConnectionEnded where the client has said goodbye."""
         encoded = [self._encoded(message) for message in messages]  # all of them before the first is said
         await self.write(b"".join(self._say(message) for message in encoded))
 
@@ -160,5 +160,5 @@ class ClientConnection:
     def _say(self, message: m.ConnectionMessage) -> bytes:
         # A stream may still be sending when the client's Terminate is read.
         if self._conversation.state == "closed":
-            raise Ended
+            raise ConnectionEnded
         return self._conversation.say(message)
