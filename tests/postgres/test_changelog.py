@@ -235,7 +235,7 @@ def test_directories_that_cannot_be(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     for directory in (file, file / "log", file / "a/log"):
-        with pytest.raises(ChangeLogError, match=rf"^{directory}: .*cannot be made: .*another address"):
+        with pytest.raises(ChangeLogError, match=rf"^{directory}: .*cannot be created: .*another address"):
             LogWriter(directory)
     (tmp_path / "log/.lock").mkdir(parents=True)
     with pytest.raises(ChangeLogError, match=r"log: .*cannot be locked: Is a directory \(.*\.lock\)"):
