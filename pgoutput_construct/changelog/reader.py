@@ -289,7 +289,7 @@ def _read(store: LogStore) -> str | None:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise ChangeLogError(
-            f"{store.place(_FILE)}: damaged: it has the id of the log, which its readers know it by: write "
+            f"{store.path_of(_FILE)}: damaged: it has the id of the log, which its readers know it by: write "
             f'{{"id": "..."}} with the id that a warehouse has noted (_warehouse.json), or remove it: {error}'
         ) from error
 

@@ -139,7 +139,7 @@ def _read(store: LogStore, name: str) -> RegisteredReader | None:
         return None
     except (ValueError, TypeError) as error:
         raise ChangeLogError(
-            f"{store.place(file)}: damaged: it says what a reader still needs; register the reader again: {error}"
+            f"{store.path_of(file)}: damaged: it says what a reader still needs; register the reader again: {error}"
         ) from error
 
 

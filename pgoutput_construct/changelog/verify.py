@@ -159,7 +159,7 @@ class _Verification:
 
     def _compare(self, segment: Segment, said: SegmentIndex, index: SegmentIndex) -> None:
         if wrong := differences(said, index, self._lost):
-            self.problem(f"segment {segment.place}: its index is not that of its rows: {', '.join(wrong)}")
+            self.problem(f"segment {segment.path}: its index is not that of its rows: {', '.join(wrong)}")
 
     def _compare_statistics(self, segment: Segment, table: pa.Table) -> None:
         """Compare Parquet's statistics with the rows: no checksum covers them, and other readers skip rows by them."""
@@ -169,11 +169,11 @@ class _Verification:
         except MissingFileError:  # compacted since
             return
         except DAMAGE as error:
-            self.problem(str(damaged(segment.place, error)))
+            self.problem(str(damaged(segment.path, error)))
             return
         if wrong:
             self.problem(
-                f"segment {segment.place}: damaged: its statistics are not those of its rows: {', '.join(wrong)}"
+                f"segment {segment.path}: damaged: its statistics are not those of its rows: {', '.join(wrong)}"
             )
 
     def _manifests(self) -> None:
@@ -202,7 +202,7 @@ class _Verification:
                     break
                 if wrong or footer != segment:
                     said = ", ".join(wrong) or "footer"
-                    place = self.store.place(name.name)
+                    place = self.store.path_of(name.name)
                     self.problem(f"{place}: not what {segment.name} says of itself: {said}; remove it: it is a cache")
 
 

@@ -31,7 +31,7 @@ def test_a_log_is_written_and_read_at_any_address(address: str, recordings: dict
     write_recording(address, recording, rows=100)
     log = ChangeLog(address)
     assert [entry.payload for entry in log] == list(recording.payloads) and len(log.segments) > 2
-    assert "secret" not in f"{log.store} {log.store!r} {log.segments[0].place} {log.segments[0]}"
+    assert "secret" not in f"{log.store} {log.store!r} {log.segments[0].path} {log.segments[0]}"
     assert log.entry(150).payload == recording.payloads[150]
     with LogWriter(address) as writer:
         assert writer.next_seq == len(recording.payloads) and writer.options == log.options

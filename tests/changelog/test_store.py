@@ -81,7 +81,7 @@ def test_credentials_are_never_shown(tmp_path: Path) -> None:
     for uri in uris:
         try:
             store = open_store(uri)
-            text = f"{store} {store!r} {store.place('x')}"
+            text = f"{store} {store!r} {store.path_of('x')}"
             store.read("x")
         except ChangeLogError as error:
             text = f"{error} {error.__cause__}"

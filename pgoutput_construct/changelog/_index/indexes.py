@@ -110,7 +110,7 @@ def index_of(segment: Segment) -> SegmentIndex:
         if (len(index), index.first_seq, index.last_seq) != (1, segment.first_seq, segment.last_seq):
             raise ValueError(f"its index is of seq {index.first_seq} to {index.last_seq}")
     except DAMAGE as error:
-        raise damaged(segment.place, error) from error
+        raise damaged(segment.path, error) from error
     return index
 
 

@@ -163,7 +163,7 @@ def _check_options(listing: "Listing") -> None:
             after = listing[place]
             if differences := before.differences(options, after.said_options):
                 earlier = listing[place - 1].name
-                raise ChangeLogError(f"{after.place}: not of the same log as {earlier}: {'; '.join(differences)}")
+                raise ChangeLogError(f"{after.path}: not of the same log as {earlier}: {'; '.join(differences)}")
         before = options
 
 
@@ -302,7 +302,7 @@ def read_pruned(store: LogStore) -> Pruned:
     except MissingFileError:
         return Pruned()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        place = store.place(_FILE)
+        place = store.path_of(_FILE)
         raise ChangeLogError(f"{place}: damaged: it says from which seq on the log is kept: {error}") from error
 
 

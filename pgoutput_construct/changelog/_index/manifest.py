@@ -76,7 +76,7 @@ def _block(store: LogStore, name: str, start: int, size: int, check: int) -> pa.
         (batch,) = pa.ipc.open_stream(pa.BufferReader(content))
         batch.validate(full=True)
     except DAMAGE as error:
-        place = store.place(name)
+        place = store.path_of(name)
         raise ChangeLogError(f"{place}: damaged: {error}; remove it: the log's segments say the same") from error
     return batch.column(0)
 
@@ -289,7 +289,7 @@ def read_manifest(store: LogStore, name: str) -> Manifest:
         manifest = Manifest(table, Ended.of(Blocks(store, name, table.select(_PLACES)), table.num_rows), size)
         manifest.check()
     except DAMAGE as error:
-        place = store.place(name)
+        place = store.path_of(name)
         raise ChangeLogError(f"{place}: damaged: {error}; remove it: the log's segments say the same") from error
     return manifest
 

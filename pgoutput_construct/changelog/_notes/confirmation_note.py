@@ -86,7 +86,7 @@ def read_note(store: LogStore) -> Note:
     except MissingFileError:
         return Note()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        place = store.place(NOTE_NAME)
+        place = store.path_of(NOTE_NAME)
         raise ChangeLogError(f"{place}: damaged; it only guards against a moved slot: remove it to go on") from error
 
 

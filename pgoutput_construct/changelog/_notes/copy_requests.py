@@ -75,5 +75,5 @@ def _read(store: LogStore, file: str) -> CopyRequest | None:
         return None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ChangeLogError(
-            f"{store.place(file)}: damaged: it asks for copies of tables; remove it: {error}"
+            f"{store.path_of(file)}: damaged: it asks for copies of tables; remove it: {error}"
         ) from error

@@ -102,9 +102,9 @@ class Segment:
     """Its index, as in its footer; None where a manifest has it."""
 
     @property
-    def place(self) -> str:
-        """Where it is, as messages say it."""
-        return self.store.place(self.name)
+    def path(self) -> str:
+        """Its path or URL, without credentials, for messages."""
+        return self.store.path_of(self.name)
 
     @property
     def rows(self) -> int:
@@ -153,7 +153,7 @@ def read_footer(store: LogStore, name: "SegmentName", size: int) -> Segment:
             is_of = segment_name(*bounds)
             raise ValueError(f"its footer is of {is_of} with {segment.rows} rows")
     except DAMAGE as error:
-        raise damaged(store.place(name.name), error) from error
+        raise damaged(store.path_of(name.name), error) from error
     return segment
 
 

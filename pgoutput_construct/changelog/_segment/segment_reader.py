@@ -98,7 +98,7 @@ def _index(segment: Segment, content: bytes) -> SegmentIndex:
     try:
         return _decoded(content)
     except DAMAGE as error:
-        raise damaged(segment.place, error) from error
+        raise damaged(segment.path, error) from error
 
 
 @lru_cache(maxsize=1)
@@ -155,7 +155,7 @@ def _ranges(segment: Segment, tail: bytes, needed: Needed) -> list[tuple[int, in
         if not all(0 <= first <= end <= segment.size for first, end in places):
             raise ValueError("its footer names places that it does not have")
     except DAMAGE as error:
-        raise damaged(segment.place, error) from error
+        raise damaged(segment.path, error) from error
     groups = _groups(segment, metadata, needed)
     return None if len(groups) == len(places) else [places[group] for group in groups]
 
@@ -172,7 +172,7 @@ def _read_covered(segment: Segment) -> Rows:
             _latest[:] = [(large, rows)]
             return rows[0].slice(segment.first_seq - large.first_seq, segment.rows), rows[1]
     reason = "it was pruned" if segment.last_seq < first_kept(segment.store) else "no other segment has its seqs"
-    raise MissingFileError(f"segment {segment.place}: it is no longer there, {reason}; open the log again")
+    raise MissingFileError(f"segment {segment.path}: it is no longer there, {reason}; open the log again")
 
 
 def _covering(segment: Segment) -> Iterator[tuple[Segment, Rows]]:
@@ -197,10 +197,10 @@ def _damaged_place(segment: Segment, content: pa.BufferReader, groups: Sequence[
                 bad += [(first, end - 1, name) for name in names]
                 first = end
     except DAMAGE:
-        return segment.place
+        return segment.path
     if not bad:
-        return f"{segment.place}, seq {segment.first_seq} to {segment.last_seq}"
-    return f"{segment.place}, seq {bad[0][0]} to {bad[-1][1]}, field {', '.join(sorted({name for *_, name in bad}))}"
+        return f"{segment.path}, seq {segment.first_seq} to {segment.last_seq}"
+    return f"{segment.path}, seq {bad[0][0]} to {bad[-1][1]}, field {', '.join(sorted({name for *_, name in bad}))}"
 
 
 def _is_readable(file: pq.ParquetFile, group: int, name: str) -> bool:

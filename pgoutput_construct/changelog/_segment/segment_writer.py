@@ -55,7 +55,7 @@ def write_segment(
     told = *_told(table), pc.sum(pc.binary_length(table["payload"])).as_py()
     segment = Segment(store, name, options, first, last, position, checksums(table), *told, index=index.to_bytes())
     if store.has(name):
-        raise ChangeLogError(f"{segment.place}: exists already, another program writes into this directory")
+        raise ChangeLogError(f"{segment.path}: exists already, another program writes into this directory")
     try:
         with store.writing(name) as file:
             if ends_large(table):
@@ -66,7 +66,7 @@ def write_segment(
                     parquet.add_key_value_metadata(footer_pairs(segment))
             size = file.seek(0, os.SEEK_END)
     except (OSError, pa.ArrowException) as error:
-        raise ChangeLogError(f"segment {segment.place} cannot be written: {error}") from error
+        raise ChangeLogError(f"segment {segment.path} cannot be written: {error}") from error
     return replace(segment, size=size)
 
 

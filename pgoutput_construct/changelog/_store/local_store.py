@@ -152,7 +152,7 @@ class LocalStore(LogStore):
             mode = 0
         if mode & _OWN != _OWN or mode & ~_ALL:
             remedy = "write a mode such as 0640 into it, or remove the file for 0600"
-            raise ChangeLogError(f"{self.place(_MODE_NAME)}: {text.strip()!r:.40} is not a file mode: {remedy}")
+            raise ChangeLogError(f"{self.path_of(_MODE_NAME)}: {text.strip()!r:.40} is not a file mode: {remedy}")
         return mode
 
     @property

@@ -75,7 +75,7 @@ class LogStore(ABC):
     def __hash__(self) -> int:
         return hash(self.address)
 
-    def place(self, name: str) -> str:
+    def path_of(self, name: str) -> str:
         """Return the path or URL of a file, without credentials, for messages."""
         return f"{self.shown.rstrip('/')}/{name}"
 
@@ -174,18 +174,18 @@ class LogStore(ABC):
             what: What failed, such as ``cannot be read``.
             name: The file; empty for the log.
         """
-        place = self.place(name) if name else self.shown
+        path = self.path_of(name) if name else self.shown
         try:
             yield
         except FileNotFoundError as error:
-            raise MissingFileError(f"{place}: {what}: {self._reason(error, place)}") from None
+            raise MissingFileError(f"{path}: {what}: {self._reason(error, path)}") from None
         except (OSError, pa.ArrowException) as error:
-            raise ChangeLogError(f"{place}: {what}: {self._reason(error, place)}; {_remedy(error)}") from None
+            raise ChangeLogError(f"{path}: {what}: {self._reason(error, path)}; {_remedy(error)}") from None
 
-    def _reason(self, error: BaseException, place: str) -> str:
+    def _reason(self, error: BaseException, path: str) -> str:
         text = getattr(error, "strerror", None) or " ".join(str(error).split())
         filename = getattr(error, "filename", None)
-        text += f" ({filename})" if isinstance(filename, str | Path) and str(filename) != place else ""
+        text += f" ({filename})" if isinstance(filename, str | Path) and str(filename) != path else ""
         for secret in self._secrets:
             text = text.replace(secret, "...")
         return text

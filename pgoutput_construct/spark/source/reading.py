@@ -139,7 +139,7 @@ def read_part(segment: Segment, needed: Needed) -> tuple[pa.Table, SegmentIndex]
         if segment.store.files():
             raise
         raise ChangeLogError(
-            f"segment {segment.place}: not found on the host {platform.node()}, where a task of Spark reads it; the "
+            f"segment {segment.path}: not found on the host {platform.node()}, where a task of Spark reads it; the "
             "log is not damaged: put it where all executors find it, on a file system that they share under this path, "
             "or at an address such as s3://bucket/folder"
         ) from error
