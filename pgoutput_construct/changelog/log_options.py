@@ -1,4 +1,4 @@
-"""What a client asks of pgoutput, checked before the server sees it; and under which options a log was captured."""
+"""The options of START_REPLICATION, checked before the server sees them, and those under which a log was captured."""
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields
@@ -12,7 +12,7 @@ __all__ = ["LOG_FORMAT", "READABLE_FORMATS", "LogOptions", "StreamOptions", "Str
 
 
 def best_proto_version(server_version: int) -> int:
-    """Return the highest protocol version that a server (``180004`` for 18.4) and this package both know.
+    """Return the highest protocol version that a server (``180004`` for 18.4) and this package both support.
 
     Source: ``LOGICALREP_PROTO_MAX_VERSION_NUM`` in ``logicalproto.h`` of each release.
     """
@@ -22,7 +22,7 @@ def best_proto_version(server_version: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions(ReplicationOptions):
-    """The options of ``START_REPLICATION ... LOGICAL`` that pgoutput knows; the specification names them.
+    """The options of pgoutput in ``START_REPLICATION ... LOGICAL``, as the specification names them.
 
     Source: PostgreSQL documentation, section "Logical Streaming Replication Parameters".
     """
@@ -40,23 +40,23 @@ class StreamOptions(ReplicationOptions):
             raise ReplicationError(problem)
 
     def replication_options(self) -> dict[str, object]:
-        """Return the options beside the names of slot and publications."""
+        """Return the options without the names of slot and publications."""
         return {field.name: getattr(self, field.name) for field in fields(ReplicationOptions)}
 
     def layout(self) -> dict[str, Any]:
-        """Return the options that decide how messages are laid out: the keywords of Session."""
+        """Return the options that determine the layout of messages: the keywords of ``Session``."""
         return {name: getattr(self, name) for name in LAYOUT_OPTIONS}
 
     def asked(self) -> dict[str, object]:
-        """Return those that are not as PostgreSQL has them when nothing is said."""
+        """Return the options that differ from PostgreSQL's defaults."""
         return {name: value for name, value in self.replication_options().items() if value != OPTIONS[name].default}
 
     def check_server(self, server_version: int) -> None:
-        """Raise ReplicationError when a server of this version (``180004``) does not know an option."""
+        """Raise ReplicationError if a server of this version (``180004`` for 18.4) does not support an option."""
         major, best = server_version // 10000, best_proto_version(server_version)
         if self.proto_version > best:
             choice = f"choose 1 to {best}"
-            raise ReplicationError(f"PostgreSQL {major} does not know proto_version={self.proto_version}: {choice}")
+            raise ReplicationError(f"PostgreSQL {major} does not support proto_version={self.proto_version}: {choice}")
         for name, value in self.asked().items():
             option = OPTIONS[name]
             needs = {name: option.server}
@@ -68,9 +68,9 @@ class StreamOptions(ReplicationOptions):
 
 
 LOG_FORMAT: Final = 3
-"""The version of the format that is written."""
+"""The log format that is written."""
 READABLE_FORMATS: Final = frozenset({2, LOG_FORMAT})
-"""The versions that are read."""
+"""The log formats that are read."""
 
 _ONE_LOG: Final = ("system_identifier", "database")
 _SAID_BY_EVENT: Final = ("slot", "timeline")
@@ -78,37 +78,40 @@ _SAID_BY_EVENT: Final = ("slot", "timeline")
 
 @dataclass(frozen=True, kw_only=True)
 class LogOptions(StreamOptions):
-    """The options under which a segment was captured: all that its payloads need to be decoded.
+    """The options under which a segment was captured: everything that is needed to decode its payloads.
 
-    They may change from one segment to the next, but for the cluster and the database; a change of the slot or of
-    the timeline is said by an event (OPTIONS_CHANGED) in the first segment that has it.
+    They may change from one segment to the next, except for the cluster and the database; a change of the slot or the
+    timeline is recorded by an event (OPTIONS_CHANGED) in the first segment that has it.
     """
 
     server_version: int
-    """Of the server when the segment was written, such as 180004 for 18.4."""
+    """The server's version when the segment was written, such as 180004 for 18.4."""
     system_identifier: str
-    """The cluster (``IDENTIFY_SYSTEM``): positions of another cannot be compared."""
+    """The cluster (``IDENTIFY_SYSTEM``): LSNs of different clusters cannot be compared."""
     database: str
     """The database that was captured."""
     timeline: int | None = None
-    """The server's timeline (``IDENTIFY_SYSTEM``); None in a log that did not keep it."""
+    """The server's timeline (``IDENTIFY_SYSTEM``); None in a log of an earlier version."""
     timeline_origin: str | None = None
-    """The timeline before it and where it left that one, such as ``1 0/3000148``, empty for the first: two standbys
-    that are promoted both begin a timeline of the same number. None where it is not known."""
+    """The previous timeline and the LSN at which this one left it, such as ``1 0/3000148``; empty for the first
+    timeline. Two standbys that are promoted begin timelines of the same number, which this distinguishes. None if it
+    is unknown."""
     log_format: int = LOG_FORMAT
-    """The version of the segment's format."""
+    """The log format of the segment."""
 
     def changes(self, other: "LogOptions") -> dict[str, tuple[Any, Any]]:
-        """Return what is different in ``other``: the value here and the value there, by name."""
+        """Return the options that differ in ``other``, by name: the value here and the value there."""
         if self == other:
             return {}
         mine, theirs = asdict(self), asdict(other)
         return {name: (mine[name], theirs[name]) for name in mine if mine[name] != theirs[name]}
 
     def differences(self, other: "LogOptions", said: Collection[str] = ()) -> list[str]:
-        """Name what keeps ``other`` from going on with this log, as ``name: here, not there``.
+        """Return why ``other`` cannot continue this log, as ``name: here, not there``; empty if it can.
 
-        ``said`` are the options whose change events tell of.
+        Args:
+            other: The options of the next segment.
+            said: The options whose change is recorded by an event.
         """
         changes = self.changes(other)
         silent = [name for name in _SAID_BY_EVENT if name not in said and None not in changes.get(name, ())]

@@ -140,7 +140,7 @@ def test_a_renamed_or_foreign_segment_is_noticed(tmp_path: Path) -> None:
     """A segment under another's name, and one of another log, are refused."""
     _write(tmp_path / "a", 2, 3)
     (tmp_path / "a" / _name(2, 4)).rename(tmp_path / "a" / _name(2, 5))
-    with pytest.raises(ChangeLogError, match=r"its footer is of segment-0+2"):
+    with pytest.raises(ChangeLogError, match=r"its footer is that of segment-0+2"):
         ChangeLog(tmp_path / "a")
 
 

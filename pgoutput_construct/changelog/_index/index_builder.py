@@ -1,4 +1,4 @@
-"""The index of segments, built as their blocks come: what is open and in force is carried from one to the next."""
+"""Builds the index of each segment from its blocks and events; carries what is open and in force to the next one."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -33,15 +33,17 @@ SentBy = Callable[[Iterable[int]], Iterable[Sent]]
 
 
 class IndexBuilder:
-    """Fed the blocks and events of a log in order, it gives the index of each segment.
+    """Takes the blocks and events of a log in order and returns the index of each segment.
 
-    It holds the transactions without an outcome, the descriptions in force, and the numbers of the present segment.
+    It holds the transactions without an outcome, the descriptions in force, and the counts of the current segment.
     """
 
     def __init__(self, last: SegmentIndex | None = None, sent_by: SentBy | None = None) -> None:
-        """Begin a log, or go on after the segments whose index is ``last``.
+        """Begin a log, or resume after a segment.
 
-        ``sent_by`` returns the entries of ``descriptions`` for some seqs, as far as the log still has them.
+        Args:
+            last: The index of the last segment, or of several up to it; None for a new log.
+            sent_by: Returns the entries of ``descriptions`` for some seqs, as far as the log still has them.
         """
         self._next_seq = 0 if last is None else last.last_seq + 1
         opened = [] if last is None else last.open.to_pylist()
@@ -54,12 +56,12 @@ class IndexBuilder:
 
     @property
     def next_seq(self) -> int:
-        """The seq of what is added next."""
+        """The seq of the next row."""
         return self._next_seq
 
     @property
     def sent(self) -> dict[int, Sent]:
-        """The descriptions in force, by seq: with them another builder can go on in the place of this one."""
+        """The descriptions in force, by seq: another builder can resume with them."""
         return dict(self._descriptions.sent)
 
     def _begin(self) -> None:
@@ -70,7 +72,7 @@ class IndexBuilder:
         self._faults: list[dict[str, Any]] = []
 
     def add(self, part: Part) -> None:
-        """Take in what comes next."""
+        """Add the next block or event."""
         if isinstance(part, LogEvent):
             self._add_event(part)
         elif part.chunk is None:
@@ -88,7 +90,7 @@ class IndexBuilder:
         self._next_seq += len(part)
 
     def finish(self, complete_lsn: int) -> SegmentIndex:
-        """Return the index of what was added since the last one; ``complete_lsn`` is that of the log with it."""
+        """Return the index of the rows added since the last call; with them the log is complete to ``complete_lsn``."""
         ended = self._transactions.ended
         whole = [e.transaction.first_seq for e in ended if e.outcome == COMMITTED and _is_plain(e.transaction)]
         committed = np.array([seq for seq in whole if seq >= self._first_seq], np.int64)
@@ -120,7 +122,7 @@ class IndexBuilder:
 
     def _add_copied(self, block: Block, chunk: int) -> None:
         if self._transactions.since is not None:
-            raise EngineError(f"seq {self._next_seq}: copied rows stand inside a transaction; please report this")
+            raise EngineError(f"seq {self._next_seq}: copied rows inside a transaction; please report this")
         scope, first_seq = copy_scope(chunk), self._next_seq
         for row in np.flatnonzero(look_up(block.index.tags, _DESCRIBES)).tolist():
             control = ControlMessage(first_seq + row, scope, block.index.message(row))
@@ -130,7 +132,7 @@ class IndexBuilder:
         self._next_seq += len(block)
 
     def _read_others(self, block: Block, others: Any, plain_ends: Any) -> None:
-        """Read the messages one by one that are of no plain transaction; these come between them."""
+        """Read one by one the messages outside of plain transactions, in the order of both."""
         describing = np.flatnonzero(look_up(block.index.tags, _DESCRIBES) & block.index.valid)
         wrong = np.flatnonzero(~block.index.valid & ~IS_ROW[block.index.tags])
         rows = np.sort(np.concatenate([others, describing, wrong]))
@@ -196,7 +198,7 @@ _INT64_MAX: Final = 2**63 - 1
 
 @dataclass(frozen=True)
 class _PlainTransactions:
-    """Transactions of a Begin and its Commit, with no other bound of a transaction between them."""
+    """Transactions of a Begin and its Commit with no other begin or end of a transaction between them."""
 
     first: Numbers
     """The row of each Begin in the block."""
@@ -205,7 +207,7 @@ class _PlainTransactions:
     columns: tuple[pa.Array, ...]
     """xid, commit_lsn, end_lsn and commit_time of each."""
     others: Numbers
-    """The rows of all other messages that begin or end something."""
+    """The rows of all other messages that begin or end a transaction."""
 
     def entries(self, first_seq: int) -> pa.Array:
         """Return them as entries of the index's ``transactions``; ``first_seq`` is the seq of the block's first row."""
@@ -230,13 +232,13 @@ class _PlainTransactions:
 
 
 def _find_plain(block: Block) -> _PlainTransactions:
-    """Find the transactions whose Commit is the next bound after their Begin, and fits it."""
+    """Find the transactions whose Commit directly follows their Begin among begins and ends, and has the same LSN."""
     bounds = np.flatnonzero(look_up(block.index.tags, _BOUNDS) & block.index.valid)
     tags = block.index.tags[bounds]
     (begin_rows, begin), (commit_rows, commit) = block.header(PLAIN_BEGIN), block.header(PLAIN_COMMIT)
     opens = np.flatnonzero((tags[:-1] == PLAIN_BEGIN.TAG[0]) & (tags[1:] == PLAIN_COMMIT.TAG[0]))
     begins, commits = np.searchsorted(begin_rows, bounds[opens]), np.searchsorted(commit_rows, bounds[opens + 1])
-    # pgoutput_begin_txn() and pgoutput_commit_txn() send the same position.
+    # pgoutput_begin_txn() and pgoutput_commit_txn() send the same LSN.
     announced, is_announced = _positions(header_role(PLAIN_BEGIN, "lsn", begin))
     lsns, is_held = _positions(header_role(PLAIN_COMMIT, "lsn", commit))
     _, is_end_held = _positions(header_role(PLAIN_COMMIT, "end_lsn", commit))
@@ -254,6 +256,6 @@ _OF_COMMIT: Final = ("lsn", "end_lsn", "time")
 
 
 def _positions(said: pa.Array) -> tuple[Numbers, Flags]:
-    """Return positions, each with whether it was said and is one that the index can hold."""
+    """Return LSNs, and for each whether it is present and fits into the index (63 bits)."""
     lsns: Numbers = said.fill_null(0).to_numpy()
     return lsns, said.is_valid().to_numpy(zero_copy_only=False) & (lsns <= _INT64_MAX)

@@ -1,4 +1,4 @@
-"""How many rows of which table a segment holds, in which transactions: so that nobody need read it to know."""
+"""Counts the rows of a segment by transaction, table, description and tag, so that readers can plan without them."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -27,11 +27,11 @@ __all__ = [
 ]
 
 PLAIN: Final = -1
-"""In place of a span: rows of transactions that begin and end in the segment, were not streamed, and committed."""
+"""Instead of a span: rows of transactions that begin and end in the segment, were not streamed, and committed."""
 NO_SPAN: Final = -2
-"""In place of a span: rows outside of all transactions, which no server sends."""
+"""Instead of a span: rows outside of all transactions, which no server sends."""
 COPIED: Final = -3
-"""In place of a span: rows of a chunk of a snapshot; its number is in place of their xid."""
+"""Instead of a span: rows of a snapshot chunk, whose number replaces the xid."""
 
 _KEYS: Final = ["span", "xid", "oid", "description", "tag"]
 _OPENERS: Final = tag_table({Begin, BeginPrepare, StreamStart})
@@ -40,9 +40,13 @@ _NUMBERS: Final = [("count", "sum"), ("first_seq", "min"), ("last_seq", "max")]
 
 
 def spans_of(block: Block, first_seq: int, plain: Numbers, since: int | None) -> Numbers:
-    """Return for each payload the first position of the span around it, PLAIN in plain transactions, or NO_SPAN.
+    """Return for each payload the first seq of the span that contains it, PLAIN in plain transactions, or NO_SPAN.
 
-    ``plain`` are the rows of their Begins; ``since`` is where the span begins that is open before the block.
+    Args:
+        block: The payloads.
+        first_seq: The seq of the first one.
+        plain: The rows of the Begins of plain transactions.
+        since: The first seq of the span that is open before the block; None for none.
     """
     bounds = np.flatnonzero(look_up(block.index.tags, _OPENERS | _CLOSERS) & block.index.valid)
     tags = block.index.tags[bounds]
@@ -53,9 +57,15 @@ def spans_of(block: Block, first_seq: int, plain: Numbers, since: int | None) ->
 
 
 def count_rows(block: Block, first_seq: int, spans: Numbers, history: RelationHistory) -> pa.Table:
-    """Count the rows of a block (truncates: one a table), malformed ones too, by the fields of ``rows`` in the index.
+    """Count the rows of a block, malformed ones too, by the fields of ``rows`` in the index.
 
-    ``spans`` are those of all its payloads; ``history`` describes its rows.
+    A truncate counts once per table.
+
+    Args:
+        block: The payloads.
+        first_seq: The seq of the first one.
+        spans: The span of each payload (``spans_of``).
+        history: The Relations that describe the rows.
     """
     index = block.index
     rows, oids = index.tables()
@@ -75,7 +85,7 @@ def count_rows(block: Block, first_seq: int, spans: Numbers, history: RelationHi
 
 
 def count_copied(block: Block, first_seq: int, history: RelationHistory) -> pa.Table:
-    """Count the rows of a block that was copied: mostly, all are of one table, behind what describes it."""
+    """Count the rows of a block of copied rows: nearly always a Relation, then rows of one table."""
     index, rows = block.index, np.flatnonzero(IS_ROW[block.index.tags])
     oids = index.rows["relation_oid"]
     is_plain = len(rows) and len(block) - rows[0] == len(rows) and index.valid.all()
@@ -90,9 +100,11 @@ def count_copied(block: Block, first_seq: int, history: RelationHistory) -> pa.T
 
 
 def settled(counted: Iterable[pa.Table], committed: Numbers) -> pa.Array:
-    """Return the entries of the index for all rows of a segment.
+    """Return the ``rows`` entries of the index for all rows of a segment.
 
-    ``committed`` are the spans, by their first positions, of transactions that turned out to be PLAIN.
+    Args:
+        counted: The counts of its blocks.
+        committed: The first seqs of the spans of transactions that turned out to be PLAIN.
     """
     table = pa.concat_tables(counted)
     if len(committed):
@@ -105,7 +117,7 @@ def settled(counted: Iterable[pa.Table], committed: Numbers) -> pa.Array:
 
 
 def copied_rows(rows: pa.StructArray) -> pa.Array:
-    """Return the entries of ``snapshots``: how many of the ``rows`` of an index each chunk has."""
+    """Return the ``snapshots`` entries of an index: the number of rows of each chunk, from its ``rows`` entries."""
     table = pa.Table.from_struct_array(rows)
     copied = table.filter(pc.equal(table["span"], COPIED))
     found = copied.group_by(["xid", "oid"], use_threads=False).aggregate([("count", "sum")]).combine_chunks()
@@ -120,6 +132,6 @@ def _counted(table: pa.Table) -> pa.Table:
 
 
 def _described(history: RelationHistory, oids: Numbers, scopes: Numbers, seqs: Numbers) -> Numbers:
-    """Return the seq of the Relation that describes each row, -1 for none."""
+    """Return the seq of the Relation that describes each row, or -1."""
     known = np.array([*(description.seq for description in history.descriptions), -1], np.int64)
     return known[find_descriptions(history, oids, scopes, seqs)]

@@ -1,7 +1,7 @@
-"""The index of segments: all that a reader needs to plan, without the payloads.
+"""The index of segments: everything that a reader needs to plan, without the payloads.
 
-It is a table with one row a segment, whose columns are lists; so the indexes of many segments are those of each below
-one another, and one footer holds a table of one row. ``changelog/build.py`` makes it.
+It is a table with one row per segment, whose columns are lists: concatenating the tables of many segments gives the
+index of all of them, and a footer holds a table of one row. ``index_builder`` builds it.
 """
 
 import zlib
@@ -45,7 +45,7 @@ COLUMNS: Final[Mapping[str, pa.StructType]] = {
             ("gid", pa.string()),
             ("streamed", pa.bool_()),
             ("final_lsn", pa.int64()),
-            ("since", pa.int64()),  # where the piece begins that is open
+            ("since", pa.int64()),  # first seq of the span that is open
             ("first_seq", pa.int64()),
             ("since_lsn", pa.int64()),
             ("since_time", pa.int64()),
@@ -65,7 +65,7 @@ COLUMNS: Final[Mapping[str, pa.StructType]] = {
     "inherited": pa.struct(
         [
             ("seq", pa.int64()),
-            ("stream_xid", pa.int64()),  # in whose scope it is in force, not in which it was sent
+            ("stream_xid", pa.int64()),  # the scope in which it is in force, not in which it was sent
             ("oid", pa.int64()),
             ("payload", pa.binary()),
             ("keywords", pa.string()),
@@ -99,7 +99,7 @@ COLUMNS: Final[Mapping[str, pa.StructType]] = {
     "faults": pa.struct([("seq", pa.int64()), ("problem", pa.string())]),
     "snapshots": pa.struct([("number", pa.int32()), ("oid", pa.int64()), ("rows", pa.int64())]),
 }
-"""The columns that are lists, and what their entries are."""
+"""The list columns, and the type of their entries."""
 
 INDEX_SCHEMA: Final = pa.schema(
     [
@@ -109,19 +109,26 @@ INDEX_SCHEMA: Final = pa.schema(
         *((name, pa.list_(kind)) for name, kind in COLUMNS.items()),
     ]
 )
-"""A row of the index: what it says of one segment."""
+"""The schema of the index: one row per segment."""
 
 
 @dataclass(frozen=True)
 class SegmentIndex:
-    """The indexes of consecutive segments, one below the other."""
+    """The index of consecutive segments."""
 
     table: pa.Table
-    """A row a segment, of INDEX_SCHEMA."""
+    """One row per segment, with INDEX_SCHEMA."""
 
     @classmethod
     def of(cls, first_seq: int, last_seq: int, complete_lsn: int, **lists: pa.Array) -> "SegmentIndex":
-        """Return the index of one segment; each of ``lists`` is a column's entries, those left out have none."""
+        """Return the index of one segment.
+
+        Args:
+            first_seq: The seq of the segment's first row.
+            last_seq: The seq of its last row.
+            complete_lsn: The LSN up to which the log is complete with it.
+            lists: The entries of each list column; those left out are empty.
+        """
         numbers = [pa.array([number], pa.int64()) for number in (first_seq, last_seq, complete_lsn)]
         entries = (lists.get(name, pa.array([], kind)) for name, kind in COLUMNS.items())
         columns = [pa.ListArray.from_arrays(pa.array([0, len(array)], pa.int32()), array) for array in entries]
@@ -129,22 +136,22 @@ class SegmentIndex:
 
     @classmethod
     def concat(cls, indexes: Iterable["SegmentIndex"]) -> "SegmentIndex":
-        """Put the indexes of segments below one another, in the order of the log."""
+        """Concatenate the indexes of consecutive segments."""
         return cls(pa.concat_tables([pa.Table.from_batches([], INDEX_SCHEMA), *(index.table for index in indexes)]))
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "SegmentIndex":
-        """Read what ``to_bytes`` gives; raise ValueError, or Arrow's own error, for bytes that are not that."""
+        """Parse the result of ``to_bytes``; raise ValueError or an Arrow error for anything else."""
         compressed = pa.BufferReader(b64decode(check_index(content)))
         with pa.CompressedInputStream(compressed, "zstd") as source:
             table = pa.ipc.open_stream(source).read_all()
         if not table.schema.equals(INDEX_SCHEMA):
-            raise ValueError(f"the columns of its index are {table.schema.names}")
-        table.validate(full=True)  # Arrow trusts the offsets that it reads: lists beyond their entries end the process
+            raise ValueError(f"its index has the columns {table.schema.names}")
+        table.validate(full=True)  # Arrow trusts list offsets: one out of range would crash the process
         return cls(table)
 
     def to_bytes(self) -> bytes:
-        """Return the index as text for a Parquet footer: Arrow's stream, compressed as a whole, and its CRC-32."""
+        """Return the index as text for a Parquet footer: an Arrow stream, compressed, in base64, and its CRC-32."""
         sink = pa.BufferOutputStream()
         with pa.CompressedOutputStream(sink, "zstd") as packed, pa.ipc.new_stream(packed, INDEX_SCHEMA) as stream:
             stream.write_table(self.table)
@@ -156,26 +163,26 @@ class SegmentIndex:
 
     @property
     def first_seq(self) -> int:
-        """Seq of the first row."""
+        """The seq of the first row."""
         return int(self.table["first_seq"][0].as_py())
 
     @property
     def last_seq(self) -> int:
-        """Seq of the last row."""
+        """The seq of the last row."""
         return int(self.table["last_seq"][-1].as_py())
 
     @property
     def complete_lsn(self) -> Lsn:
-        """All transactions that ended before this position are in the log."""
+        """All transactions that end before this LSN are in the log."""
         return Lsn(self.table["complete_lsn"][-1].as_py())
 
     def entries(self, name: str, of: slice | None = None) -> pa.Table:
-        """Return the entries of a column of lists (``COLUMNS``) as a table, of all segments or of some."""
+        """Return the entries of a list column (``COLUMNS``) as a table, of all segments or of some."""
         return pa.Table.from_struct_array(pc.list_flatten(self._lists(name, of)))
 
     def located(self, name: str) -> tuple[pa.Table, NDArray[np.int64]]:
-        """Return the entries of a column of lists as a table, and the place of the segment that each is of."""
-        # The entries of many segments are in many pieces: as one piece they would be copied.
+        """Return the entries of a list column as a table, and the index of the segment that each belongs to."""
+        # The entries stay in the chunks of their segments: combining the chunks would copy them.
         lists = self._lists(name, None)
         counts = pc.list_value_length(lists).fill_null(0).to_numpy()
         return pa.Table.from_struct_array(pc.list_flatten(lists)), np.repeat(np.arange(len(self)), counts)
@@ -185,38 +192,39 @@ class SegmentIndex:
 
     @property
     def transactions(self) -> pa.Table:
-        """The transactions that ended in these segments, with where they stand in the log, in the order of their ends.
+        """The transactions that ended in these segments, with the spans of their messages, in the order of their ends.
 
-        Times are microseconds since 2000-01-01 UTC. What a lost connection left half in the log is not among them.
+        Times are microseconds since 2000-01-01 UTC. Transactions that a lost connection left incomplete are not
+        included: the server sends them again.
         """
         return self.entries("transactions")
 
     @property
     def marked(self) -> pa.Table:
-        """Those of the transactions that planning needs, and perhaps others: see ``LogIndex.marked``."""
+        """The transactions that planning needs, possibly with others: see ``LogIndex.marked``."""
         return self.transactions
 
     @property
     def open(self) -> pa.Table:
         """The transactions without an outcome at the end of the last segment: open, streamed, or prepared (``gid``).
 
-        What a lost connection left half in the log is not among them.
+        Transactions that a lost connection left incomplete are not included.
         """
         return self.entries("open", slice(len(self) - 1, None))
 
     @property
     def counts(self) -> pa.Table:
-        """How many rows (truncates: one a table) there are of each relation OID and tag, whatever became of them."""
+        """The number of rows by relation OID and tag, committed or not; a truncate counts once per table."""
         rows = self.entries("rows").group_by(["oid", "tag"], use_threads=False).aggregate([("count", "sum")])
         return rows.rename_columns(["oid", "tag", "rows"]).sort_by([("oid", "ascending"), ("tag", "ascending")])
 
-    def one(self, place: int) -> "SegmentIndex":
+    def one(self, row: int) -> "SegmentIndex":
         """Return the index of one of the segments."""
-        return SegmentIndex(self.table.slice(place, 1))
+        return SegmentIndex(self.table.slice(row, 1))
 
 
 class BinaryValues:
-    """The values of a column of bytes or of text, as views of its buffers: each scalar of Arrow has a copy instead."""
+    """The values of a binary or string column as views of its buffers; a scalar of Arrow would be a copy."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         """Take a column without nulls."""
@@ -236,7 +244,7 @@ class BinaryValues:
 
 
 def check_index(content: bytes) -> bytes:
-    """Return the text of an index without its checksum; raise ValueError where that does not match."""
+    """Return the text of an index without its checksum; raise ValueError if that does not match."""
     text, _, check = content.rpartition(b" ")
     if check != b"%08x" % zlib.crc32(text):
         raise ValueError("the checksum of its index does not match")
@@ -244,5 +252,5 @@ def check_index(content: bytes) -> bytes:
 
 
 def struct_array(name: str, rows: Iterable[Mapping[str, Any]]) -> pa.Array:
-    """Return entries of a column of lists."""
+    """Return entries of a list column as an Arrow array."""
     return pa.array(list(rows), COLUMNS[name])

@@ -1,4 +1,8 @@
-"""The note beside the segments: how far the server was told that all is durable, where no segment says so."""
+"""The note of a capture about the LSNs that it has confirmed to the server, some of which no segment records.
+
+On an idle server the capture confirms positions without writing a segment. When it starts again, the note says whether
+the slot is where this capture left it, or was moved or re-created by somebody else.
+"""
 
 import json
 from dataclasses import asdict, dataclass, field, replace
@@ -21,32 +25,32 @@ __all__ = [
 NOTE_NAME = ".confirmed.json"
 
 _TOLD: Final = 4096
-"""How many positions are kept: on an idle server those of eleven hours, at one each ten seconds. A crash puts a slot
-back to where a checkpoint saved it, by default five minutes before at most (checkpoint_timeout)."""
+"""The number of LSNs retained: eleven hours on an idle server, at one every ten seconds. After a crash a slot is where
+the last checkpoint saved it, by default at most five minutes earlier (checkpoint_timeout)."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """What an idle server was told; it guards against a slot that moved, and vouches for the segments before it."""
+    """The confirmed LSNs: detects a slot that was moved, and segments that were lost after they were confirmed."""
 
     confirmed_lsn: Lsn = field(default_factory=Lsn)
-    """The position that was confirmed."""
+    """The highest confirmed LSN."""
     next_seq: int = 0
-    """The durable segments end before this seq: a log that ends earlier has lost some."""
+    """The durable segments ended before this seq: a log that ends earlier has lost some."""
     timeline: int | None = None
-    """The timeline of the server that was told; None in a note that does not say."""
+    """The server's timeline then; None in a note of an earlier version."""
     timeline_origin: str | None = None
     """Where that timeline began (``LogOptions.timeline_origin``)."""
     slot: str | None = None
-    """The slot that the capture of an empty log is about to create, or has created; None once the log has begun."""
+    """The slot that the capture of an empty log is about to create or has created; None once the log has begun."""
     told: tuple[int, ...] = ()
-    """The last positions that the server was told are durable: a slot that is at none of them was moved by another
-    one. Those of segments that followed the note are added as they are read."""
+    """The last LSNs that were confirmed to the server: a slot that is at none of them was moved by somebody else. The
+    LSNs of segments written after the note are added when they are read."""
     told_from: int | None = None
-    """The position from which on ``told`` has all of them; None in a note that does not say: from the last one on."""
+    """``told`` has all confirmed LSNs from this one on; None in a note of an earlier version: from the last one on."""
 
     def including(self, lsn: int) -> Self:
-        """Return the note with a position that the server is told."""
+        """Return the note with one more confirmed LSN."""
         if not lsn or lsn in self.told:
             return self
         told = (*self.told, int(lsn))
@@ -54,26 +58,25 @@ class Note:
         return replace(self, told=told[-_TOLD:], told_from=since)
 
     def may_have_told(self, lsn: int) -> bool:
-        """Return whether the server may have been told a position: it was, or nothing is known of so long ago."""
+        """Return whether an LSN may have been confirmed: it was, or it is older than what the note retains."""
         return lsn in self.told or self.told_from is None or lsn < self.told_from
 
     def reached(self, last: Segment | None) -> Lsn:
-        """Return the highest position that was confirmed, by this note or with the newest segment."""
+        """Return the highest confirmed LSN, by this note or by the newest segment."""
         return max(self.confirmed_lsn, last.position.complete_lsn) if last else self.confirmed_lsn
 
-    def check_end(self, next_seq: int, place: object) -> None:
-        """Raise ChangeLogError when the log at ``place`` ends, before ``next_seq``, earlier than the note says."""
+    def check_end(self, next_seq: int, log: object) -> None:
+        """Raise ChangeLogError if the log ends, before ``next_seq``, earlier than the note says; ``log`` names it."""
         if next_seq < self.next_seq:
             raise ChangeLogError(
-                f"{place}: the log ends at seq {next_seq - 1}, but it held seq {next_seq} to {self.next_seq - 1} when "
-                f"{self.confirmed_lsn} was confirmed, and the server will not send them again: restore the segments "
-                "that were removed, or begin a new log in an empty directory, with a new slot and an initial copy of "
-                "the tables"
+                f"{log}: the log ends at seq {next_seq - 1}, but it had seq {next_seq} to {self.next_seq - 1} when "
+                f"{self.confirmed_lsn} was confirmed, and the server will not send them again: restore the removed "
+                "segments, or begin a new log in an empty directory, with a new slot and an initial copy of the tables"
             )
 
 
 def read_note(store: LogStore) -> Note:
-    """Read the note of a log; where there is none, nothing was confirmed. Raises ChangeLogError for a damaged one."""
+    """Read the note of a log; without one, nothing was confirmed. Raises ChangeLogError if it is damaged."""
     try:
         content = json.loads(store.read(NOTE_NAME))
         timeline, seq = content.get("timeline"), int(content.get("next_seq", 0))
@@ -87,15 +90,23 @@ def read_note(store: LogStore) -> Note:
         return Note()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         place = store.path_of(NOTE_NAME)
-        raise ChangeLogError(f"{place}: damaged; it only guards against a moved slot: remove it to go on") from error
+        raise ChangeLogError(
+            f"{place}: damaged; remove it to continue: it only serves to notice that the slot was moved"
+        ) from error
 
 
 def note_after(position: Lsn, next_seq: int, options: LogOptions | None) -> Note:
-    """Return the note of a position that was reached under some options, before the log's ``next_seq``."""
+    """Return the note for a confirmed LSN.
+
+    Args:
+        position: The LSN.
+        next_seq: The seq after the last durable row.
+        options: The options of the log, which have the server's timeline; None for an empty log.
+    """
     timeline, origin = (options.timeline, options.timeline_origin) if options else (None, None)
     return Note(position, next_seq, timeline, origin, told_from=int(position)).including(position)
 
 
 def write_note(store: LogStore, note: Note) -> None:
-    """Write the note, durably."""
+    """Write the note durably."""
     store.write(NOTE_NAME, json.dumps(asdict(note)).encode("ascii"))

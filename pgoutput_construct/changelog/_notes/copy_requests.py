@@ -1,4 +1,4 @@
-"""Wishes for copies of tables: small files in a log, which the capture that writes it fulfils and then removes."""
+"""Requests for table copies: small files in a log, which its capture fulfils and then removes."""
 
 import json
 import uuid
@@ -26,38 +26,48 @@ _FOLDER: Final = "requests"
 
 @dataclass(frozen=True)
 class CopyRequest:
-    """Tables of which somebody wants the rows that they have now."""
+    """A request to copy tables as they are now."""
 
     tables: tuple[TableName, ...]
     """The tables."""
     reason: str = ""
-    """Why, in words; empty where a person asked."""
+    """Why, in words; empty if a person requested it."""
     workers: int | None = None
-    """How many connections may copy; None: as many as the capture was told."""
+    """The number of connections that copy; None: as many as the capture has by its options."""
     number: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """What tells it from others: the event COPIED_TABLE has it in ``requests``."""
+    """Its id, which the event COPIED_TABLE has in ``requests``."""
 
 
 def ask(store: LogStore, tables: Iterable[TableName], reason: str = "", workers: int | None = None) -> CopyRequest:
-    """Ask for copies of tables; raises ChangeLogError where the log takes no files."""
+    """Request copies of tables.
+
+    Args:
+        store: The store of the log.
+        tables: Schema and name of each table.
+        reason: Why, in words; empty if a person requests it.
+        workers: The number of connections that copy; None: as the capture's options say.
+
+    Raises:
+        ChangeLogError: The file of the request cannot be written.
+    """
     request = CopyRequest(tuple(tables), reason, workers)
     store.write(_file(request), json.dumps(asdict(request)).encode())
     return request
 
 
 def requests(store: LogStore) -> list[CopyRequest]:
-    """Return the requests that are not fulfilled; raises ChangeLogError for a file that is none."""
+    """Return the requests that are not fulfilled yet; raises ChangeLogError for a damaged one."""
     names = sorted(name for name in store.files(_FOLDER) if name.endswith(".json"))
     return [request for name in names if (request := _read(store, f"{_FOLDER}/{name}")) is not None]
 
 
 def fulfil(store: LogStore, request: CopyRequest) -> None:
-    """Remove a request whose copies are durable, or that nobody can fulfil."""
+    """Remove a request whose copies are durable, or that cannot be fulfilled."""
     store.delete(_file(request))
 
 
 def was_fulfilled(store: LogStore, request: CopyRequest) -> bool:
-    """Return whether a request is there no more."""
+    """Return whether a request was fulfilled, or withdrawn."""
     return not store.has(_file(request))
 
 
@@ -75,5 +85,5 @@ def _read(store: LogStore, file: str) -> CopyRequest | None:
         return None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ChangeLogError(
-            f"{store.path_of(file)}: damaged: it asks for copies of tables; remove it: {error}"
+            f"{store.path_of(file)}: damaged: it should request copies of tables; remove it: {error}"
         ) from error

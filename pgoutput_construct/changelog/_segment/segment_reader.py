@@ -1,4 +1,8 @@
-"""The rows of one segment, with all checks: damage cannot go unnoticed, and is told by seq and field."""
+"""Reads the rows of one segment, all of them or the row groups that are needed, and verifies every checksum.
+
+Damage is reported with the seqs and the fields that it is in. A segment that was compacted away after it was listed is
+read from the segment that covers it, so a reader does not notice a compaction.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -27,34 +31,37 @@ from pgoutput_construct.changelog._store.store import MissingFileError
 __all__ = ["Needed", "read_indexed", "read_segment"]
 
 Needed = Callable[[SegmentIndex], tuple[NDArray[np.int64], NDArray[np.int64]]]
-"""Which of a segment's rows are needed, by its index: the first and the last seqs of ranges, in the order of both."""
+"""Given a segment's index, returns the rows to read: the first and the last seqs of ranges, in ascending order."""
 
 Rows = tuple[pa.Table, bytes]
-"""The rows of a segment, and the index in its footer."""
+"""The rows of a segment, and the serialized index in its footer."""
 
 _LARGE: Final = 1 << 20
-"""Bytes of a file of which parts are read, where parts are needed."""
+"""The size in bytes above which only the needed parts of a file are read."""
 _NONE: Final = np.array([], np.int64)
 _latest: Final[list[tuple[Segment, Rows]]] = []
-"""The segment that covered one that was gone, and its rows: who reads many small segments needs it for each."""
+"""The segment read last in place of a compacted one, and its rows: the next small segment is mostly in it, too."""
 
 
 def read_segment(segment: Segment) -> pa.Table:
-    """Read one segment with its checks; raise ChangeLogError when a byte of what it says has changed.
+    """Read all rows of a segment and verify its checksums.
 
-    A segment that was compacted away since it was listed is read from the one that covers it.
+    If it was compacted away since it was listed, its rows are read from the segment that covers it.
+
+    Raises:
+        ChangeLogError: A byte of the file has changed.
+        MissingFileError: The segment was pruned, or removed.
     """
     return _read(segment)[0]
 
 
 def read_indexed(segment: Segment, needed: Needed | None = None) -> tuple[pa.Table, SegmentIndex]:
-    """Read the rows of a segment, as ``read_segment`` does, and the index in its file.
+    """Read the rows of a segment like ``read_segment``, and the index in its file.
 
-    With ``needed`` only the groups of rows that have some which are needed are read.
-    Of some groups only the checksums of their pages are compared; those of whole columns need all.
+    With ``needed``, only the row groups that contain needed rows are read. Then the checksums of their pages are
+    verified, and those of whole columns are not, since they cover all rows.
 
-    The rows, and the index, of a segment that was compacted away are those of the one that covers it, which may have
-    more.
+    If the segment was compacted away, the index is that of the segment that covers it, and describes more rows.
     """
     table, content = _read(segment, needed)
     return table, _index(segment, content)
@@ -66,11 +73,11 @@ def _read(segment: Segment, needed: Needed | None = None) -> Rows:
     except MissingFileError:
         return _read_covered(segment)
     try:
-        # Not read_table: its datasets cost three times as much as all else for a small segment.
+        # Not read_table: for a small segment its dataset costs three times as much as everything else.
         file = pq.ParquetFile(content, page_checksum_verification=True)
         bounds, index = _bounds(segment, file.metadata), footer_index(file.metadata.metadata)
     except DAMAGE as error:
-        raise damaged(_damaged_place(segment, content), error) from error
+        raise damaged(_damaged_range(segment, content), error) from error
     groups = _groups(segment, file.metadata, needed)
     try:
         table = upgraded(file.read_row_groups(groups, use_threads=False))
@@ -78,12 +85,12 @@ def _read(segment: Segment, needed: Needed | None = None) -> Rows:
         if len(groups) == file.num_row_groups:
             _check_columns(segment, table)
     except DAMAGE as error:
-        raise damaged(_damaged_place(segment, content, groups), error) from error
+        raise damaged(_damaged_range(segment, content, groups), error) from error
     return table, index
 
 
 def _groups(segment: Segment, metadata: pq.FileMetaData, needed: Needed | None) -> list[int]:
-    """Return which groups of rows are needed."""
+    """Return the indices of the row groups to read."""
     index = footer_index(metadata.metadata)
     if needed is None:
         return [*range(metadata.num_row_groups)]
@@ -103,19 +110,19 @@ def _index(segment: Segment, content: bytes) -> SegmentIndex:
 
 @lru_cache(maxsize=1)
 def _decoded(content: bytes) -> SegmentIndex:
-    """Read an index; the last one is kept, since what is needed, and what is read, both want it."""
+    """Parse an index; the last one is cached, since ``needed`` and the caller both use it."""
     return SegmentIndex.from_bytes(content)
 
 
 def _bounds(segment: Segment, metadata: pq.FileMetaData) -> NDArray[np.int64]:
-    """Return the first seq of each group of rows, and what would be that of the next one."""
+    """Return the first seq of each row group, and the seq after the last one."""
     sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     return segment.first_seq + np.append(0, np.cumsum(np.array(sizes, np.int64)))
 
 
 def _check(segment: Segment, table: pa.Table, seqs: NDArray[np.int64]) -> None:
     if not table.schema.equals(SCHEMA):
-        raise ValueError(f"its columns are {table.schema.names}")
+        raise ValueError(f"it has the columns {table.schema.names}")
     table.validate(full=True)
     if not np.array_equal(table["seq"].to_numpy(), seqs):
         raise ValueError(f"its seqs are not {segment.first_seq} to {segment.last_seq}")
@@ -130,16 +137,16 @@ def _check_columns(segment: Segment, table: pa.Table) -> None:
 
 
 def _content(segment: Segment, needed: Needed | None) -> pa.BufferReader:
-    """Read a file, or of a large one its footer and the groups that are needed: elsewhere are zeros then."""
+    """Read a file; of a large one only the footer and the needed row groups, with zeros between."""
     ranges = None
     if needed is not None and segment.size > _LARGE:
         tail = read_tail(segment.store, segment.name)
         ranges = _ranges(segment, tail, needed)
-    # Read before it is parsed: what the store cannot do is no damage of the segment.
+    # Read before it is parsed: an error of the store is not damage of the segment.
     with segment.store.explained("cannot be read", segment.name), segment.store.open(segment.name) as file:
         if ranges is None:
             return pa.BufferReader(file.read_buffer())
-        content = bytearray(segment.size)  # memory is given to what is written
+        content = bytearray(segment.size)  # untouched pages take no memory
         content[-len(tail) :] = tail
         for first, end in ranges:
             file.seek(first)
@@ -148,21 +155,21 @@ def _content(segment: Segment, needed: Needed | None) -> pa.BufferReader:
 
 
 def _ranges(segment: Segment, tail: bytes, needed: Needed) -> list[tuple[int, int]] | None:
-    """Return where the groups that are needed stand in a file, given its end; None for all."""
+    """Return the byte ranges of the needed row groups, given the end of the file; None for all of it."""
     try:
         metadata = pq.read_metadata(pa.BufferReader(tail))
-        places = [_place(metadata.row_group(group)) for group in range(metadata.num_row_groups)]
-        if not all(0 <= first <= end <= segment.size for first, end in places):
-            raise ValueError("its footer names places that it does not have")
+        ranges = [_byte_range(metadata.row_group(group)) for group in range(metadata.num_row_groups)]
+        if not all(0 <= first <= end <= segment.size for first, end in ranges):
+            raise ValueError("its footer has offsets beyond the end of the file")
     except DAMAGE as error:
         raise damaged(segment.path, error) from error
     groups = _groups(segment, metadata, needed)
-    return None if len(groups) == len(places) else [places[group] for group in groups]
+    return None if len(groups) == len(ranges) else [ranges[group] for group in groups]
 
 
-def _place(group: pq.RowGroupMetaData) -> tuple[int, int]:
+def _byte_range(group: pq.RowGroupMetaData) -> tuple[int, int]:
     columns = [group.column(number) for number in range(group.num_columns)]
-    first = min(column.data_page_offset for column in columns)  # there are no dictionaries
+    first = min(column.data_page_offset for column in columns)  # there are no dictionary pages
     return first, max(column.data_page_offset + column.total_compressed_size for column in columns)
 
 
@@ -172,11 +179,11 @@ def _read_covered(segment: Segment) -> Rows:
             _latest[:] = [(large, rows)]
             return rows[0].slice(segment.first_seq - large.first_seq, segment.rows), rows[1]
     reason = "it was pruned" if segment.last_seq < first_kept(segment.store) else "no other segment has its seqs"
-    raise MissingFileError(f"segment {segment.path}: it is no longer there, {reason}; open the log again")
+    raise MissingFileError(f"segment {segment.path}: it no longer exists, {reason}; open the log again")
 
 
 def _covering(segment: Segment) -> Iterator[tuple[Segment, Rows]]:
-    """Yield the segment that covers one that is gone, and its rows."""
+    """Yield segments that cover a removed one, and their rows."""
     files = segment.store.files()
     for name in chosen(files)[0]:
         if name.first_seq <= segment.first_seq and name.last_seq is not None and name.last_seq >= segment.last_seq:
@@ -184,8 +191,8 @@ def _covering(segment: Segment) -> Iterator[tuple[Segment, Rows]]:
             yield large, _read(large)
 
 
-def _damaged_place(segment: Segment, content: pa.BufferReader, groups: Sequence[int] | None = None) -> str:
-    """Say which rows and columns cannot be read: each group of rows has checksums of its own."""
+def _damaged_range(segment: Segment, content: pa.BufferReader, groups: Sequence[int] | None = None) -> str:
+    """Return the path, and the seqs and fields that cannot be read: each row group has checksums of its own."""
     first, bad = segment.first_seq, []
     try:
         content.seek(0)

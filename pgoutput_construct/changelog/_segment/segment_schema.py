@@ -1,4 +1,4 @@
-"""The columns of the change log: blocks and events become one table, and old formats the present one."""
+"""The columns of a segment: from blocks and events to an Arrow table, and back; older formats are upgraded."""
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,19 +35,19 @@ SCHEMA: Final = pa.schema(
         pa.field("payload", pa.binary(), nullable=False),
     ]
 )
-"""The columns. ``in_stream`` (and whatever else states set) and ``stream_xid`` are the state in which the payload is to
-be parsed: that before the message, so a Stream Start is outside and a Stream Stop inside. ``tag`` is the message's
-first byte, null in a row that is an event; ``relation_oid`` is that of inserts, updates and deletes; ``xid`` that of
-the transaction or subtransaction; ``snapshot`` numbers the chunk of a snapshot that the row is from.
+"""The columns. ``in_stream`` (and any later stream state) and ``stream_xid`` are the state in which the payload is
+parsed, that before the message: a Stream Start is outside, a Stream Stop inside. ``tag`` is the message's first byte,
+null for an event; ``relation_oid`` is that of inserts, updates and deletes; ``xid`` is the transaction or
+subtransaction; ``snapshot`` is the number of the snapshot chunk that a copied row belongs to.
 """
 
 _LARGEST_TIME: Final = 2**63 - 1 - UNIX_TO_POSTGRES
 
 
 def segment_table(parts: "Sequence[Part]", first_seq: int) -> pa.Table:
-    """Return blocks and events, in their order, as a table of SCHEMA; raises ChangeLogError for times beyond 64 bits.
+    """Return blocks and events as a table of SCHEMA, with seqs from ``first_seq`` on; payloads are not copied.
 
-    The bytes of payloads are not copied.
+    Raises ChangeLogError for a timestamp that does not fit into 64 bits.
     """
     batches = []
     for part in parts:
@@ -58,10 +58,12 @@ def segment_table(parts: "Sequence[Part]", first_seq: int) -> pa.Table:
 
 
 def parts_of(table: pa.Table, layout: Mapping[str, Any], open_xid: int = NO_XID) -> "Iterator[Part]":
-    """Yield the blocks and events of which a table of SCHEMA consists.
+    """Yield the blocks and events in a table of SCHEMA: the inverse of ``segment_table``.
 
-    ``layout`` are the options under which the payloads were sent; ``open_xid`` is the transaction that is open
-    before them.
+    Args:
+        table: Consecutive rows of a segment.
+        layout: The options under which the payloads were sent (``StreamOptions.layout``).
+        open_xid: The transaction that is open before the first row, or NO_XID.
     """
     for batch in table.combine_chunks().to_batches():
         events = batch.column("tag").is_null().to_numpy(zero_copy_only=False)
@@ -78,7 +80,7 @@ def parts_of(table: pa.Table, layout: Mapping[str, Any], open_xid: int = NO_XID)
 
 
 def scopes_of(rows: pa.RecordBatch | pa.Table) -> Numbers:
-    """Return in whose scope each row of a table of SCHEMA is described: a stream's, OUTSIDE, or ``copy_scope``."""
+    """Return the scope whose Relations describe each row of SCHEMA: a stream's xid, OUTSIDE, or ``copy_scope``."""
     scopes: Numbers = rows.column("stream_xid").fill_null(OUTSIDE).to_numpy()
     chunks = rows.column("snapshot")
     if chunks.null_count == len(chunks):
@@ -95,9 +97,9 @@ def _block(batch: pa.RecordBatch, layout: Mapping[str, Any], open_xid: int) -> B
 
 
 def upgraded(table: pa.Table) -> pa.Table:
-    """Add the columns that the format, or the specification, did not have when a segment was written.
+    """Add the columns that the log format or the specification did not have yet when a segment was written.
 
-    States count as not entered; relation and transaction were not known of each row then, and are null.
+    Stream states become false; ``relation_oid`` and ``xid`` become null.
     """
     for place, column in enumerate(SCHEMA):
         if column.name not in table.schema.names:
@@ -106,7 +108,7 @@ def upgraded(table: pa.Table) -> pa.Table:
 
 
 def checksums(table: pa.Table) -> dict[str, int]:
-    """Return the CRC-32 of each column's values, however these are chunked, and whatever Arrow keeps for nulls."""
+    """Return the CRC-32 of each column's values, independent of chunking and of what Arrow stores for nulls."""
     return {name: _checksum(table[name]) for name in table.schema.names}
 
 
@@ -117,7 +119,7 @@ def _event_block(event: LogEvent) -> Block:
 
 def _batch(block: Block, first_seq: int, is_event: bool) -> pa.RecordBatch:
     for row in np.flatnonzero(block.send_time > _LARGEST_TIME)[:1].tolist():
-        raise ChangeLogError(f"seq {first_seq + row} cannot be written: its time is beyond 64 bits")
+        raise ChangeLogError(f"seq {first_seq + row} cannot be written: its timestamp does not fit into 64 bits")
     outside = np.zeros(len(block), np.bool_)
     oids = block.index.rows["relation_oid"].astype(np.int64)
     given = {
@@ -172,15 +174,15 @@ def _values(column: pa.Array) -> memoryview:
 
 
 Part: TypeAlias = Block | LogEvent
-"""What a segment consists of."""
+"""A segment consists of these."""
 
 _SMALL_ROWS: Final = 2048
 _SMALL_BYTES: Final = 1 << 20
-"""A block up to both is put together with others: each costs as much to index as a thousand rows do."""
+"""Blocks up to both limits are concatenated: indexing a block costs as much as indexing a thousand rows."""
 
 
 def coalesced(parts: Iterable[Part]) -> Iterator[Part]:
-    """Yield the same payloads and events in fewer parts: small blocks that follow each other become one."""
+    """Yield the same payloads and events in fewer parts: consecutive small blocks are concatenated."""
     for layout, group in groupby(parts, _layout_of_small):
         found = list(group)
         if layout is not None and len(found) > 1:
@@ -190,7 +192,7 @@ def coalesced(parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def _layout_of_small(part: Part) -> tuple[object, ...] | None:
-    """Return what small blocks must share to be put together; None for what stays as it is."""
+    """Return the options that small blocks must share to be concatenated; None for a part that stays as it is."""
     if isinstance(part, LogEvent) or part.chunk is not None:
         return None
     if len(part) > _SMALL_ROWS or part.payloads.nbytes > _SMALL_BYTES:

@@ -1,4 +1,4 @@
-"""The rows of a segment: one Parquet file, written so that damage cannot go unnoticed."""
+"""Writes the rows of a segment as one Parquet file with checksums of pages, columns, footer and index."""
 
 import os
 from dataclasses import replace
@@ -21,17 +21,16 @@ from pgoutput_construct.errors import ChangeLogError
 __all__ = ["GROUP_ROWS", "write_segment"]
 
 GROUP_ROWS: Final = 2048
-"""Rows in a group of a segment: damage is found in one of them, and the others stay readable."""
+"""Rows in a row group: damage is confined to one, and the others stay readable."""
 _NUMBERS: Final = [each.name for each in SCHEMA if pa.types.is_integer(each.type) or pa.types.is_timestamp(each.type)]
 _SETTINGS: Final[dict[str, Any]] = {
-    # Numbers that follow each other differ by little: as differences they are smaller than zstd makes them, and cost a
-    # third.
+    # Consecutive numbers differ little: delta encoding makes them smaller than zstd does, in a third of the time.
     "column_encoding": dict.fromkeys(_NUMBERS, "DELTA_BINARY_PACKED"),
     "compression": {name: "zstd" if name == "payload" else "none" for name in SCHEMA.names},
     "use_dictionary": False,
     "write_page_checksum": True,
-    "write_batch_size": 8192,  # rows that Parquet's writer takes at once: with its own 1024 it takes a tenth longer
-    # Those of the payload would keep the least and the greatest one in memory.
+    "write_batch_size": 8192,  # rows encoded at a time: with the default 1024 writing takes a tenth longer
+    # Statistics of the payload would keep the smallest and the largest one in memory.
     "write_statistics": [name for name in SCHEMA.names if name != "payload"],
 }
 
@@ -44,18 +43,26 @@ def write_segment(
     index: SegmentIndex,
     group_rows: int = GROUP_ROWS,
 ) -> Segment:
-    """Write one segment so that it is either complete and durable or not there.
+    """Write one segment; when this returns, it is durable, and if it raises, it does not exist.
 
-    ``table`` has the columns of ``SCHEMA`` and at least one row, ``index`` is that of its rows. Raises
-    ChangeLogError when the file exists.
+    Args:
+        store: The store of the log.
+        table: Rows with the columns of SCHEMA, at least one.
+        options: The options under which they were captured.
+        position: How far the log is complete with this segment.
+        index: The index of the rows.
+        group_rows: Rows in a row group.
+
+    Raises:
+        ChangeLogError: The file exists already, or it cannot be written.
     """
     first, last = table["seq"][0].as_py(), table["seq"][-1].as_py()
     name = segment_name(first, last)
     options = replace(options, log_format=LOG_FORMAT)
-    told = *_told(table), pc.sum(pc.binary_length(table["payload"])).as_py()
-    segment = Segment(store, name, options, first, last, position, checksums(table), *told, index=index.to_bytes())
+    said = *_event_counts(table), pc.sum(pc.binary_length(table["payload"])).as_py()
+    segment = Segment(store, name, options, first, last, position, checksums(table), *said, index=index.to_bytes())
     if store.has(name):
-        raise ChangeLogError(f"{segment.path}: exists already, another program writes into this directory")
+        raise ChangeLogError(f"{segment.path}: exists already: another program writes into this log")
     try:
         with store.writing(name) as file:
             if ends_large(table):
@@ -71,13 +78,13 @@ def write_segment(
 
 
 def _sink(file: BinaryIO) -> Any:
-    """Return what Parquet writes to: a file's path, where it has one, since Python's files get copies."""
+    """Return the path of a file, if it has one, for Parquet to write to: a Python file object would get copies."""
     name = getattr(file, "name", None)
     return str(name) if isinstance(name, str | Path) else file
 
 
-def _told(table: pa.Table) -> tuple[int, tuple[str, ...]]:
-    """Return how many rows are events, and of which options they say that they changed."""
+def _event_counts(table: pa.Table) -> tuple[int, tuple[str, ...]]:
+    """Return the number of events, and the names of the options whose change they record."""
     events = table.filter(table["tag"].is_null())
     named = {name for event in log_events(events) if event.name == OPTIONS_CHANGED for name in event.details}
     return events.num_rows, tuple(sorted(named))
