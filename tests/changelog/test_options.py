@@ -51,5 +51,5 @@ def test_changes_that_need_no_event(tmp_path: Path) -> None:
 def test_another_cluster_is_never_the_same_log(tmp_path: Path) -> None:
     """Whatever events say."""
     for name in ("system_identifier", "database"):
-        with pytest.raises(pgo.ChangeLogError, match=f"{name}: .*use these, or another directory"):
+        with pytest.raises(pgo.ChangeLogError, match=f"{name}: .*use those, or another directory"):
             write(tmp_path / name, True, **{name: "other"})

@@ -40,12 +40,12 @@ def test_what_a_reader_cannot_do(address: str) -> None:
     store = open_store(address)
     store.prepare()
     registry.register(address, "r", 10)
-    with pytest.raises(ChangeLogError, match="'r' is at seq 10, 9 is before that"):
+    with pytest.raises(ChangeLogError, match="'r' is at seq 10 already, after 9"):
         registry.advance(address, "r", 9)
     with pytest.raises(ChangeLogError, match="no reader 'x' is registered"):
         registry.advance(address, "x", 9)
     for name in ("../r", "", ".r", "a" * 101):
-        with pytest.raises(ChangeLogError, match="cannot name a reader"):
+        with pytest.raises(ChangeLogError, match="is not a valid name of a reader"):
             registry.register(address, name, 0)
     write_pruned(store, Pruned(10, Lsn(1), Timestamp(2)))
     with pytest.raises(ChangeLogError, match="needs seq 9, but the log was pruned up to 9"):
@@ -97,7 +97,7 @@ def test_how_far_a_reader_is(tmp_path: Path, recordings: dict[str, Recording]) -
     assert all(seq <= row["spans"][0]["first"] for seq, row in zip(needed, ended, strict=True))
     assert any(seq > before["seq"] for seq, before in zip(needed[1:], ended, strict=False))
     assert next_seq_at(Reached(tmp_path), 0) == 0
-    with pytest.raises(ChangeLogError, match=r"the log ends at .*: 7FFFFFFF/0 is not reached yet"):
+    with pytest.raises(ChangeLogError, match=r"the log ends at .*, before 7FFFFFFF/0"):
         next_seq_at(Reached(tmp_path), Lsn("7FFFFFFF/0"))
     middle = len(log.segments) // 2
     write_pruned(log.store, Pruned(log.segments[middle].first_seq, Lsn(ended[-1]["commit_lsn"]), Timestamp(2)))

@@ -81,7 +81,7 @@ def test_an_index_that_is_not_of_its_rows(log: Path) -> None:
         writer.write_table(table.cast(SCHEMA))
         writer.add_key_value_metadata(pairs)
     problems = verify(log).problems
-    assert f"{file.name}: its index is not that of its rows: transactions" in problems[0]
+    assert f"{file.name}: its index does not match its rows: transactions" in problems[0]
 
 
 def test_a_manifest_that_lies(log: Path) -> None:

@@ -65,7 +65,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert [segment.rows for segment in log.segments] == [3, 4, 5]
     assert [entry.seq for entry in log.entries(6)] == list(range(6, 12))
     assert log.entry(8) == entries[8]
-    with pytest.raises(ChangeLogError, match="no entry has seq 12, the log has 0 to 11"):
+    with pytest.raises(ChangeLogError, match="there is no entry with seq 12: the log has 0 to 11"):
         log.entry(12)
 
 

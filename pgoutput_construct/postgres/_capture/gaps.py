@@ -97,7 +97,7 @@ def begin_anew(
         void_after = min(void_after, confirmed)
     told = {"reason": reason, "snapshot": [snapshot.xmin, snapshot.xmax, list(snapshot.xip)]}
     writer.append_fact(BEGUN_ANEW, snapshot.lsn, **told, void_after=None if void_after is None else int(void_after))
-    writer.begin_anew(Position(confirmed) if confirmed else Position())
+    writer.restart_at(Position(confirmed) if confirmed else Position())
 
 
 def _void_after(writer: LogWriter, snapshot: Snapshot, gap: LogGapError | LostSlotError) -> Lsn | None:
