@@ -94,7 +94,7 @@ def test_a_manifest_that_lies(log: Path) -> None:
     replace(manifest, table=manifest.table.set_column(place, manifest.table.schema.field(place), wrong)).write(store)
     (log / second.name).write_bytes(b"")
     problems = verify(log).problems
-    assert len(problems) == 5 and sum("of itself: footer; remove it: it is a cache" in text for text in problems) == 4
+    assert len(problems) == 5 and sum(": footer; remove it: it is a cache" in text for text in problems) == 4
     assert f"{second.name}: damaged" in problems[-1]
 
 
