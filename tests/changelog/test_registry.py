@@ -67,7 +67,7 @@ def test_a_refused_registration_changes_nothing(address: str) -> None:
         registry.register(address, "x", 0)
     assert registry.readers(address) == (earlier,)
     store.write("readers/x.json", b"{")
-    with pytest.raises(ChangeLogError, match="pruned up to 99"):
+    with pytest.raises(ChangeLogError, match="pruned up to seq 99"):
         registry.register(address, "x", 0)
     assert store.read("readers/x.json") == b"{"
     again = registry.register(address, "x", 100)
