@@ -160,7 +160,7 @@ class ChangeLog:
         """Raise ChangeLogError if rows from ``next_seq`` on were pruned."""
         if next_seq < (begin := self.segments[0].first_seq):
             raise ChangeLogError(
-                f"{self.store}: seq {next_seq} to {begin - 1} were pruned before they were read: continue with "
+                f"{self.store}: the seqs {next_seq} to {begin - 1} were pruned before they were read: continue with "
                 "an initial copy of the tables; prune retains what a registered reader has not read"
             )
 

@@ -29,7 +29,7 @@ from pgoutput_construct.changelog._facts.stale_tables import (
     _difference,
     _effective,
     _has_new_files,
-    _Published,
+    _PublishedState,
     _retyped,
     _rows_of_catalog,
     _unpublished,
@@ -391,7 +391,7 @@ def _is_emptied_in_part(before: TableReading, after: TableReading) -> bool:
 def _publication_changes(readings: Iterable[PublicationReading]) -> Iterator[tuple[int, StaleTable]]:
     """Yield the OIDs of tables whose changes were not, or are no longer, all published, and since where."""
     in_force: dict[str, PublicationReading] = {}
-    seen: dict[int, _Published] = {}
+    seen: dict[int, _PublishedState] = {}
     for _, together in groupby(readings, attrgetter("snapshot")):
         for reading in together:
             in_force[reading.name] = reading

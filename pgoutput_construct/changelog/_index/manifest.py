@@ -97,9 +97,7 @@ def _block(store: LogStore, name: str, start: int, size: int, check: int) -> pa.
         batch.validate(full=True)
     except DAMAGE as error:
         place = store.path_of(name)
-        raise ChangeLogError(
-            f"{place}: damaged: {error}; remove the file: it is a cache of the segments' footers"
-        ) from error
+        raise ChangeLogError(f"{place}: damaged: {error}; remove it: it is a cache of the segments' footers") from error
     return batch.column(0)
 
 
@@ -312,9 +310,7 @@ def read_manifest(store: LogStore, name: str) -> Manifest:
         manifest.check()
     except DAMAGE as error:
         place = store.path_of(name)
-        raise ChangeLogError(
-            f"{place}: damaged: {error}; remove the file: it is a cache of the segments' footers"
-        ) from error
+        raise ChangeLogError(f"{place}: damaged: {error}; remove it: it is a cache of the segments' footers") from error
     return manifest
 
 
