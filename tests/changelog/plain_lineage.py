@@ -23,7 +23,6 @@ from pgoutput_construct.changelog._facts.catalog_readings import (
 from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of
 from pgoutput_construct.changelog._facts.description_usage import DescriptionUse
 from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, TABLE_FACTS, LogEvent, events_of
-from pgoutput_construct.changelog._facts.segment_descriptions import SharedColumns
 from pgoutput_construct.changelog._facts.stale_tables import (
     StaleTable,
     _difference,
@@ -35,6 +34,7 @@ from pgoutput_construct.changelog._facts.stale_tables import (
     _unpublished,
     stale_table,
 )
+from pgoutput_construct.changelog._facts.successive_texts import SharedColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index.planning import relation_history, run_spans
 from pgoutput_construct.changelog._index.row_counts import COPIED

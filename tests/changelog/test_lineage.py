@@ -21,7 +21,7 @@ from pgoutput_construct.changelog._facts.events import (
 )
 from pgoutput_construct.changelog._facts.lineage import Lineage, LineageTracker, lineage_of
 from pgoutput_construct.changelog._facts.numbering import ReadingWindow
-from pgoutput_construct.changelog._facts.segment_descriptions import RelationReader
+from pgoutput_construct.changelog._facts.successive_texts import RelationReader
 from pgoutput_construct.changelog._index.row_counts import COPIED
 from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex, struct_array
 from pgoutput_construct.columnar.descriptions import copy_scope

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, TableReading
 from pgoutput_construct.changelog._facts.description_usage import DescriptionUse
 from pgoutput_construct.changelog._facts.numbering import ReadingWindow
-from pgoutput_construct.changelog._facts.segment_descriptions import SharedColumns
+from pgoutput_construct.changelog._facts.successive_texts import SharedColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn

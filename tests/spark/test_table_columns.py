@@ -6,7 +6,7 @@ import pyarrow as pa
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, TableReading
-from pgoutput_construct.changelog._facts.segment_descriptions import SharedColumns
+from pgoutput_construct.changelog._facts.successive_texts import SharedColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.spark.replicated_tables import Missing

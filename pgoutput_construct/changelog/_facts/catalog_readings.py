@@ -20,7 +20,7 @@ from pgoutput_construct.changelog._facts.events import (
     event_rows,
     events_of,
 )
-from pgoutput_construct.changelog._facts.segment_descriptions import SharedColumns, SuccessiveText
+from pgoutput_construct.changelog._facts.successive_texts import SharedColumns, SuccessiveText
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.stream.identifiers import full_name

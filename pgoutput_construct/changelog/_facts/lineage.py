@@ -40,7 +40,6 @@ from pgoutput_construct.changelog._facts.events import (
     event_rows,
 )
 from pgoutput_construct.changelog._facts.numbering import ReadingWindow
-from pgoutput_construct.changelog._facts.segment_descriptions import RelationReader, SharedColumns
 from pgoutput_construct.changelog._facts.stale_tables import (
     PublicationChanges,
     StaleTable,
@@ -51,6 +50,7 @@ from pgoutput_construct.changelog._facts.stale_tables import (
     stale_table,
     type_change,
 )
+from pgoutput_construct.changelog._facts.successive_texts import RelationReader, SharedColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index.row_counts import COPIED
 from pgoutput_construct.changelog._index.segment_index import BinaryValues, SegmentIndex
