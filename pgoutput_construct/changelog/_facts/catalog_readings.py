@@ -1,7 +1,8 @@
-"""What the server's catalog said of tables and publications while they were captured: events of the log.
+"""Readings of the server's catalog: what it said of tables and publications while they were captured.
 
-The stream describes the columns of a table by name and type. The catalog has more: the number of each column, which a
-rename keeps, and the value that rows have which are older than the column (pg_attribute).
+The stream describes the columns of a table by name and type. The catalog knows more: the number of each column
+(pg_attribute.attnum), which survives a rename, and the value of a column in rows that are older than the column
+(attmissingval). The capture records each reading as an event, TABLE_FACTS or PUBLICATION_FACTS.
 """
 
 import json
@@ -49,118 +50,118 @@ class CatalogColumn:
     """One row of pg_attribute."""
 
     number: int
-    """Its number, for as long as it exists; another column of the same name has another."""
+    """Its number (attnum), which is never reused in its table."""
     name: str = ""
-    """Its name; of a column that was dropped nothing is known."""
+    """Its name; empty for a dropped column, of which nothing is known."""
     type: int = 0
     """The OID of its type; 0 for a column that was dropped."""
     modifier: int = 0
-    """The modifier of its type; of 0 the facts say nothing."""
+    """The modifier of its type; the events omit 0."""
     missing: str | None = None
-    """The text of the value that rows have which are older than the column (attmissingval); None: NULL."""
+    """The text of its value in rows that are older than the column (attmissingval); None: NULL."""
     default: bool = False
-    """It has a default, and no value for older rows."""
+    """Whether it has a default, but no value for older rows."""
     xmin: int = 0
-    """The transaction or subtransaction (32 bits) that wrote this row of the catalog."""
+    """The xid (32 bits) that wrote its row of pg_attribute, possibly of a subtransaction."""
     dropped: bool = False
-    """It was dropped."""
+    """Whether it was dropped."""
     generated: str = ""
-    """How it is generated, as pg_attribute.attgenerated has it: ``s`` is stored, ``v`` virtual; empty: it is not, or
-    the log is of before this was written down."""
+    """pg_attribute.attgenerated: ``s`` for stored, ``v`` for virtual; empty: not generated, or a log of an earlier
+    version."""
     published: bool = False
-    """The publications that are captured publish it."""
+    """Whether a captured publication publishes it."""
     recent: bool = False
-    """The row of the catalog may be younger than what the slot has yet to send."""
+    """Whether its row of pg_attribute may be newer than changes that the slot has yet to send."""
 
     @cached_property
     def shape(self) -> tuple[str, int, int]:
-        """What a Relation says of it: name, type and modifier."""
+        """Name, type and modifier: what a Relation says of it."""
         return self.name, self.type, self.modifier
 
 
 @dataclass(frozen=True)
 class CatalogType:
-    """An enum or a composite type that values of columns are of, or contain: as arrays, domains, ranges, composites.
+    """An enum or a composite type that columns have, directly or within arrays, domains, ranges or composites.
 
-    Rows have the OID of a label, and a composite value as many attributes as were in it then (record_out() shows those
-    that its type has now): ALTER TYPE changes what they say, and touches none.
+    Stored values have the OID of a label, or the attributes at the time of writing (record_out() prints those that the
+    type has now). So ALTER TYPE changes the text of existing values without rewriting a row.
     """
 
     oid: int
-    """The type."""
+    """The OID of the type."""
     columns: frozenset[int]
-    """The numbers of the columns."""
+    """The numbers of the columns that contain it."""
     labels: Mapping[int, str]
-    """The labels of an enum by their OIDs, which they keep when they are renamed."""
+    """The labels of an enum by OID; a renamed label keeps its OID."""
     attributes: tuple[tuple[int, int], ...]
-    """The numbers of a composite type's attributes, and their types."""
+    """The numbers of a composite type's attributes, and the OIDs of their types."""
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "CatalogType":
-        """Read one of a table's ``types``."""
+        """Parse one of the ``types`` of an event TABLE_FACTS."""
         attributes = tuple((number, oid) for number, oid in facts.get("attributes", ()))
         return cls(facts["type"], frozenset(facts["columns"]), dict(facts.get("labels", ())), attributes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """When something was read from the catalog."""
+    """A reading of the catalog, and when it was made."""
 
     seq: int = -1
-    """Where the log has it; -1 while it has not."""
+    """The seq of its event; -1 before it is appended to a log."""
     snapshot: Snapshot
-    """Which transactions had ended when all was read; its position was read last: all of them ended before it."""
+    """The snapshot of the reading; its LSN was read afterwards, so all transactions that it sees ended before that."""
     since: int = -1
-    """All messages of the log before this seq had been received; -1: not known, as while the table was locked."""
+    """The messages before this seq had been received when it was made; -1: unknown, as while the table was locked."""
     unchanged: int = -1
-    """When the messages before this seq had been received, all was still as the reading before this one says."""
+    """When the messages before this seq had been received, the previous reading was still accurate."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableReading(Reading):
-    """What the catalog said of one table."""
+    """A reading of one table."""
 
     oid: int
-    """The table."""
+    """The OID of the table."""
     namespace: str
     """Its schema."""
     name: str
     """Its name."""
     gone: bool = False
-    """There is no such table any more; the names are those that it had."""
+    """Whether the table was dropped; the names are its last ones."""
     replica_identity: str = ""
-    """As pg_class.relreplident has it."""
+    """pg_class.relreplident."""
     identity: frozenset[int] = frozenset()
-    """The numbers of the columns of its key or index that is the replica identity, published or not; none where the
-    full row or nothing is, or in logs of before this was written down."""
+    """The numbers of the columns of the key or index that is the replica identity, published or not; empty for FULL
+    and NOTHING, and in logs of earlier versions."""
     created: int = 0
-    """The transaction or subtransaction (32 bits) that created it."""
+    """The xid (32 bits) that created it, possibly of a subtransaction."""
     filenodes: Mapping[int, int] = field(default_factory=dict)
-    """The file of the table, or of each of its leaves, by OID: another one after each rewrite."""
+    """pg_class.relfilenode of the table, or of each of its leaf partitions, by OID: a rewrite assigns a new one."""
     attached: frozenset[int] = frozenset()
-    """The leaves that were tables before they became partitions."""
+    """The leaf partitions that were tables before they were attached."""
     joined: Mapping[int, str] = field(default_factory=dict)
-    """For each of these, and for those below one, what names its being a partition: another text each time that it is
-    attached. Not in older logs."""
+    """For each of these, and for those below one, an identifier of its attachment: it differs each time that it is
+    attached. Empty in logs of earlier versions."""
     truncated: frozenset[int] = frozenset()
-    """The leaves that nobody has written into or looked at since their file is there."""
+    """The leaf partitions whose present file nobody has written to or scanned."""
     rewritten: Mapping[int, int] = field(default_factory=dict)
-    """For each leaf that no longer has the file that it was created with, the transaction or subtransaction (32 bits)
-    that gave it its file, or a later one: it wrote the oldest of the rows of pg_class of the leaf, its TOAST table and
-    its indexes. Not in older logs."""
+    """For each leaf partition that does not have the file that it was created with, the xid (32 bits) that assigned the
+    file, or a later one: the one that wrote the oldest row of pg_class among the leaf, its TOAST table and its indexes.
+    Empty in logs of earlier versions."""
     columns: SharedColumns[CatalogColumn] = field(default_factory=SharedColumns)
-    """Its columns by number, with those that were dropped."""
+    """Its columns by number, including dropped ones."""
     types: tuple[CatalogType, ...] = ()
-    """The enums and composite types of its columns; none in logs of before this was written down."""
+    """The enums and composite types of its columns; empty in logs of earlier versions."""
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether its rows are in other tables, its leaves."""
+        """Whether it is partitioned: its rows are in its leaf partitions."""
         return self.oid not in self.filenodes
 
     @property
     def hides_identity(self) -> bool:
-        """Whether some columns of the replica identity are not published."""
+        """Whether a column of the replica identity is not published."""
         published = self.columns.published
         places = ((number, bisect_left(published, number)) for number in self.identity)
         return any(published[place : place + 1] != (number,) for number, place in places)
@@ -180,81 +181,82 @@ class PublicationMember:
     name: str
     """Its name."""
     columns: frozenset[int] | None
-    """The numbers of the columns in its list; None where it has no list."""
+    """The numbers of the columns in its column list; None without a list."""
     filter: str | None
-    """What tells its row filter from others; None where it has none."""
+    """An identifier of its row filter; None without a filter."""
     member: int | None = None
-    """What names its being in the publication, another one each time that it is added; None where it is in it with all
-    tables, or those of a schema."""
+    """An identifier of its membership, which differs each time that the table is added; None if it is published FOR ALL
+    TABLES or FOR TABLES IN SCHEMA."""
     ancestors: frozenset[int] = frozenset()
-    """The OIDs of the tables that it is a partition of; none in logs of before this was written down."""
+    """The OIDs of the tables that it is a partition of; empty in logs of earlier versions."""
     joined: str | None = None
-    """What names its being a partition of the tables that are in the publication, another text each time that it, or
-    one between, is attached; None where it is in it with all tables, or those of a schema, and in older logs."""
+    """An identifier of its attachment to the published tables above it, which differs each time that it, or a table
+    between, is attached; None if it is published FOR ALL TABLES or FOR TABLES IN SCHEMA, and in logs of earlier
+    versions."""
 
 
 @dataclass(frozen=True)
 class UnsentPartition:
-    """A partition that a publication has, and of which the server sends nothing."""
+    """A partition of a published table that the server does not replicate."""
 
     oid: int
-    """The partition."""
+    """The OID of the partition."""
     namespace: str
     """Its schema."""
     name: str
     """Its name."""
     root: int
-    """The OID of the table that is published with it; its own, where partitions are published as they are."""
+    """The OID of the table that its changes would be published as; its own OID without publish_via_partition_root."""
     is_foreign: bool
-    """It is a foreign table; else it is unlogged."""
+    """Whether it is a foreign table; otherwise it is unlogged."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublicationReading(Reading):
-    """What the catalog said of one publication."""
+    """A reading of one publication."""
 
     name: str
-    """The publication."""
+    """The name of the publication."""
     captured: bool = True
-    """False from when the capture went on without it."""
+    """False once the capture no longer includes it."""
     operations: frozenset[str] = frozenset()
-    """Which of insert, update, delete and truncate it publishes."""
+    """The operations that it publishes, among insert, update, delete and truncate."""
     via_root: bool = False
-    """Changes of partitions are published as those of the partitioned table."""
+    """Whether changes of partitions are published as those of the root (publish_via_partition_root)."""
     tables: Mapping[int, PublicationMember] = field(default_factory=dict)
-    """What it publishes, by OID."""
+    """The published tables, by OID."""
     all_tables: bool = False
-    """It publishes every table that there will be, from its creation on."""
+    """Whether it publishes all tables, including those created later."""
     generated: bool = False
-    """It publishes stored generated columns of tables without a list of columns (PostgreSQL 18)."""
+    """Whether it publishes stored generated columns of tables without a column list (PostgreSQL 18)."""
     excluded: frozenset[int] = frozenset()
-    """The OIDs of the tables that it does not publish although it publishes all others (PostgreSQL 19)."""
+    """The OIDs of excluded tables: FOR ALL TABLES EXCEPT (PostgreSQL 19)."""
     unsent: tuple[UnsentPartition, ...] = ()
-    """What it has, and the server does not send."""
+    """Its partitions that the server does not replicate."""
 
     @classmethod
     def of(cls, event: LogEvent) -> "PublicationReading":
-        """Read an event PUBLICATION_FACTS."""
-        told = event.details
+        """Parse an event PUBLICATION_FACTS."""
+        details = event.details
         return cls(
             **_read(event),
-            name=told["publication"],
-            captured=told.get("captured", True),
-            operations=frozenset(told.get("operations", ())),
-            via_root=told.get("via_root", False),
-            all_tables=told.get("all_tables", False),
-            generated=told.get("generated", False),
-            excluded=frozenset(told.get("excluded", ())),
-            tables={table["oid"]: _published(table) for table in told.get("tables", ())},
+            name=details["publication"],
+            captured=details.get("captured", True),
+            operations=frozenset(details.get("operations", ())),
+            via_root=details.get("via_root", False),
+            all_tables=details.get("all_tables", False),
+            generated=details.get("generated", False),
+            excluded=frozenset(details.get("excluded", ())),
+            tables={table["oid"]: _published(table) for table in details.get("tables", ())},
             unsent=tuple(
                 UnsentPartition(each["oid"], each["schema"], each["name"], each["root"], each["foreign"])
-                for each in told.get("unsent", ())
+                for each in details.get("unsent", ())
             ),
         )
 
 
 def covers(later: Snapshot, earlier: Snapshot) -> bool:
-    """Return whether a snapshot contains all transactions that another one does."""
+    """Return whether a snapshot sees all transactions that an earlier one sees."""
     unseen = {xid for xid in later.xip if xid < earlier.xmax}
     return later.xmax >= earlier.xmax and unseen <= set(earlier.xip)
 
@@ -264,16 +266,16 @@ ColumnDifference: TypeAlias = tuple[Sequence[CatalogColumn], Sequence[CatalogCol
 
 
 def altered_columns(before: TableReading | None, after: TableReading) -> ColumnDifference:
-    """Return the columns in which two readings may differ, of each: those that are not one object in both."""
+    """Return the columns in which two readings may differ: those that are not the same object in both."""
     old, new = (SharedColumns() if before is None else before.columns).differing(after.columns)
     return old, new
 
 
 class TableFactsReader:
-    """Reads events TABLE_FACTS, one after the other; columns of which they say the same are one object.
+    """Reads successive events TABLE_FACTS; columns that are equal in several readings are the same object.
 
-    Each of these events has all columns of its table, up to 1,600, of which an ALTER TABLE mostly concerns one. So what
-    an event says as the one before it did is not parsed, and who compares readings can compare columns by identity.
+    Each event has all columns of its table, up to 1,600, of which an ALTER TABLE mostly concerns one. So only the
+    columns that differ from the table's previous event are parsed, and readings can be compared by identity of columns.
     """
 
     def __init__(self) -> None:
@@ -281,7 +283,7 @@ class TableFactsReader:
         self._latest: dict[int, _ColumnTexts] = {}
 
     def read(self, event: EventRow) -> TableReading:
-        """Return what an event TABLE_FACTS says."""
+        """Return the reading in an event TABLE_FACTS."""
         details, columns = self._apart(event.payload)
         xmin, xmax, xip = details["snapshot"]
         return TableReading(
@@ -308,7 +310,7 @@ class TableFactsReader:
     def _apart(self, payload: memoryview) -> tuple[dict[str, Any], SharedColumns[CatalogColumn]]:
         first, last = _ends(payload)
         if first < last:
-            with suppress(ValueError, TypeError):  # somebody else wrote it, in another order
+            with suppress(ValueError, TypeError):  # not in the order that a capture writes
                 details = json.loads(str(payload[:first], "ascii") + str(payload[last:], "ascii"))
                 begin, end = map(self._columns.shared, details.pop("columns"))
                 latest = self._latest.get(details["oid"]) or _ColumnTexts(SharedColumns((begin, end)))
@@ -321,13 +323,13 @@ class TableFactsReader:
 
 _NO_NUMBERS: Final[frozenset[int]] = frozenset()
 _BETWEEN_COLUMNS: Final = b'}, {"number": '
-"""What stands between two columns (LogEvent.payload), and never within a text: quotes are escaped there."""
+"""The bytes between two columns (LogEvent.payload); they cannot occur within a string, where quotes are escaped."""
 _NEAR: Final = 4096
-"""Bytes in which the first of them mostly is, and the last."""
+"""Bytes at each end of a payload in which the first and the last separator mostly are."""
 
 
 def _ends(payload: memoryview) -> tuple[int, int]:
-    """Return where the first and the last _BETWEEN_COLUMNS are; -1 for none."""
+    """Return the offsets of the first and the last _BETWEEN_COLUMNS; -1 for none."""
     for size in (_NEAR, len(payload)):
         start = max(len(payload) - size, 0)
         first, last = bytes(payload[:size]).find(_BETWEEN_COLUMNS), bytes(payload[start:]).rfind(_BETWEEN_COLUMNS)
@@ -338,14 +340,21 @@ def _ends(payload: memoryview) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class _ColumnTexts:
-    """The JSON of columns, without what is before the first of them and after the last, and what it says."""
+    """The columns of a reading, and their JSON between the first and the last column."""
 
     columns: SharedColumns[CatalogColumn]
-    """All of them, the first and the last, too."""
+    """All columns, including the first and the last."""
     text: SuccessiveText = field(default_factory=lambda: SuccessiveText(gap=len(_BETWEEN_COLUMNS)))
 
     def follow(self, begin: CatalogColumn, text: memoryview, end: CatalogColumn, known: "_Columns") -> "_ColumnTexts":
-        """Return the columns of the next text; those that it begins and ends with as this one does are the same."""
+        """Return the columns of the next reading.
+
+        Args:
+            begin: Its first column.
+            text: The JSON between the first and the last column.
+            end: Its last column.
+            known: Parses new columns.
+        """
         columns, successor, last = self.columns, self.text, len(self.columns) - 1
         where, new = slice(last, last), list[CatalogColumn]()
         if (found := successor.differing(text)) is not None:
@@ -353,7 +362,7 @@ class _ColumnTexts:
             pieces = middle.split(_BETWEEN_COLUMNS)
             successor = successor.next(text, differing, [*map(len, pieces)])
             where, new = slice(1 + differing.start, 1 + differing.stop), [*map(known.__getitem__, pieces)]
-        # All in one step: until the last column has followed, one that was added before it would stand twice.
+        # In one step: with the old last column, a column that was added before it would be included twice.
         if columns[last] is not end:
             where, new = slice(where.start, last + 1), [*new, *columns[where.stop : last], end]
         if columns[0] is not begin:
@@ -362,7 +371,7 @@ class _ColumnTexts:
 
 
 class _Columns(dict[bytes, CatalogColumn]):
-    """Columns by their JSON without what is between columns; what is new is read."""
+    """Columns by the JSON between separators; parses new ones."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -374,7 +383,7 @@ class _Columns(dict[bytes, CatalogColumn]):
         return found
 
     def shared(self, facts: Mapping[str, Any]) -> CatalogColumn:
-        """Return the column of which this is said."""
+        """Return the column with these facts: equal columns are the same object."""
         said = tuple(facts.items())
         if said not in self._said:
             column = CatalogColumn(**facts)
@@ -383,7 +392,7 @@ class _Columns(dict[bytes, CatalogColumn]):
 
 
 def table_readings(index: SegmentIndex) -> dict[int, list[TableReading]]:
-    """Return what the catalog said of each table, by OID, in the order of the log."""
+    """Return the readings of each table, by OID, in the order of the log."""
     found: dict[int, list[TableReading]] = {}
     reader = TableFactsReader()
     for event in event_rows(index, {TABLE_FACTS}):
@@ -393,19 +402,19 @@ def table_readings(index: SegmentIndex) -> dict[int, list[TableReading]]:
 
 
 def publication_readings(index: SegmentIndex) -> list[PublicationReading]:
-    """Return what the catalog said of publications, in the order of the log."""
+    """Return the readings of publications, in the order of the log."""
     return [PublicationReading.of(event) for event in events_of(index, PUBLICATION_FACTS)]
 
 
 def snapshot_of(event: LogEvent) -> Snapshot:
-    """Return the snapshot that an event has in its details."""
+    """Return the snapshot in the details of an event."""
     xmin, xmax, xip = event.details["snapshot"]
     return Snapshot(xmin, xmax, tuple(xip), event.lsn)
 
 
 def _read(event: LogEvent) -> dict[str, Any]:
-    told = event.details
-    return {"seq": event.seq, "snapshot": snapshot_of(event), "since": told["since"], "unchanged": told["unchanged"]}
+    since, unchanged = event.details["since"], event.details["unchanged"]
+    return {"seq": event.seq, "snapshot": snapshot_of(event), "since": since, "unchanged": unchanged}
 
 
 def _published(table: Mapping[str, Any]) -> PublicationMember:

@@ -1,4 +1,4 @@
-"""When the rows of a log had which description: the transactions that wrote them, or the snapshot that has them."""
+"""When each description was in use: the transactions that wrote rows with it, or the snapshot of a table copy."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,18 +24,18 @@ _USE_COLUMNS: Final = ("descriptions", "last", "oldest", "newest")
 
 @dataclass(frozen=True)
 class DescriptionUse:
-    """The rows that have one description, and that count."""
+    """The rows that have one description and count (were committed, or are in a complete copy)."""
 
     last: Lsn | Snapshot
-    """Where the last of them was committed; or the snapshot, where they were copied."""
+    """The LSN of the last commit of such rows, or the snapshot if they were copied."""
     xids: tuple[int, int] | None = None
-    """The oldest and the newest top-level xid that wrote them; None where they were copied."""
+    """The oldest and the newest top-level xid that wrote them; None if they were copied."""
 
     def precedes(self, xid: int) -> bool | None:
-        """Return whether they were written before what another transaction did to their table.
+        """Return whether the rows were written before another transaction altered their table; None if uncertain.
 
-        None where it is not certain. An xid is as old as the first change of its transaction, and who alters a table
-        waits for those that wrote to it: so what began earlier nearly always wrote earlier.
+        An xid is assigned at the first change of a transaction, and ALTER TABLE waits for transactions that wrote to
+        the table (AccessExclusiveLock): so the transaction with the older xid nearly always wrote first.
         """
         if isinstance(self.last, Snapshot):
             return bool(self.last.invisible(np.array([xid]))[0])
@@ -47,21 +47,21 @@ class DescriptionUse:
 
 @dataclass(frozen=True)
 class DescriptionUses:
-    """Which descriptions of a log are in use, and by what: columns with an entry for each, in the order of the seqs."""
+    """The descriptions of a log that are in use: columns with one entry for each, ordered by seq."""
 
     descriptions: Numbers
-    """Their seqs."""
+    """The seqs of the descriptions."""
     last: Numbers
-    """The LSN of the last commit of rows with the description; of copied rows, the seq of what says they are copied."""
+    """The LSN of the last commit of rows with the description; for copied rows, the seq of the event COPIED_TABLE."""
     oldest: Numbers
-    """The oldest top-level xid that wrote such rows; COPIED for copied ones."""
+    """The oldest top-level xid that wrote such rows; COPIED for copied rows."""
     newest: Numbers
-    """The newest one; COPIED for copied ones."""
+    """The newest such xid; COPIED for copied rows."""
     copies: Mapping[int, Snapshot] = field(default_factory=dict)
-    """The snapshots of copies, by the seqs of what says that they are complete."""
+    """The snapshots of copies, by the seqs of their events COPIED_TABLE."""
 
     def __iter__(self) -> Iterator[tuple[int, DescriptionUse]]:
-        """Yield the seq of each description, and its use."""
+        """Yield the seq of each description and its use."""
         columns = self.descriptions, self.last, self.oldest, self.newest
         for seq, last, oldest, newest in zip(*(column.tolist() for column in columns), strict=True):
             if oldest == COPIED:
@@ -70,7 +70,7 @@ class DescriptionUses:
                 yield seq, DescriptionUse(Lsn(last), (oldest, newest))
 
     def since(self, before: "DescriptionUses") -> "DescriptionUses":
-        """Return those that are not the same in ``before``, uses of an earlier time."""
+        """Return the uses that differ from those in ``before``, an earlier state of the log."""
         if not len(before.descriptions):
             return self
         places = np.searchsorted(before.descriptions, self.descriptions).clip(max=len(before.descriptions) - 1)
@@ -79,32 +79,32 @@ class DescriptionUses:
         return self.take(differs)
 
     def of(self, seqs: Sequence[int]) -> "DescriptionUses":
-        """Return those of some descriptions, all of which are in use."""
+        """Return the uses of some descriptions, all of which are in use."""
         return self.take(self.descriptions.searchsorted(np.array(seqs, np.int64)))
 
-    def take(self, places: Numbers | Flags | slice) -> "DescriptionUses":
-        """Return those at some places, in the order of these."""
-        descriptions, last, oldest, newest = (getattr(self, name)[places] for name in _USE_COLUMNS)
+    def take(self, selected: Numbers | Flags | slice) -> "DescriptionUses":
+        """Return a selection, by indices, by a boolean mask or by a slice."""
+        descriptions, last, oldest, newest = (getattr(self, name)[selected] for name in _USE_COLUMNS)
         return DescriptionUses(descriptions, last, oldest, newest, self.copies)
 
     def lost(self, before: "DescriptionUses") -> list[int]:
-        """Return the seqs of descriptions that were in use ``before``, and no longer are."""
+        """Return the seqs of descriptions that were in use in ``before`` and are no longer."""
         found: list[int] = np.setdiff1d(before.descriptions, self.descriptions, assume_unique=True).tolist()
         return found
 
 
 def uses_of(index: SegmentIndex) -> DescriptionUses:
-    """Return the uses of descriptions from the index of a log, which has a few entries for each segment.
+    """Return the uses of descriptions, from the index of a log.
 
-    A description may be used again by any later segment, and rows may count no more (``lost_ends``): so they are found
-    from scratch each time, without a loop over entries.
+    Any later segment may use a description again, and rows may stop counting (``lost_ends``): so the uses are computed
+    from scratch each time, vectorized over the index, which has a few entries per segment.
     """
     rows = index.entries("rows")
     is_copied = pc.equal(rows["span"], COPIED)
     sent = _sent_uses(index, rows.filter(pc.invert(is_copied)))
     copied, copies = _copied_uses(index, rows.filter(is_copied))
     uses = np.concatenate([copied, sent], axis=1)
-    # What was copied has descriptions of its own.
+    # Copied rows have descriptions of their own, so no description is in both.
     _, first = np.unique(uses[0], return_index=True)
     descriptions, last, oldest, newest = uses[:, first]
     return DescriptionUses(descriptions, last, oldest, newest, copies)
@@ -139,7 +139,7 @@ def _sent_uses(index: SegmentIndex, rows: pa.Table) -> Numbers:
     known, some, which = np.unique(described[counts], return_index=True, return_inverse=True)
     latest = np.zeros(len(known), np.int64)
     np.maximum.at(latest, which, lsn[places])
-    # Xids wrap around: they are compared as distances from one that is near.
+    # Xids wrap around: they are compared by their distance from one of them.
     base = top[places][some]
     distances = (top[places] - base[which] + _XIDS // 2) % _XIDS - _XIDS // 2
     oldest, newest = np.zeros((2, len(known)), np.int64)

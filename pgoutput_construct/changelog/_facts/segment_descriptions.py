@@ -1,4 +1,10 @@
-"""What describes the rows of a log from segment to segment: the history of one, and what the next ones inherit."""
+"""Which Relations and Types are in force, from segment to segment, so that each segment can be decoded by itself.
+
+A Relation that was sent in one segment describes rows of later ones, until the table changes or the connection ends.
+The index of each segment therefore has: ``descriptions``, those sent in it; ``inherited``, those from earlier segments
+that its rows need, with their payloads; ``changes``, where a description came into force other than by being sent (a
+stream committed); and ``in_force``, those at its end, for the segment after it.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,16 +23,16 @@ __all__ = ["Descriptions", "Sent", "described"]
 
 
 Sent: TypeAlias = Mapping[str, Any]
-"""A Relation or Type as it was sent: an entry of the index's ``descriptions``."""
+"""A Relation or Type as it was sent: an entry of ``descriptions`` in the index."""
 
 
 def described(sent: Iterable[Sent]) -> Iterator[Description]:
-    """Yield a description for each Relation, with the Types that it takes; ``sent`` may come in any order.
+    """Yield a description for each Relation, with the Types that its columns have; ``sent`` may be in any order.
 
-    Raises DecodeError for what is no Relation and no Type.
+    Raises DecodeError for a payload that is neither a Relation nor a Type.
     """
     types: dict[int, Type] = {}
-    # A server sends all again over each connection, mostly as it was: what is the same is parsed once.
+    # A server sends them again over each connection, mostly unchanged: equal payloads are parsed once.
     known: dict[tuple[bytes, str], PgoutputMessage] = {}
     for row in sorted(sent, key=lambda row: int(row["seq"])):
         text = row["payload"], row["keywords"]
@@ -43,7 +49,12 @@ class Descriptions:
     """The descriptions in force, and those of the segment that is being indexed."""
 
     def __init__(self, sent: Iterable[Sent] = (), in_force: Iterable[Mapping[str, Any]] = ()) -> None:
-        """Begin a log, or go on with one: ``in_force`` is the column of its last index, ``sent`` has what it names."""
+        """Begin a log, or resume one.
+
+        Args:
+            sent: The descriptions that ``in_force`` refers to.
+            in_force: The column ``in_force`` of the last segment's index.
+        """
         self.sent: dict[int, Sent] = {row["seq"]: row for row in sent}
         """The descriptions in force, and those of this segment, by seq."""
         self._new: list[Sent] = []
@@ -56,7 +67,13 @@ class Descriptions:
         self._begin(scopes, {oid: _message(self.sent[seq]) for oid, seq in self._types.items()})
 
     def read(self, control: ControlMessage, payload: bytes, keywords: Mapping[str, Any]) -> None:
-        """Take in the next control message, as it was sent, and the keywords of parse with which it is read."""
+        """Add the next control message.
+
+        Args:
+            control: The message, with its seq and the stream that contains it.
+            payload: The message as it was sent.
+            keywords: The keywords of ``parse`` for it.
+        """
         self.history.read(control)
         seq, stream_xid, message = control
         if isinstance(message, Relation | Type):
@@ -67,14 +84,19 @@ class Descriptions:
             self._take_type(seq, message)
 
     def leave(self, scope: int) -> None:
-        """Forget what describes the rows of a chunk: what comes after it begins with a Relation again."""
+        """Forget the Relations of a snapshot chunk; the next chunk begins with its own."""
         self.history.leave(scope)
 
     def finish(self, first_seq: int, used: Iterable[int]) -> dict[str, pa.Array]:
-        """Return the columns of the index for a segment whose rows used these descriptions, and go on to the next."""
+        """Return the columns of a segment's index, and begin the next segment.
+
+        Args:
+            first_seq: The seq of the segment's first row.
+            used: The seqs of the descriptions that its rows use.
+        """
         in_force = list(self.history.in_force())
         changes = self._changes(first_seq)
-        # What a stream described comes into force for all where it commits, whether or not a row has needed it yet.
+        # A description sent in a stream comes into force for all rows at the commit, whether or not a row needs it yet.
         rows: dict[str, list[Sent]] = {
             "descriptions": self._new,
             "inherited": self._inherited_rows({*used, *(change["description"] for change in changes)}),
@@ -103,7 +125,7 @@ class Descriptions:
             self._uses[seq] = tuple(self._types[oid] for oid in oids if oid in self._types)
 
     def _inherited_rows(self, used: set[int]) -> list[Sent]:
-        """Return what stands before the segment, and its rows need."""
+        """Return the descriptions from earlier segments that its rows need."""
         found = [(scope, seq) for scope, description in self._inherited if (seq := description.seq) in used]
         new = {row["seq"] for row in self._new}
         relations = [*(seq for _, seq in found), *new]
@@ -115,7 +137,7 @@ class Descriptions:
         return [dict(zip(("seq", "stream_xid", "oid", "description"), change, strict=True)) for change in found]
 
     def _named(self, in_force: Iterable[tuple[int | None, Description]]) -> list[Sent]:
-        """Name what is in force, and the Types that it takes."""
+        """Return references to the descriptions in force, and to their Types."""
         found: list[tuple[int, int | None]] = [(description.seq, scope) for scope, description in in_force]
         types = {*self._types.values(), *(seq for relation, _ in found for seq in self._uses[relation])}
         found += [(seq, None) for seq in sorted(types)]
@@ -123,7 +145,7 @@ class Descriptions:
 
 
 def _read_sent(payload: bytes, keywords: str) -> PgoutputMessage:
-    """Return a message as it was sent; ``keywords`` are those of parse, as JSON."""
+    """Parse a message as it was sent; ``keywords`` are those of ``parse``, as JSON."""
     return parse(payload, **json.loads(keywords))
 
 

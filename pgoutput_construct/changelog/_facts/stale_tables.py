@@ -1,4 +1,4 @@
-"""Changes of tables that the stream does not send: what the log has of a table is then not what the table has."""
+"""Finds stale tables: those that changed in a way that the stream does not send, so that the log differs from them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -34,31 +34,36 @@ _TEXTS: Final = frozenset(oid for oid, builtin in BUILTIN_TYPES.items() if built
 
 @dataclass(frozen=True)
 class StaleTable:
-    """A table whose rows in the log are not those of the server."""
+    """A table whose rows in the log differ from those on the server."""
 
     seq: int
-    """From here on, at the latest."""
+    """The seq from which on they differ, at the latest."""
     table: tuple[str, str]
-    """Schema and name of the table then."""
+    """Schema and name of the table at that time."""
     reason: str
-    """What happened, with the names that it had."""
+    """What happened, with the table's name at that time."""
     remedy: str
     """What to do."""
     snapshot: Snapshot
-    """When it was seen: a copy whose snapshot contains all that this one does repairs it."""
+    """The snapshot in which it was noticed: a copy whose snapshot sees all that this one sees repairs it."""
     published: bool = True
-    """It can be copied as it is published now."""
+    """Whether the table can be copied, as it is published now."""
     lost: bool = False
-    """The log was begun anew: it is copied whatever is to be done about others."""
+    """Whether changes were lost (BEGUN_ANEW): it is then copied whatever the policy for other stale tables is."""
 
 
 def rewrite(
     before: TableReading, after: TableReading, old: Iterable[CatalogColumn], new: Iterable[CatalogColumn]
 ) -> StaleTable | None:
-    """Return how the rows of a table changed without messages between two readings, as ALTER TABLE does it.
+    """Return whether ALTER TABLE changed the rows of a table without messages between two readings.
 
-    ``old`` and ``new`` are the columns in which they differ (``altered_columns``). VACUUM FULL, CLUSTER, TRUNCATE and
-    SET TABLESPACE make another file, too, but change no column.
+    VACUUM FULL, CLUSTER, TRUNCATE and SET TABLESPACE assign a new file, too, but change no column.
+
+    Args:
+        before: The earlier reading.
+        after: The later reading.
+        old: The columns in which they differ (``altered_columns``), as of the earlier one.
+        new: The same as of the later one.
     """
     if before.gone or after.gone:
         return None
@@ -75,7 +80,7 @@ def rewrite(
 def late_values(
     before: TableReading, after: TableReading, old: Iterable[CatalogColumn], new: Iterable[CatalogColumn]
 ) -> StaleTable | None:
-    """Return that generated columns, whose values were not published, are published now; columns as for ``rewrite``."""
+    """Return whether generated columns that were not published are published now; arguments as for ``rewrite``."""
     unpublished = {column.number for column in old if column.generated and not column.published}
     names = [column.name for column in new if column.published and column.number in unpublished]
     if before.gone or after.gone or not names:
@@ -85,17 +90,17 @@ def late_values(
 
 
 def type_change(before: TableReading, after: TableReading) -> StaleTable | None:
-    """Return which columns have values whose text, and binary form, is another one since their type was altered.
+    """Return whether existing values have another text or binary format since ALTER TYPE changed their type.
 
-    A label that is added is in no row yet, and names of attributes are in no value. ALTER TYPE does not wait for who
-    writes: a transaction that was in progress may have sent rows as they were. A copy is to see all of them ended, as
-    those that are asked for do.
+    An added label is in no row yet, and names of attributes are in no value. ALTER TYPE takes no lock that waits for
+    writers: a transaction in progress may have sent rows with the old labels. So a copy repairs this only if its
+    snapshot sees all of them ended, as requested copies do.
     """
     types = {each.oid: each for each in before.types}
     changed = {
         number
         for now in after.types
-        if (was := types.get(now.oid)) is not None and _says_otherwise(was, now)
+        if (was := types.get(now.oid)) is not None and _has_other_texts(was, now)
         for number in was.columns & now.columns
     }
     names = [each.name for each in after.columns if each.number in changed and each.published] if changed else []
@@ -107,7 +112,7 @@ def type_change(before: TableReading, after: TableReading) -> StaleTable | None:
 
 
 def lost_history(event: LogEvent, before: TableReading) -> StaleTable | None:
-    """Return that changes of a table are missing where the log was begun anew, given its last reading before that."""
+    """Return whether changes of a table were lost at an event BEGUN_ANEW, given the last reading before that."""
     if not any(column.published for column in before.columns):
         return None
     stale = stale_table(before, (before.namespace, before.name), "lacks changes: " + event.details["reason"])
@@ -115,13 +120,13 @@ def lost_history(event: LogEvent, before: TableReading) -> StaleTable | None:
 
 
 def partition_change(before: TableReading, after: TableReading) -> StaleTable | None:
-    """Return which rows came or went with partitions of a table that is published as a whole, between two readings."""
+    """Return whether partitions with rows were attached, detached or truncated between two readings of a root table."""
     if before.gone or after.gone or not after.is_partitioned:
         return None
     old, new = before.filenodes.keys(), after.filenodes.keys()
     if old - new:
         return stale_table(after, (after.namespace, after.name), "lost a partition (DETACH or DROP)")
-    # A log of before they were written down has leaves that were attached, and not when.
+    # Logs of earlier versions know which leaves were attached, but not when.
     known = {leaf for leaf in old & new if leaf in before.joined or leaf not in before.attached}
     if (new - old) & after.attached or any(after.joined.get(leaf) != before.joined.get(leaf) for leaf in known):
         return stale_table(after, (after.namespace, after.name), "was given a table as a partition (ATTACH)")
@@ -131,24 +136,25 @@ def partition_change(before: TableReading, after: TableReading) -> StaleTable | 
 
 
 def _has_emptied_leaf(before: TableReading, after: TableReading) -> bool:
-    """Return whether leaves of a table were truncated by themselves, of which the stream says nothing.
+    """Return whether some leaf partitions were truncated by themselves, which the stream does not send.
 
-    A TRUNCATE of the table, which it says, gives all leaves new files, in one transaction. Where another one is
-    named of a leaf, since all its rows of pg_class were written since, it counts as truncated by itself, too, and the
-    table is copied for nothing. A leaf is created with a file that its OID names; a foreign table has none.
+    A TRUNCATE of the whole table, which the stream sends, assigns new files to all leaves in one transaction. If all
+    rows of pg_class of a leaf were written again since, another transaction is named for it: it then counts as
+    truncated by itself, and the table is copied unnecessarily. A leaf is created with the file that its OID names
+    (heap_create()); a foreign table has none.
     """
     nodes = {leaf: node for leaf, node in after.filenodes.items() if node}
     moved = {leaf for leaf, node in nodes.items() if before.filenodes.get(leaf, leaf) != node}
     if not moved & after.truncated:
         return False
-    writers = {after.rewritten.get(leaf) for leaf in moved}  # one that is not known in a log of before they were said
+    writers = {after.rewritten.get(leaf) for leaf in moved}  # None in a log of an earlier version
     return not moved >= nodes.keys() & before.filenodes.keys() or len(writers) > 1
 
 
 class PublicationChanges:
-    """Follows what is published, reading by reading: tables whose changes were not, or are no longer, all published.
+    """Follows readings of publications, and finds tables that were not published completely at all times.
 
-    The publications of one reading of the catalog have one snapshot, and count together.
+    Readings of several publications with the same snapshot were made together, and count together.
     """
 
     def __init__(self) -> None:
@@ -157,7 +163,7 @@ class PublicationChanges:
         self._open: list[PublicationReading] = []
 
     def read(self, reading: PublicationReading) -> list[tuple[int, StaleTable]]:
-        """Take the next reading; return the OIDs of tables, and what happened to each, up to those before it."""
+        """Add the next reading; return the OIDs of tables found stale by the readings before it, and why."""
         found = []
         if self._open and self._open[-1].snapshot != reading.snapshot:
             found = self.latest()
@@ -168,7 +174,7 @@ class PublicationChanges:
         return found
 
     def latest(self) -> list[tuple[int, StaleTable]]:
-        """Return the same for the last readings, of one snapshot: more of them may come."""
+        """Return the same for the last readings of one snapshot, to which more may still be added."""
         return [*self._changes(self._now()[1], self._open[-1])] if self._open else []
 
     def _now(self) -> tuple[dict[str, PublicationReading], dict[int, "_PublishedState"]]:
@@ -186,21 +192,21 @@ class PublicationChanges:
 
 @dataclass(frozen=True)
 class _PublishedState:
-    """What all publications together publish of a table."""
+    """What all captured publications together publish of a table."""
 
     table: tuple[str, str]
     operations: frozenset[str]
-    """None where it is not published any more."""
+    """Empty if it is no longer published."""
     columns: frozenset[int] | None
     filters: frozenset[str] | None
     members: frozenset[int | None]
     joined: frozenset[str | None]
     unsent: frozenset[int]
-    """Its partitions of which nothing is sent."""
+    """Its partitions that the server does not replicate."""
     ancestors: frozenset[int]
-    """The tables that it is a partition of."""
+    """The OIDs of the tables that it is a partition of."""
     via_root: bool
-    """Its changes are those of the topmost of these that is published."""
+    """Whether its changes are published as those of the topmost published table."""
 
 
 def _effective(readings: Iterable[PublicationReading]) -> dict[int, _PublishedState]:
@@ -241,7 +247,7 @@ def _together(one: _PublishedState, other: _PublishedState) -> _PublishedState:
 
 
 def _difference(before: _PublishedState, after: _PublishedState) -> str | None:
-    """Say why the rows of a table are others than what was published of them so far; None where they are not."""
+    """Return why the rows of a table differ from what was published of them so far; None if they do not."""
     reasons = {
         "was not published for a time": not before.operations and after.operations,
         "is no longer published": before.operations and not after.operations,
@@ -252,8 +258,8 @@ def _difference(before: _PublishedState, after: _PublishedState) -> str | None:
         "was taken out of the publication and added again": not before.members & after.members,
         "was detached from a published table and attached again": None not in before.joined | after.joined
         and not before.joined & after.joined,
-        "has a partition that is only sent from now on": before.unsent - after.unsent,
-        # Between its being one that is sent by itself, and its being none, or the other way round.
+        "has a partition that is only replicated from now on": before.unsent - after.unsent,
+        # Between a time when it was published by itself and one when it was not, or the reverse.
         "may have been sent as a partition of another table for a time": before.via_root != after.via_root
         and before.ancestors != after.ancestors,
     }
@@ -273,19 +279,25 @@ def _rows_of_catalog(columns: Iterable[CatalogColumn]) -> dict[int, int]:
 
 
 def _retyped(before: Iterable[CatalogColumn], after: Iterable[CatalogColumn]) -> list[str]:
-    """Return the names of columns whose values have another text now although their bytes stayed the same."""
+    """Return the names of columns whose type changed without a rewrite, so that the values have another text."""
     old = {column.number: column.type for column in before if not column.dropped}
     types = ((column, old.get(column.number, column.type)) for column in after if not column.dropped)
     return [column.name for column, was in types if column.type != was and not {column.type, was} <= _TEXTS]
 
 
-def _says_otherwise(was: CatalogType, now: CatalogType) -> bool:
+def _has_other_texts(was: CatalogType, now: CatalogType) -> bool:
     renamed = any(now.labels.get(oid) != label for oid, label in was.labels.items())
     return renamed or was.attributes != now.attributes
 
 
 def stale_table(reading: Reading, table: tuple[str, str], what: str) -> StaleTable:
-    """Return that a table, by schema and name, was seen to be stale; ``what`` happened to it."""
+    """Return a stale table.
+
+    Args:
+        reading: The reading in which it was noticed.
+        table: Schema and name of the table.
+        what: What happened, such as ``was rewritten``.
+    """
     title = qualified_name(*table)
     remedy = f"copy it again: {snapshot_command(title)}"
     return StaleTable(reading.seq, table, f"{title} {what}", remedy, reading.snapshot)

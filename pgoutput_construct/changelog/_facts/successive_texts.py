@@ -37,7 +37,7 @@ _WORD: Final = np.dtype(np.uint64)
 
 @dataclass(frozen=True)
 class SuccessiveText:
-    """A text of pieces, of which the next text may have some."""
+    """A text that consists of pieces, most of which the next text has too."""
 
     text: bytes | memoryview = b""
     starts: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -46,7 +46,7 @@ class SuccessiveText:
     """Bytes between two pieces."""
 
     def differing(self, text: bytes | memoryview) -> tuple[slice, bytes] | None:
-        """Return the pieces that the next text may not have, and what it has instead of them; None if it is equal."""
+        """Return the pieces that the next text does not have, and what it has instead of them; None if it is equal."""
         head, tail = _common_ends(self.text, text)
         if head + tail == len(self.text) == len(text):
             return None
@@ -58,7 +58,13 @@ class SuccessiveText:
         return slice(first, end), bytes(text[start : len(text) - rest])
 
     def next(self, text: bytes | memoryview, differing: slice, lengths: Sequence[int]) -> "SuccessiveText":
-        """Return the next text, which has pieces of these lengths instead of those that differ."""
+        """Return the next text.
+
+        Args:
+            text: Its bytes.
+            differing: The pieces that it does not have.
+            lengths: The lengths in bytes of the pieces that it has instead.
+        """
         first, end = differing.start, differing.stop
         if len(text) == len(self.text) and len(lengths) == end - first == 1:
             return SuccessiveText(text, self.starts, self.gap)
@@ -69,7 +75,7 @@ class SuccessiveText:
 
 
 def _common_ends(mine: bytes | memoryview, other: bytes | memoryview) -> tuple[int, int]:
-    """Return how many bytes two texts have in common at the beginning, and how many of the others at the end."""
+    """Return the lengths of the common prefix and of the common suffix, which do not overlap."""
     rest, size = min(len(mine), len(other)), _WORD.itemsize
     words = rest // size
     differs = np.frombuffer(mine, _WORD, words) != np.frombuffer(other, _WORD, words)
@@ -82,7 +88,7 @@ def _common_ends(mine: bytes | memoryview, other: bytes | memoryview) -> tuple[i
         words = rest // size
         mine_end = np.frombuffer(mine, _WORD, words, len(mine) - words * size)
         tail = _leading_equal((mine_end != np.frombuffer(other, _WORD, words, len(other) - words * size))[::-1]) * size
-    elif mine[len(mine) - loose :] == other[len(other) - loose :]:  # the words that were compared end before these
+    elif mine[len(mine) - loose :] == other[len(other) - loose :]:  # the words compared above end before these bytes
         tail = min(loose + _leading_equal(differs[::-1]) * size, rest)
     else:
         tail = 0
@@ -92,7 +98,7 @@ def _common_ends(mine: bytes | memoryview, other: bytes | memoryview) -> tuple[i
 
 
 def _leading_equal(differs: NDArray[np.bool_]) -> int:
-    """Return how many words are equal before the first that differs."""
+    """Return the number of leading words that are equal."""
     if not len(differs):
         return 0
     found = int(differs.argmax())
@@ -111,15 +117,15 @@ _Column = TypeVar("_Column", bound=_Numbered)
 
 
 class SharedColumns(Sequence[_Column], Generic[_Column]):
-    """The columns of a reading; chunks of them are those of other readings, too."""
+    """The columns of one version of a table, in chunks that are shared with other versions."""
 
     __slots__ = ("_chunks", "published")
 
     def __init__(self, columns: Iterable[_Column] = ()) -> None:
-        """Take the columns."""
+        """Split columns into chunks."""
         self._chunks = [*_chunks(tuple(columns))]
         self.published = tuple(sorted(_published(self)))
-        """The numbers of those that are published, sorted; of columns that replace others mostly the same object."""
+        """The numbers of published columns, sorted; mostly the same object as in the previous version."""
 
     def __len__(self) -> int:
         return (len(self._chunks) - 1) * _CHUNK + len(self._chunks[-1]) if self._chunks else 0
@@ -149,17 +155,17 @@ class SharedColumns(Sequence[_Column], Generic[_Column]):
         return hash(tuple(self))
 
     def replaced(self, where: slice, columns: Sequence[_Column]) -> "SharedColumns[_Column]":
-        """Return these columns with others instead of some."""
+        """Return these columns with those of a slice replaced by others; other chunks are shared."""
         first = where.start // _CHUNK
         found: SharedColumns[_Column] = SharedColumns.__new__(SharedColumns)
-        if len(columns) == where.stop - where.start == 1:  # mostly so, and then all others stay where they are
+        if len(columns) == where.stop - where.start == 1:  # the usual case: all others stay in their chunks
             (column,), place = columns, where.start - first * _CHUNK
             chunk = self._chunks[first]
             found._chunks = self._chunks.copy()
             found._chunks[first] = (*chunk[:place], column, *chunk[place + 1 :])
             found.published = self._published_with(chunk[place : place + 1], columns)
             return found
-        # Of as many columns those after them stay in their chunks.
+        # If the number is the same, later columns stay in their chunks.
         end = -(-where.stop // _CHUNK) if len(columns) == where.stop - where.start else len(self._chunks)
         mine = tuple(chain.from_iterable(self._chunks[first:end]))
         start, stop = where.start - first * _CHUNK, where.stop - first * _CHUNK
@@ -172,9 +178,9 @@ class SharedColumns(Sequence[_Column], Generic[_Column]):
         return found
 
     def differing(self, *others: "SharedColumns[_Column]") -> list[list[_Column]]:
-        """Return the columns that are not one object in these and all others: those of these, and those of each other.
+        """Return the columns that are not the same object in all versions: one list for each version.
 
-        The first columns are compared with the first, and so on; those that the shortest does not have, differ.
+        Columns are compared by index; columns beyond the end of the shortest version differ.
         """
         all_of = self, *others
         found: list[list[_Column]] = [[] for _ in all_of]
@@ -189,7 +195,7 @@ class SharedColumns(Sequence[_Column], Generic[_Column]):
         return found
 
     def _published_with(self, removed: Sequence[_Column], added: Sequence[_Column]) -> tuple[int, ...]:
-        """Return the numbers of those that are published, with some columns instead of others."""
+        """Return the numbers of published columns after replacing some columns by others."""
         former, latter = _published(removed), _published(added)
         if former == latter:
             return self.published
@@ -202,7 +208,7 @@ def _published(columns: Iterable[_Column]) -> list[int]:
 
 
 def _unlike(first: Sequence[object], *others: Sequence[object]) -> list[int]:
-    """Return where some of the others do not have the object that the first one has, as far as all of them go."""
+    """Return the indices at which not all sequences have the same object, up to the end of the shortest."""
     shortest = min(map(len, (first, *others)))
     if len(others) == 1:
         return [*compress(range(shortest), map(is_not, first, *others))]
@@ -216,14 +222,15 @@ def _chunks(columns: tuple[_Column, ...]) -> Iterator[tuple[_Column, ...]]:
 
 
 class RelationReader:
-    """Reads the Relations of a table, one after the other, under the same keywords of parse (``successive.py``).
+    """Reads the successive Relations of a table, all with the same keywords of ``parse``.
 
-    What differs is put behind the header of a Relation that has these columns alone, and that is parsed. So it takes of
-    the layout only that the columns come last, which the definitions say, and how long each is, which the codec does.
+    The differing columns are appended to the header of a Relation that has only these, and that message is parsed. So
+    this knows of the layout only that the columns come last (from the definitions) and how long each is (from the
+    codec).
     """
 
     def __init__(self, keywords: str) -> None:
-        """Take the keywords of parse, as JSON."""
+        """Take the keywords of ``parse``, as JSON."""
         self._engine = engine(**json.loads(keywords))
         self._payload = self._header = b""
         self._columns: tuple[RelationColumn, ...] = ()
@@ -234,9 +241,9 @@ class RelationReader:
         self._start = b""
 
     def columns(self, payload: bytes) -> Sequence[RelationColumn]:
-        """Return the columns; those of many are parsed when one is looked at: mostly, it matters how many they are.
+        """Return the columns, parsed when one is accessed if there are many: mostly only their number is needed.
 
-        Those of the same payload as before are the same object.
+        The same payload as before returns the same object.
         """
         if payload != self._latest[0]:
             columns = self.read(payload) if len(payload) < _LONG else _LaterColumns(self, payload, self._count(payload))
@@ -244,7 +251,7 @@ class RelationReader:
         return self._latest[1]
 
     def read(self, payload: bytes) -> tuple[RelationColumn, ...]:
-        """Return the columns; those of the same payload as before are the same tuple. Raises DecodeError as parse."""
+        """Return the columns; the same payload as before returns the same tuple. Raises DecodeError like ``parse``."""
         if payload != self._payload:
             columns = self._follow(payload) if len(payload) >= _LONG else None
             if columns is None:
@@ -255,7 +262,7 @@ class RelationReader:
         return self._columns
 
     def _follow(self, payload: bytes) -> tuple[RelationColumn, ...] | None:
-        """Return the columns of the next Relation; None where it has to be parsed as a whole."""
+        """Return the columns of the next Relation; None if it must be parsed as a whole."""
         if self._model is None or not self._columns:
             return None
         try:
@@ -273,26 +280,26 @@ class RelationReader:
                 return None
             message = self._engine.parse(self._front(unlike) + middle)
             assert isinstance(message, Relation)
-        except (DecodeError, ConstructError):  # parsed as a whole, it is explained
+        except (DecodeError, ConstructError):  # parsing it as a whole raises the error with its path
             return None
         sizes = [len(middle)] if unlike == 1 else [*map(self._size, message.columns)]
         self._header, self._text = payload[:length], self._text.next(text, differing, sizes)
         return (*self._columns[: differing.start], *message.columns, *self._columns[differing.stop :])
 
     def _count(self, payload: bytes) -> int:
-        """Return how many columns a Relation has."""
+        """Return the number of columns of a Relation."""
         size = len(self._start)
         if not size or not payload.startswith(self._start):
             try:
                 end, _ = self._measure(payload)
             except ConstructError:
-                return len(self.read(payload))  # which explains it
+                return len(self.read(payload))  # which raises the error
             size = end - _COUNT_SIZE
             self._start = payload[:size]
         return int.from_bytes(payload[size : size + _COUNT_SIZE], "big")
 
     def _front(self, count: int) -> bytes:
-        """Return the header of a Relation that has some columns."""
+        """Return the header of a Relation with ``count`` columns."""
         if count not in self._fronts:
             columns = self._columns[:1] * count
             self._fronts[count] = self._build(columns)[: len(self._build(()))]
@@ -306,14 +313,14 @@ class RelationReader:
         return self._engine.build(replace(self._model, columns=columns))
 
     def _measure(self, payload: bytes) -> tuple[int, int]:
-        """Return the size of a Relation's header, and how many columns follow; raise ConstructError."""
+        """Return the size of a Relation's header in bytes, and the number of columns; raises ConstructError."""
         with BytesIO(payload) as stream:
             count = int(_HEADER.parse_stream(stream, **self._engine.options.parameters()).column_count)
             return stream.tell(), count
 
 
 class _LaterColumns(Sequence[RelationColumn]):
-    """The columns of a Relation, which are parsed when one is looked at."""
+    """The columns of a Relation, parsed when one is accessed."""
 
     def __init__(self, reader: RelationReader, payload: bytes, count: int) -> None:
         self._reader, self._payload, self._count = reader, payload, count
@@ -335,8 +342,8 @@ class _LaterColumns(Sequence[RelationColumn]):
 
 
 _LONG: Final = 512
-"""Bytes of a Relation from which on it takes less time to look for what differs than to parse all columns."""
+"""Bytes of a Relation from which on comparing is faster than parsing all columns."""
 _COUNT_SIZE: Final = UInt16.sizeof()
-"""Bytes of the last field of the header: how many columns follow."""
+"""Bytes of the last field of the header, the number of columns."""
 _HEADER: Final = Struct(*takewhile(lambda field: field.name != "columns", definitions.Relation.subcons))
-"""What a Relation has before its columns."""
+"""The fields of a Relation before its columns."""
