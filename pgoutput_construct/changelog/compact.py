@@ -4,8 +4,8 @@ How segments are replaced without a reader noticing:
 
 1. The rows of consecutive small segments are written as one large segment. They keep their seqs, payloads and
    checksums; the index is merged (``_merge_indexes``) and equals the one that would be built from the rows.
-2. When the large segment is durable, it is read back with every check: from now on it may be the only copy. From this
-   moment it counts instead of the small ones, since of two segments that begin at the same seq the longer one counts
+2. When the large segment is durable, it is read back with every check: from now on it may be the only copy. From then
+   on it counts instead of the small ones, since of two segments that begin at the same seq the longer one counts
    (``_segment.footer.chosen``). A reader that lists the log sees either the small ones or the large one, never a gap.
 3. Manifests are rewritten, so that they have the large segment's footer.
 4. After some seconds of grace, the small files are removed. A reader that has listed them before and opens one now gets

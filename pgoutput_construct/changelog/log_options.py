@@ -47,7 +47,7 @@ class StreamOptions(ReplicationOptions):
         """Return the options that determine the layout of messages: the keywords of ``Session``."""
         return {name: getattr(self, name) for name in LAYOUT_OPTIONS}
 
-    def asked(self) -> dict[str, object]:
+    def non_default(self) -> dict[str, object]:
         """Return the options that differ from PostgreSQL's defaults."""
         return {name: value for name, value in self.replication_options().items() if value != OPTIONS[name].default}
 
@@ -57,7 +57,7 @@ class StreamOptions(ReplicationOptions):
         if self.proto_version > best:
             choice = f"choose 1 to {best}"
             raise ReplicationError(f"PostgreSQL {major} does not support proto_version={self.proto_version}: {choice}")
-        for name, value in self.asked().items():
+        for name, value in self.non_default().items():
             option = OPTIONS[name]
             needs = {name: option.server}
             if option.values:

@@ -25,7 +25,7 @@ Events do not depend on earlier ones either: the capture writes the whole of wha
 How a concurrent reader and a crash are handled. A new reader writes its file, then checks that what it needs is still
 promised (``_index.listing.first_promised``). A prune writes its plan to ``pruned.json`` first, then looks for readers a
 last time, and withdraws if one needs more. Whichever writes first, the other one sees it. Then ``pruned.json`` records
-the new first seq, and only then files are removed, the oldest first. From that moment the removed part does not belong
+the new first seq, and only then files are removed, the oldest first. From then on the removed part does not belong
 to the log, whether or not its files still exist: after a crash, readers ignore them and the next prune removes them. A
 plan that was not carried out removes nothing and is reset by the next prune.
 """

@@ -131,7 +131,7 @@ class _Verification:
                 self._lost.append(range(next_seq, segment.first_seq))
                 builder = None
             try:
-                table, said = read_segment(segment), index_of(segment)
+                table, stored = read_segment(segment), index_of(segment)
                 after = _builder_after(segment, segments) if builder is None else builder
             except MissingFileError as error:
                 segments, place = self._listed_again(segment, error)
@@ -145,7 +145,7 @@ class _Verification:
             self._compare_statistics(segment, table)
             if builder is not None:
                 index, open_xid = _rebuilt(builder, segment, table, open_xid)
-                self._compare(segment, said, index)
+                self._compare(segment, stored, index)
             else:  # after a gap: the next one is built upon this one's stored index
                 builder, open_xid = after, NO_XID
             next_seq, place = segment.last_seq + 1, place + 1
@@ -165,8 +165,8 @@ class _Verification:
         self.found = replace(self.found, segments=self.found.checked + len(segments) - place)
         return segments, place + is_lost
 
-    def _compare(self, segment: Segment, said: SegmentIndex, index: SegmentIndex) -> None:
-        if wrong := differences(said, index, self._lost):
+    def _compare(self, segment: Segment, stored: SegmentIndex, index: SegmentIndex) -> None:
+        if wrong := differences(stored, index, self._lost):
             self.problem(f"segment {segment.path}: its index does not match its rows: {', '.join(wrong)}")
 
     def _compare_statistics(self, segment: Segment, table: pa.Table) -> None:
@@ -207,10 +207,10 @@ class _Verification:
                     self.problem(str(error))
                     break
                 if wrong or footer != segment:
-                    said = ", ".join(wrong) or "footer"
+                    columns = ", ".join(wrong) or "footer"
                     place = self.store.path_of(name.name)
                     self.problem(
-                        f"{place}: does not match the footer of {segment.name}: {said}; remove it: it is a cache"
+                        f"{place}: does not match the footer of {segment.name}: {columns}; remove it: it is a cache"
                     )
 
 
@@ -234,8 +234,8 @@ def _wrong_statistics(metadata: pq.FileMetaData, table: pa.Table) -> list[str]:
 
 def _wrong(index: SegmentIndex, known: LogIndex) -> list[str]:
     """Return the columns in which a manifest differs from the index of a segment."""
-    said, found = (each.table.select(["ended", *NUMBERS, "marked"]) for each in (known, LogIndex.over(index)))
-    derived = [name for name in found.column_names if said[name].to_pylist() != found[name].to_pylist()]
+    stored, found = (each.table.select(["ended", *NUMBERS, "marked"]) for each in (known, LogIndex.over(index)))
+    derived = [name for name in found.column_names if stored[name].to_pylist() != found[name].to_pylist()]
     return [*differences(index, known, without=LEFT_OUT), *derived]
 
 

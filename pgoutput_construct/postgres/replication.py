@@ -239,7 +239,7 @@ def start_command(options: StreamOptions, start_lsn: Lsn) -> bytes:
 
 
 def _pairs(options: StreamOptions) -> dict[str, str]:
-    asked = {name: _text(value) for name, value in options.asked().items()}
+    asked = {name: _text(value) for name, value in options.non_default().items()}
     return {"proto_version": str(options.proto_version), "publication_names": _text(options.publications), **asked}
 
 

@@ -10,7 +10,7 @@ from pgoutput_construct.publisher._feed.feed import About
 from pgoutput_construct.publisher._feed.message_feed import MessageFeed
 from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.publisher._server.replication_commands import StartReplication
-from pgoutput_construct.publisher._server.stream_request import asked
+from pgoutput_construct.publisher._server.stream_request import requested_options
 from pgoutput_construct.publisher.server import Publisher
 
 quick = settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -30,7 +30,7 @@ def check_publisher() -> None:
     for version in (4, 5):
         command = StartReplication("slot", pgo.Lsn(0), {"proto_version": str(version), "publication_names": "p"})
         try:
-            options = asked(command, about)
+            options = requested_options(command, about)
         except Refusal as refusal:
             assert version == 5, refusal
             assert "Commit" in str(refusal), refusal

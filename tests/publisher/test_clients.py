@@ -363,7 +363,7 @@ def test_who_goes_is_no_error() -> None:
         for client in leaving:
             client.write(build_connection(m.Terminate()))
             drain(client)
-        assert eventually(lambda: all(f"slot stormy_{number}: its client has gone" in told for number in going))
+        assert eventually(lambda: all(f"slot stormy_{number}: its client has disconnected" in told for number in going))
     assert not [line for line in told if "error" in line or "refused" in line]
 
 

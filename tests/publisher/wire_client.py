@@ -51,7 +51,7 @@ class WireClient:
 
     def say(self, message: m.ConnectionMessage) -> None:
         """Send a message."""
-        self.write(self._conversation.say(message))
+        self.write(self._conversation.send(message))
 
     def status(self, position: int) -> None:
         """Confirm a position."""

@@ -255,7 +255,7 @@ def _find_plain(block: Block) -> _PlainTransactions:
 _OF_COMMIT: Final = ("lsn", "end_lsn", "time")
 
 
-def _positions(said: pa.Array) -> tuple[Numbers, Flags]:
+def _positions(column: pa.Array) -> tuple[Numbers, Flags]:
     """Return LSNs, and for each whether it is present and fits into the index (63 bits)."""
-    lsns: Numbers = said.fill_null(0).to_numpy()
-    return lsns, said.is_valid().to_numpy(zero_copy_only=False) & (lsns <= _INT64_MAX)
+    lsns: Numbers = column.fill_null(0).to_numpy()
+    return lsns, column.is_valid().to_numpy(zero_copy_only=False) & (lsns <= _INT64_MAX)

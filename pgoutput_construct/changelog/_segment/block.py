@@ -166,8 +166,8 @@ def transaction_xids(index: BatchIndex, stream_xid: Numbers, open_xid: int = NO_
     xids[inside] = index.rows["xid"][inside]
     for tag in _OTHERS_WITH_XID.intersection(np.unique(index.tags).tolist()):
         rows, fields = _header(index, tag)
-        said = fields["xid"].is_valid().to_numpy(zero_copy_only=False)
-        xids[rows[said]] = fields["xid"].drop_null().to_numpy()
+        has_xid = fields["xid"].is_valid().to_numpy(zero_copy_only=False)
+        xids[rows[has_xid]] = fields["xid"].drop_null().to_numpy()
     return xids, after
 
 

@@ -135,7 +135,7 @@ def _signed(number: int) -> int:
 
 
 def _read_struct(file: io.BytesIO) -> _Struct:
-    """Read a struct from where a file stands, and stand behind it; raise ValueError for types that Parquet lacks."""
+    """Parse a struct at the position of a file, which moves after it; raise ValueError for types not in Parquet."""
     fields: _Struct = {}
     number = 0
     while head := file.read(1)[0]:

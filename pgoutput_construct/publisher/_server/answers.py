@@ -1,6 +1,8 @@
-"""What a publisher answers to the SQL of its clients: the few queries that subscribers and drivers send.
+"""Answers the SQL of clients: the few queries that subscribers, drivers and our own capture send.
 
-It has no SQL engine: it knows queries by their form. Source: ``subscriptioncmds.c`` (fetch_table_list(),
+There is no SQL engine: a query is recognised by its text, with whitespace normalized. Three groups are known: settings
+and the queries of subscriptions (``_ANSWERS``), our capture's named queries (``catalog_queries``, ``REPLIES``), and
+functions that create and drop slots (``_SLOT_ANSWERS``). Source: ``subscriptioncmds.c`` (fetch_table_list(),
 check_publications()), ``libpqwalreceiver.c`` and ``streamutil.c`` of PostgreSQL.
 """
 
@@ -54,13 +56,13 @@ __all__ = ["REPLIES", "answer", "show", "statements"]
 
 
 _SHOWN: Final = {"data_directory_mode": "0700", "wal_level": "logical", "wal_segment_size": "16MB"}
-"""What replication clients ask for in addition to the settings that each client is told (``streamutil.c``)."""
+"""Settings that replication clients request in addition to those in ParameterStatus (``streamutil.c``)."""
 _MOST_SETTINGS: Final = 200
 _STATEMENT: Final = re.compile(rf"""(?:{ESCAPING}|{QUOTED}|[^;'"])+""", re.DOTALL)
 
 
 def statements(text: str) -> list[str]:
-    """Return the statements of a query, which semicolons outside of quotes end; raise Refusal for an open quote."""
+    """Split a query into statements at semicolons outside of quotes; raise Refusal for an open quote."""
     parts, end = list[str](), 0
     for match in _STATEMENT.finditer(text):
         parts.append(match[0].strip())
@@ -73,7 +75,7 @@ def statements(text: str) -> list[str]:
 
 
 def answer(context: QueryContext, statement: str) -> Result:
-    """Return the result of a statement; raise Refusal for one that is not known."""
+    """Return the result of a statement; raise Refusal for an unknown one."""
     words = spaced(statement)
     for pattern, reply in (*_ANSWERS, *_SLOT_ANSWERS):
         if match := pattern.fullmatch(words):
@@ -83,31 +85,31 @@ def answer(context: QueryContext, statement: str) -> Result:
     raise Refusal(
         "0A000",
         f"this publisher does not know the query: {words[:200]}",
-        hint="It serves a stream and has no SQL engine; it answers what subscriptions and replication clients ask.",
+        hint="It has no SQL engine; it answers the queries of subscriptions and replication clients.",
     )
 
 
-def _keep(context: QueryContext, name: str, value: str) -> None:
-    """Keep a setting; of invented ones (PostgreSQL knows those with a dot) only so many, so that memory is bounded."""
+def _store(context: QueryContext, name: str, value: str) -> None:
+    """Store a setting; their number is limited, since a client can invent names (custom settings with a dot)."""
     if name not in context.settings and len(context.settings) >= _MOST_SETTINGS:
-        raise Refusal("54000", f"this publisher keeps {_MOST_SETTINGS} settings of a session at most")
+        raise Refusal("54000", f"this publisher stores at most {_MOST_SETTINGS} settings of a session")
     if name == "client_encoding":
         value = find_encoding(UTF8.name if value.upper() == "DEFAULT" else value).name
     context.settings[name] = value
 
 
 def _set_config(context: QueryContext, match: re.Match[str]) -> Result:
-    _keep(context, match["name"].lower(), match["value"])
+    _store(context, match["name"].lower(), match["value"])
     return Result("SELECT", [("set_config", "text")], [[match["value"]]])
 
 
 def _set(context: QueryContext, match: re.Match[str]) -> Result:
-    _keep(context, match["name"].lower(), match["value"].strip("'\""))
+    _store(context, match["name"].lower(), match["value"].strip("'\""))
     return Result("SET")
 
 
 def _set_names(context: QueryContext, match: re.Match[str]) -> Result:
-    _keep(context, "client_encoding", match["value"].strip("'\""))
+    _store(context, "client_encoding", match["value"].strip("'\""))
     return Result("SET")
 
 
@@ -116,11 +118,11 @@ def _show(context: QueryContext, match: re.Match[str]) -> Result:
 
 
 def show(settings: Mapping[str, str], name: str) -> Result:
-    """Return a setting as SHOW gives it; raise Refusal for one that there is not."""
-    there = {key.lower(): value for key, value in {**_SHOWN, **settings}.items()}
-    if name.lower() not in there:
+    """Return the result of SHOW; raise Refusal for an unknown setting."""
+    known = {key.lower(): value for key, value in {**_SHOWN, **settings}.items()}
+    if name.lower() not in known:
         raise Refusal("42704", f'unrecognized configuration parameter "{name}"')
-    return Result("SHOW", [(name.lower(), "text")], [[there[name.lower()]]])
+    return Result("SHOW", [(name.lower(), "text")], [[known[name.lower()]]])
 
 
 def _publications(context: QueryContext, match: re.Match[str]) -> Result:
@@ -130,7 +132,7 @@ def _publications(context: QueryContext, match: re.Match[str]) -> Result:
 
 
 def _tables_by_names(context: QueryContext, match: re.Match[str]) -> Result:
-    """Answer for servers before 16: the view pg_publication_tables, with the columns where 15 and later ask."""
+    """Answer for servers before 16: the view pg_publication_tables, with its columns for clients from 15 on."""
     with_columns = "attnames" in match[0]
     columns = [("schemaname", "name"), ("tablename", "name"), *_kind(match), *[("attnames", "_name")] * with_columns]
     found = (
@@ -146,7 +148,7 @@ def _tables_by_names(context: QueryContext, match: re.Match[str]) -> Result:
 
 
 def _tables_by_numbers(context: QueryContext, match: re.Match[str]) -> Result:
-    """Answer for servers from 16 on: pg_get_publication_tables() of all publications, with the columns' numbers."""
+    """Answer for servers from 16 on: pg_get_publication_tables() of all publications, with column numbers."""
     columns = [("nspname", "name"), ("relname", "name"), *_kind(match), ("attrs", "int2vector")]
     found = (
         (
@@ -161,12 +163,12 @@ def _tables_by_numbers(context: QueryContext, match: re.Match[str]) -> Result:
 
 
 def _kind(match: re.Match[str]) -> list[tuple[str, str]]:
-    """Return the column with the kind of relation, for which subscribers ask since 19: the stream has no sequences."""
+    """Return the column relkind, which subscribers request since 19; there are no sequences here."""
     return [("relkind", "char")] * ("relkind" in match[0])
 
 
 def _tables(context: QueryContext, match: re.Match[str]) -> Sequence[ListedTable]:
-    """Return the tables of the publications that a query names, as they are now: a capture may have written more."""
+    """Return the current tables of the publications in a query, after reading what a capture has written since."""
     context.feed.refresh()
     there = context.feed.about.publications
     names = [name for name in dict.fromkeys(listed(match["names"])) if not there or name in there]
@@ -181,10 +183,10 @@ def _tables(context: QueryContext, match: re.Match[str]) -> Sequence[ListedTable
 
 
 def _foreign_origins(context: QueryContext, match: re.Match[str]) -> Result:
-    """Answer check_publications_origin(): which publications have tables that are subscribed to from elsewhere.
+    """Answer check_publications_origin(): the publications with tables that have subscriptions themselves.
 
-    It warns of copies of rows that have an origin. There are no copies here but those of the stream, and a log does not
-    say which subscriptions its server has.
+    The subscriber warns about copying rows with an origin. Here copies come in the stream, and a log does not know the
+    subscriptions of its server.
     """
     return Result("SELECT", [("pubname", "name")], [])
 
@@ -234,34 +236,34 @@ _ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
         _foreign_origins,
     ),
 )
-"""The queries that are known, by their form with single spaces, and what answers each."""
+"""Patterns of normalized queries, and the function that answers each."""
 
 
 Arguments: TypeAlias = Mapping[str, str]
-"""Those of a query, by name, as they stand in it."""
+"""The arguments of a query by name, as SQL literals."""
 Row: TypeAlias = Mapping[str, str | None]
-"""A row of a result: texts, by column."""
+"""A row of a result: texts by column."""
 
 _OLD: Final = 2
-"""FrozenTransactionId: what wrote all rows of the catalog."""
+"""FrozenTransactionId: the xmin of all catalog rows here."""
 _ARGUMENT: Final = re.compile(r"%(?:\((\w+)\)s|%)")
 _LITERAL: Final = rf"NULL|true|false|-?\d+|{TEXT}"
 _CAST: Final = r"(?:::\w+(?:\[\])?)?"
-"""What psycopg may write after a literal."""
+"""A cast that psycopg may write after a literal."""
 
 
 def _catalog_answer(context: QueryContext, words: str) -> Result | None:
-    """Return what answers a query of the catalog, with single spaces outside of quotes; None for what is none."""
+    """Return the result of a normalized query in ``catalog_queries``; None for any other."""
     for query, reply in REPLIES.items():
-        if match := _form(query, context.feed.about.server_version).fullmatch(words):
+        if match := _pattern(query, context.feed.about.server_version).fullmatch(words):
             rows = [[row[name] for name in query.columns] for row in reply(context, match.groupdict())]
             return Result("SELECT", list(query.columns.items()), rows)
     return None
 
 
 @cache
-def _form(query: CatalogQuery, server_version: int) -> re.Pattern[str]:
-    """Return the form that a query has with any arguments, which are its groups."""
+def _pattern(query: CatalogQuery, server_version: int) -> re.Pattern[str]:
+    """Return the pattern of a query with arbitrary arguments, which are its groups."""
     text, parts, end, seen = spaced(query.sql(server_version)), list[str](), 0, set[str]()
     for match in _ARGUMENT.finditer(text):
         parts.append(re.escape(text[end : match.start()]))
@@ -275,13 +277,14 @@ def _form(query: CatalogQuery, server_version: int) -> re.Pattern[str]:
 
 
 def _publication_names(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
-    return [{"name": name} for name in _wanted(context, arguments)]
+    return [{"name": name} for name in _requested_publications(context, arguments)]
 
 
 def _publication_rows(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
     as_usual = {"without_identity": "{}", "unsent": "{}", "with_sequences": "f", "without_tables": "f"}
     return [
-        {"name": name, "operations": _operations(context, name), **as_usual} for name in _wanted(context, arguments)
+        {"name": name, "operations": _operations(context, name), **as_usual}
+        for name in _requested_publications(context, arguments)
     ]
 
 
@@ -290,7 +293,7 @@ def _operations(context: QueryContext, name: str) -> str:
 
 
 def _publication_facts(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
-    for name in _wanted(context, arguments):
+    for name in _requested_publications(context, arguments):
         tables = _as_described(context, context.feed.published([name]))
         yield {
             "publication": name,
@@ -305,9 +308,9 @@ def _publication_facts(context: QueryContext, arguments: Arguments) -> Iterable[
 
 
 def _as_described(context: QueryContext, tables: Sequence[ListedTable]) -> list[ListedTable]:
-    """Return tables with the columns of their latest descriptions, which a stream may have before the events say it.
+    """Return tables with the columns of their latest descriptions, which may be newer than the events in the log.
 
-    A capture takes the catalog for at least as new as the stream.
+    A capture relies on the catalog being at least as new as the stream.
     """
     described = {table.relation_oid: table for table in described_tables(context.feed.history, [""])}
     return [table._replace(columns=described.get(table.relation_oid, table).columns) for table in tables]
@@ -333,7 +336,7 @@ def _facts(table: ListedTable) -> Row:
         "schema": table.namespace,
         "name": table.name,
         "replica_identity": table.replica_identity,
-        "identity": None,  # which columns its key has that are not published, the log may not know
+        "identity": None,  # the log may not know key columns that are not published
         "created": str(_OLD),
         "filenodes": json.dumps([[table.relation_oid, table.relation_oid]]),
         "attached": "[]",
@@ -350,7 +353,7 @@ def _column(number: int, name: str, kind: int, modifier: int) -> dict[str, Any]:
 
 
 def _published_tables(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
-    """Refuse what a capture asks before it copies tables: before it makes a slot for that, and when it has one."""
+    """Refuse the query that a capture sends before it copies tables."""
     raise no_copies("nothing can be copied")
 
 
@@ -370,7 +373,7 @@ def _slot(context: QueryContext, name: str) -> dict[str, Any]:
 
 
 def _snapshot(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
-    """Answer that all transactions have ended which are served."""
+    """Return a snapshot in which all served transactions have ended."""
     following = max(context.feed.order().last_xid, _OLD) + 1
     return [{"snapshot": f"{following}:{following}:"}]
 
@@ -384,27 +387,27 @@ def _digest(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
     return [{"digest": f"{len(context.feed.history.descriptions)} {hash(tuple(found))}"}]
 
 
-def _wanted(context: QueryContext, arguments: Arguments) -> list[str]:
+def _requested_publications(context: QueryContext, arguments: Arguments) -> list[str]:
     names = _array_items(arguments["publications"])
     there = context.feed.about.publications
     return sorted(name for name in names if not there or name in there)
 
 
 def _array_items(literal: str) -> list[str]:
-    """Return the texts of an array that is written as a literal, as psycopg writes lists: '{shop,"a name"}'."""
+    """Return the elements of an array literal, as psycopg writes lists: '{shop,"a name"}'."""
     (text,) = listed(literal)
     found = re.findall(r'"((?:[^"\\]|\\.)*)"|([^{},"]+)', text, re.DOTALL)
     return [re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL) or plain for quoted, plain in found]
 
 
 def _there(context: QueryContext) -> Sequence[str]:
-    """Return the publications; of a publisher that has any, one with all tables."""
+    """Return the publications; if any name is accepted, one that stands for all tables."""
     return context.feed.about.publications or [""]
 
 
 REPLIES: Final[Mapping[CatalogQuery, Callable[[QueryContext, Arguments], Iterable[Row]]]] = {
     SENDER_TIMEOUT: lambda context, _: [{"seconds": str(context.wal_sender_timeout)}],
-    # The process that sends is no synchronous one, and at work for nobody.
+    # No standby is synchronous, and the walsender is not decoding for anybody else.
     SENDER_STATE: lambda *_: [{"is_synchronous": "f", "is_at_work": "f"}],
     WORKING_PROCESS: lambda *_: [],
     IS_STANDBY: lambda *_: [{"is_standby": "f"}],
@@ -422,17 +425,17 @@ REPLIES: Final[Mapping[CatalogQuery, Callable[[QueryContext, Arguments], Iterabl
     DIGEST: _digest,
     LOCKED_TABLES: lambda *_: [],
 }
-"""The queries, and what answers each."""
+"""Queries, and the function that answers each."""
 
 
 _ARGUMENTS: Final = ("temporary", "twophase", "failover")
-"""The optional arguments of pg_create_logical_replication_slot(), in their order."""
+"""The optional arguments of pg_create_logical_replication_slot(), in order."""
 
 
 def _create(context: QueryContext, match: re.Match[str]) -> Result:
     name, plugin = listed(match["texts"])
     if plugin != PLUGIN:
-        raise Refusal("58P01", f'could not access file "{plugin}": the plugin served is {PLUGIN}')
+        raise Refusal("58P01", f'could not access file "{plugin}": only the plugin {PLUGIN} is available')
     given = _arguments(match["given"] or "")
     owner = context.process_id if given["temporary"] else None
     slot = context.slots.create(name, plugin, two_phase=given["twophase"], failover=given["failover"], temporary=owner)
@@ -445,7 +448,7 @@ def _create(context: QueryContext, match: re.Match[str]) -> Result:
 
 
 def _arguments(text: str) -> dict[str, bool]:
-    """Return the optional arguments, given by their places or names; raise Refusal for others."""
+    """Return the optional arguments, positional or named; raise Refusal for unknown ones."""
     found = dict.fromkeys(_ARGUMENTS, False)
     for place, each in enumerate(filter(None, (part.strip().lower() for part in text.split(",")))):
         name, _, value = (word.strip() for word in each.replace(":=", "=>").rpartition("=>"))
@@ -482,4 +485,4 @@ _SLOT_ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
         _drop,
     ),
 )
-"""The queries, and what answers each."""
+"""Queries, and the function that answers each."""

@@ -1,4 +1,7 @@
-"""One connection without a socket: bytes become messages, messages bytes, and the specification says which may come."""
+"""One connection: bytes become messages and messages bytes, in the order that the specification allows.
+
+``Conversation`` does this without a socket; ``ClientConnection`` adds asyncio streams, TLS and the client's encoding.
+"""
 
 import asyncio
 import ssl
@@ -23,21 +26,18 @@ __all__ = ["ClientConnection", "ConnectionEnded", "Conversation"]
 
 
 class ConnectionEnded(Exception):  # noqa: N818 - nothing has failed
-    """The other side has closed the connection, or said goodbye."""
+    """The client has closed the connection, or sent Terminate."""
 
 
 class Conversation:
-    """What one side of a connection has received and said so far.
-
-    It holds no socket: whoever has one gives it what was received and sends what it returns.
-    """
+    """One side of a connection, without a socket: the caller passes received bytes and sends the returned ones."""
 
     def __init__(self, role: Role, largest: int) -> None:
         """Begin a connection.
 
         Args:
             role: Which side this is: ``server`` or ``client``.
-            largest: Bytes of the largest message that is accepted from the other side; nothing larger is waited for.
+            largest: The maximum size in bytes of a message from the other side.
         """
         self.state = FIRST_STATE
         """The state of the connection, one of spec/protocol.yaml."""
@@ -48,21 +48,21 @@ class Conversation:
 
     @property
     def buffered(self) -> int:
-        """Bytes that were received and are no whole message yet."""
+        """The number of received bytes that are not a complete message yet."""
         return len(self._received)
 
     def receive(self, data: bytes) -> None:
-        """Take in what came from the other side."""
+        """Add bytes received from the other side."""
         self._received += data
 
     def next_message(self) -> ConnectionMessage | None:
-        """Return the next message of the other side; None where more bytes are needed.
+        """Return the next message of the other side; None if more bytes are needed.
 
-        Raises DecodeError for what is no message, or none that the other side can send now, or one that is too large.
+        Raises DecodeError for an invalid or too large message, and for one that the other side cannot send now.
         """
         size = message_size(self._received, self._other, self.state)
         if size is not None and size > self.largest:
-            raise DecodeError(f"a message of {size:,} bytes: this side accepts {self.largest:,} at most")
+            raise DecodeError(f"a message of {size:,} bytes: at most {self.largest:,} are accepted")
         if size is None or len(self._received) < size:
             return None
         message = parse_connection(bytes(self._received[:size]), self._other, self.state)
@@ -70,8 +70,8 @@ class Conversation:
         self.state = next_state(message, self._other, self.state)
         return message
 
-    def say(self, message: ConnectionMessage) -> bytes:
-        """Return the bytes of a message to send; raise DecodeError for one that cannot be sent in this state."""
+    def send(self, message: ConnectionMessage) -> bytes:
+        """Return the bytes of a message; raises DecodeError if it cannot be sent in this state."""
         self.state = next_state(message, self._role, self.state)
         return build_connection(message)
 
@@ -80,15 +80,21 @@ _READ_BYTES: Final = 1 << 16
 
 
 class ClientConnection:
-    """Receives and sends messages; what may come when, the specification says (``Conversation``)."""
+    """The server side of a connection on asyncio streams."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, largest: int) -> None:
-        """Begin a connection; ``largest`` are the bytes of the largest message that is accepted."""
+        """Begin a connection.
+
+        Args:
+            reader: Receives from the client.
+            writer: Sends to the client.
+            largest: The maximum size in bytes of a message from the client.
+        """
         self._reader = reader
         self._writer = writer
         self._conversation = Conversation("server", largest)
         self.encoding: ClientEncoding = UTF8
-        """What the client reads and writes."""
+        """The client_encoding."""
 
     @property
     def state(self) -> str:
@@ -100,7 +106,7 @@ class ClientConnection:
         self._conversation.largest = largest
 
     async def encrypt(self, context: ssl.SSLContext) -> None:
-        """Go on under TLS; raise Refusal where unencrypted bytes have come already."""
+        """Continue with TLS; raise Refusal if unencrypted bytes have been received already (CVE-2021-23214)."""
         if self._conversation.buffered:
             raise Refusal("08P01", "received unencrypted data after SSL request", fatal=True)
         await self.send(m.EncryptionAccepted())
@@ -108,11 +114,11 @@ class ClientConnection:
 
     @property
     def is_left(self) -> bool:
-        """Whether the client has closed its side of the connection, seen also while nothing is received from it."""
+        """Whether the client has closed its side of the connection, known even while nothing is received."""
         return self._reader.at_eof()
 
     async def receive(self) -> m.ConnectionMessage:
-        """Return the client's next message; raise Refusal for what is none."""
+        """Return the client's next message; raise Refusal for an invalid one, ConnectionEnded at the end."""
         while (message := self._next_message()) is None:
             data = await self._reader.read(_READ_BYTES)
             if not data:
@@ -127,16 +133,18 @@ class ClientConnection:
             raise Refusal("08P01", f"protocol violation: {error}", fatal=True) from error
 
     async def send(self, *messages: m.ConnectionMessage) -> None:
-        """Send messages; raise ConnectionEnded where the client has said goodbye."""
-        encoded = [self._encoded(message) for message in messages]  # all of them before the first is said
+        """Send messages, and wait while the client is slow to read."""
+        encoded = [
+            self._encoded(message) for message in messages
+        ]  # all of them, before the state changes with the first one
         await self.write(b"".join(self._say(message) for message in encoded))
 
     def _encoded(self, message: m.ConnectionMessage) -> m.ConnectionMessage:
-        if isinstance(message, m.ErrorResponse):  # it is what a client gets of text that cannot be converted
+        if isinstance(message, m.ErrorResponse):  # text that cannot be converted is replaced here
             return replace(message, details=tuple(map(self._shown, message.details)))
         if isinstance(message, m.DataRow):
             return replace(message, row=tuple(value and self.encoding.encode(value) for value in message.row))
-        # What a client says of itself is not converted when it connects, nor on its way back.
+        # Settings that a client sends when it connects are not converted, neither then nor on their way back.
         return message if isinstance(message, m.ParameterStatus) else self.encoding.message(message)
 
     def _shown(self, field: m.NoticeField) -> m.NoticeField:
@@ -150,15 +158,15 @@ class ClientConnection:
         await self._writer.drain()
 
     def abort(self) -> None:
-        """Drop the connection without a word."""
+        """Reset the connection without a message."""
         self._writer.transport.abort()
 
     def post(self, message: m.ConnectionMessage) -> None:
-        """Send a message without waiting for a client that is slow to read: for what is small, and seldom."""
+        """Send a message without waiting while the client is slow to read; only for small, rare messages."""
         self._writer.write(self._say(message))
 
     def _say(self, message: m.ConnectionMessage) -> bytes:
         # A stream may still be sending when the client's Terminate is read.
         if self._conversation.state == "closed":
             raise ConnectionEnded
-        return self._conversation.say(message)
+        return self._conversation.send(message)

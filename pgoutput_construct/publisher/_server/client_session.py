@@ -1,4 +1,4 @@
-"""One client of a publisher: from its startup message to the end of its connection."""
+"""The session of one client: from the startup packet to the end of its connection."""
 
 import asyncio
 import re
@@ -36,14 +36,14 @@ __all__ = ["ClientSession"]
 _STARTUP_BYTES: Final = 10_000
 """MAX_STARTUP_PACKET_LENGTH of PostgreSQL."""
 _QUERY_BYTES: Final = 1 << 14
-"""No query that is known is longer; what it takes to read one grows faster than its length."""
+"""Longer than any known query; the time to match one grows faster than its length."""
 _NEWEST_MINOR: Final = 0
 _NEWEST_VERSION: Final = 3 << 16
 _LATE: Final = (m.CopyData, m.ClientCopyDone, m.CopyFail)
 
 
 class ClientSession:
-    """One connection."""
+    """The session of one client."""
 
     def __init__(
         self, service: Service, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, process_id: int
@@ -52,28 +52,28 @@ class ClientSession:
         self._process_id = process_id
         self._client = ClientConnection(reader, writer, _STARTUP_BYTES)
         self._context: QueryContext
-        """What answers depend on, once the client is authenticated."""
+        """The context of queries, once the client is authenticated."""
         self._replicates = False
         self._reads = ""
 
     async def run(self) -> None:
-        """Serve the client until it goes; its mistakes end at most its own connection."""
+        """Serve the client until it disconnects; its mistakes end at most its own connection."""
         try:
             await self._authenticated_in_time()
             self._client.accept(_QUERY_BYTES)
             while True:
                 await self._serve(await self._client.receive())
         except Refusal as refusal:
-            await self._last_words(refusal)
+            await self._send_last_error(refusal)
         except (ConnectionEnded, OSError):
-            pass  # it has gone; an error of TLS is an OSError
-        except Exception as error:  # a mistake of ours ends this connection, and no other
+            pass  # the client has disconnected; an error of TLS is an OSError
+        except Exception as error:  # a bug ends this connection, and no other
             problem = f"internal error: {type(error).__name__}: {error}"
-            await self._last_words(Refusal("XX000", problem, fatal=True))
+            await self._send_last_error(Refusal("XX000", problem, fatal=True))
         finally:
             self._service.slots.forget_temporary(self._process_id)
             if self._reads:
-                self._service.told(f"slot {self._reads}: its client has gone")
+                self._service.report(f"slot {self._reads}: its client has disconnected")
 
     async def _authenticated_in_time(self) -> None:
         try:
@@ -83,9 +83,9 @@ class ClientSession:
             raise Refusal("57014", "canceling authentication due to timeout", fatal=True) from None
 
     async def _begin(self) -> None:
-        """Go from the first bytes to the first ReadyForQuery."""
+        """Handle everything from the first bytes to the first ReadyForQuery."""
         startup = await self._startup()
-        feed = self._service.feed  # or it is not known yet (CAC_STARTUP)
+        feed = self._service.feed  # raises if there is none yet, as for CAC_STARTUP
         given = {each.name: each.value for each in startup.parameters}
         user = given.get("user", "")
         if not user:
@@ -97,7 +97,7 @@ class ClientSession:
         self._service.admit()
         self._replicates = given.get("replication", "false").lower() in ("database", "true", "on", "yes", "1")
         if given.get("replication", "").lower() in ("true", "on", "yes", "1"):
-            problem = "physical replication is not what a publisher of a stream does"
+            problem = "this publisher does not support physical replication"
             raise Refusal("0A000", problem, hint="Connect with replication=database.", fatal=True)
         await self._greet(feed, given, user)
 
@@ -116,17 +116,17 @@ class ClientSession:
     async def _authenticate(self, user: str) -> None:
         settings = self._service.settings
         exchange = authenticate(settings.method, user, settings.user, settings.password)
-        said = _following(exchange, None)
-        while said is not None:
-            await self._client.send(said)
-            asks = self._client.state not in ("authentication", "starting")
-            answer = await self._client.receive() if asks else None
-            # Deriving keys takes a while, by intention.
-            said = await asyncio.to_thread(_following, exchange, answer)
+        message = _next_step(exchange, None)
+        while message is not None:
+            await self._client.send(message)
+            expects_reply = self._client.state not in ("authentication", "starting")
+            answer = await self._client.receive() if expects_reply else None
+            # Deriving keys is slow by design.
+            message = await asyncio.to_thread(_next_step, exchange, answer)
 
     async def _greet(self, feed: Feed, given: Mapping[str, str], user: str) -> None:
         try:
-            self._client.encoding = find_encoding(_asked_encoding(given))
+            self._client.encoding = find_encoding(_requested_encoding(given))
         except Refusal as refusal:
             refusal.fatal = True
             raise
@@ -149,12 +149,12 @@ class ClientSession:
         elif isinstance(message, m.Sync):
             await self._client.send(m.ReadyForQuery("I"))
         elif isinstance(message, _LATE):
-            pass  # it was underway when an error ended the stream (PostgresMain())
+            pass  # it was in transit when an error ended the stream (PostgresMain())
         else:
             await self._extended(message)
 
     async def _extended(self, message: m.ConnectionMessage) -> None:
-        """Refuse the extended query protocol, and skip what belongs together."""
+        """Refuse the extended query protocol, and skip messages up to Sync."""
         refusal = Refusal("08P01", "extended query protocol not supported in a replication connection")
         await self._client.send(error_response(refusal))
         while not isinstance(message, m.Sync):
@@ -177,13 +177,13 @@ class ClientSession:
             self._service.slots.forget_temporary(self._process_id)  # WalSndErrorCleanup()
             await self._client.send(error_response(refusal))
         except PgoutputError as error:
-            # What is served is damaged: the client is told where.
+            # The log is damaged: the client is sent the error, which says where.
             self._service.refuse(str(error))
             await self._client.send(error_response(Refusal("XX001", str(error))))
         await self._client.send(*self._changed_encoding(), m.ReadyForQuery("I"))
 
     def _changed_encoding(self) -> Iterator[m.ParameterStatus]:
-        """Yield the setting client_encoding where the client has set another one: clients must know of it."""
+        """Yield ParameterStatus for client_encoding if the client has changed it: drivers rely on it."""
         if (name := self._context.settings["client_encoding"]) != self._client.encoding.name:
             self._client.encoding = find_encoding(name)
             yield m.ParameterStatus("client_encoding", name)
@@ -191,7 +191,7 @@ class ClientSession:
     async def _statements(self, text: str) -> None:
         found = statements(text)
         for statement in found:
-            # What is served may have to be read first, to see what is new.
+            # An answer may have to read new segments of the log.
             result = await asyncio.to_thread(answer, self._context, statement)
             await self._client.send(*result.messages())
         if not found:
@@ -208,32 +208,32 @@ class ClientSession:
         slots = self._service.slots
         if slots.get(command.slot) is None and self._service.settings.creates_slots:
             slots.create(command.slot, client=self._context.settings.get("application_name", ""))
-            self._service.told(f"slot {command.slot} made at its first use")
+            self._service.report(f"slot {command.slot} created at its first use")
         with slots.acquired(command.slot, self._process_id) as slot:
-            # It looks for what is new in a log, and for two phases searches it for what was prepared.
+            # This reads new segments of a log, and with two_phase searches it for prepared transactions.
             sender = await asyncio.to_thread(WalSender, self._service, self._client, self._context, slot, command)
             await self._client.send(m.CopyBothResponse(0, ()))
             self._reads = slot.name
             await sender.run()
             self._reads = ""
 
-    async def _last_words(self, refusal: Refusal) -> None:
-        self._service.told(f"connection ended: {refusal.message}")
+    async def _send_last_error(self, refusal: Refusal) -> None:
+        self._service.report(f"connection ended: {refusal.message}")
         try:
             async with asyncio.timeout(5):
                 await self._client.send(error_response(refusal))
         except (ConnectionEnded, DecodeError, OSError):
-            pass  # it has gone, or cannot be sent an error in this state
+            pass  # the client has disconnected, or cannot be sent an error in this state
 
 
-def _asked_encoding(given: Mapping[str, str]) -> str:
-    """Return the encoding that a client asks for when it connects: as a parameter, or among its options."""
+def _requested_encoding(given: Mapping[str, str]) -> str:
+    """Return the encoding that a client requests when it connects: as a parameter, or in ``options``."""
     in_options = re.findall(r"(?:-c\s*|--)client[_-]encoding=(\S+)", given.get("options", ""))
     return given.get("client_encoding") or (in_options[-1] if in_options else "UTF8")
 
 
-def _following(exchange: Exchange, answer: m.ConnectionMessage | None) -> m.ConnectionMessage | None:
-    """Return what the server says next of who the client is, None once that is known."""
+def _next_step(exchange: Exchange, answer: m.ConnectionMessage | None) -> m.ConnectionMessage | None:
+    """Return the server's next authentication message; None when the exchange is complete."""
     try:
         return exchange.send(answer)
     except StopIteration:
@@ -242,7 +242,7 @@ def _following(exchange: Exchange, answer: m.ConnectionMessage | None) -> m.Conn
 
 _WAIT_SECONDS: Final = 0.1
 _TWO_PHASE_CREATED, _TWO_PHASE_ALTERED, _FAILOVER = 15, 18, 17
-"""The servers that first have an option of CREATE_REPLICATION_SLOT or ALTER_REPLICATION_SLOT."""
+"""The first server versions with an option of CREATE_REPLICATION_SLOT or ALTER_REPLICATION_SLOT."""
 _SWITCH: Final = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 
 
@@ -260,13 +260,13 @@ async def _show(context: QueryContext, client: ClientConnection, command: Show) 
 async def _history(context: QueryContext, client: ClientConnection, command: TimelineHistory) -> Result:
     file = f"{command.timeline:08X}.history"
     if command.timeline != context.feed.about.timeline:
-        raise Refusal("58P01", f'could not open file "pg_wal/{file}": there is none')
+        raise Refusal("58P01", f'could not open file "pg_wal/{file}": No such file or directory')
     return Result("TIMELINE_HISTORY", [("filename", "text"), ("content", "bytea")], [[file, ""]])
 
 
 async def _create_slot(context: QueryContext, client: ClientConnection, command: CreateSlot) -> Result:
     if command.plugin != PLUGIN:
-        raise Refusal("58P01", f'could not access file "{command.plugin}": the plugin served is {PLUGIN}')
+        raise Refusal("58P01", f'could not access file "{command.plugin}": only the plugin {PLUGIN} is available')
     known = ("snapshot", *_altered(context.feed.about, created=True))
     _check_options(command.options, known)
     if (action := command.options.get("snapshot") or "nothing") != "nothing":
@@ -280,7 +280,7 @@ async def _create_slot(context: QueryContext, client: ClientConnection, command:
 
 
 async def _alter_slot(context: QueryContext, client: ClientConnection, command: AlterSlot) -> Result:
-    """Alter a slot as ReplicationSlotAlter() does: it waits until nobody reads from it."""
+    """Alter a slot as ReplicationSlotAlter() does, after waiting until it is inactive."""
     known = _altered(context.feed.about)
     if not known:
         raise Refusal("42601", 'syntax error at or near "ALTER_REPLICATION_SLOT"')
@@ -292,7 +292,7 @@ async def _alter_slot(context: QueryContext, client: ClientConnection, command: 
 
 
 def _altered(about: About, created: bool = False) -> tuple[str, ...]:
-    """Return the options that a server has for slots that are altered, or created."""
+    """Return the options that a server has for altering slots, or creating them."""
     since = {"two_phase": _TWO_PHASE_CREATED if created else _TWO_PHASE_ALTERED, "failover": _FAILOVER}
     return tuple(name for name, server in since.items() if about.server_version // 10000 >= server)
 
@@ -304,7 +304,7 @@ def _check_options(options: Mapping[str, str | None], known: Sequence[str]) -> N
 
 
 def _switch(name: str, value: str | None) -> bool:
-    """Read a switch as defGetBoolean() does."""
+    """Parse a boolean option as defGetBoolean() does."""
     word = "true" if value is None else value.lower()
     if word not in _SWITCH:
         raise Refusal("42601", f"{name} requires a Boolean value")
@@ -314,7 +314,7 @@ def _switch(name: str, value: str | None) -> bool:
 async def _until_free(context: QueryContext, client: ClientConnection, name: str) -> None:
     while context.slots.is_active(name, context.process_id):
         if client.is_left:
-            raise ConnectionEnded  # its client waits no more
+            raise ConnectionEnded  # the client has given up waiting
         await asyncio.sleep(_WAIT_SECONDS)
 
 
@@ -341,4 +341,4 @@ _COMMANDS: Final[Mapping[type, Callable[..., Awaitable[Result]]]] = {
     ReadSlot: _read_slot,
     DropSlot: _drop_slot,
 }
-"""What gives the result of each command."""
+"""The function that executes each command."""

@@ -1,4 +1,4 @@
-"""What a client has asked, and its result as messages: a description of the rows, rows, and a command tag."""
+"""The parts of which answers are made: results as messages, the context of a query, and patterns of SQL texts."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -29,17 +29,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Result:
-    """What a query gives: nothing but its command tag, or rows of texts."""
+    """The result of a query: a command tag, and rows of texts for a SELECT or SHOW."""
 
     command: str
-    """The command tag; the number of rows is added to ``SELECT``."""
+    """The command tag; the number of rows is appended to ``SELECT``."""
     columns: Sequence[tuple[str, str]] = ()
-    """The name and the built-in type of each column."""
+    """The name and the built-in type's name of each column."""
     rows: Sequence[Sequence[str | None]] = field(default_factory=tuple)
     """The values in text format."""
 
     def messages(self) -> Iterator[m.ConnectionMessage]:
-        """Yield what a client is sent."""
+        """Yield the messages of the result."""
         if self.columns:
             yield m.RowDescription(tuple(_column(name, kind) for name, kind in self.columns))
         for row in self.rows:
@@ -53,33 +53,33 @@ def _column(name: str, kind: str) -> m.ResultColumn:
 
 
 TEXT: Final = r"'[^']*(?:''[^']*)*'"
-"""Form of a text literal without escapes."""
+"""Pattern of a text literal without escapes."""
 TEXTS: Final = rf" ?{TEXT}(?: ?, ?{TEXT})* ?"
-"""Form of a list of such literals. A form that ended at the first parenthesis would cut a name that has one."""
+"""Pattern of a list of such literals. One that ended at the first parenthesis would cut a name that contains one."""
 QUOTED: Final = rf"""{TEXT}|"[^"]*(?:""[^"]*)*\""""
-"""Form of a text literal, or of a quoted name."""
+"""Pattern of a text literal, or of a quoted name."""
 _TEXT: Final = re.compile(TEXT)
 ESCAPING: Final = r"(?<![\w$])[eE]'(?:[^'\\]|\\.|'')*'"
-"""Form of a literal with escapes, as libpq and quote_literal_cstr() write texts that have a backslash (with DOTALL)."""
+"""Pattern of a literal with escapes, as libpq and quote_literal_cstr() write texts with a backslash (with DOTALL)."""
 _WORDS: Final = re.compile(rf"(?P<escaping>{ESCAPING})|(?P<quoted>{QUOTED})|\s+", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "''"}
 _NUMBERS: Final = frozenset("01234567xuU")
-"""What follows a backslash that stands for a character by its number: no client writes a name so."""
+"""What follows a backslash in an escape by character code; no client writes names this way."""
 
 
 @dataclass
 class QueryContext:
-    """What answers depend on: what is served, the slots, and the settings of the session."""
+    """What answers depend on: the feed, the slots, and the session."""
 
     feed: Feed
     slots: Slots
     settings: dict[str, str]
     user: str
     process_id: int = 0
-    """Of the client's connection."""
+    """The process id that the client was told in BackendKeyData."""
     wal_sender_timeout: float = 60
-    """Seconds after which a silent client of replication is disconnected; 0 for never."""
+    """Seconds after which a silent walsender client is disconnected; 0: never."""
 
 
 Rows: TypeAlias = Sequence[Sequence[str | None]]
@@ -87,31 +87,33 @@ Answer: TypeAlias = Callable[[QueryContext, re.Match[str]], Result]
 
 
 def known(pattern: str) -> re.Pattern[str]:
-    """Return the form of a query that is known, with single spaces outside of quotes and no E before a literal."""
+    """Compile the pattern of a query as ``spaced`` normalizes it."""
     return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
 def listed(text: str) -> list[str]:
-    """Return the texts of a list of literals, which has the form TEXTS."""
+    """Return the texts in a list of literals (TEXTS)."""
     return [literal[1:-1].replace("''", "'") for literal in _TEXT.findall(text)]
 
 
 def unescaped(literal: str) -> str:
-    """Return a literal with escapes (ESCAPING) as one without (TEXT), read as scan.l does.
+    """Return a literal with escapes (ESCAPING) as one without (TEXT), as scan.l reads it.
 
-    Raises Refusal for a character that is written as its number.
+    Raises Refusal for an escape by character code.
     """
 
     def meant(escape: re.Match[str]) -> str:
         if escape[1] in _NUMBERS:
-            raise Refusal("0A000", f"this publisher does not read the escape {escape[0]}: write the character itself")
+            raise Refusal(
+                "0A000", f"this publisher does not support the escape {escape[0]}: write the character itself"
+            )
         return _ESCAPES.get(escape[1], escape[1])
 
     return "'" + _ESCAPE.sub(meant, literal[2:-1]) + "'"
 
 
 def spaced(statement: str) -> str:
-    """Return a statement as forms have it: white space outside of quotes is one space, literals are without escapes."""
+    """Normalize a statement: single spaces outside of quotes, and literals without escapes."""
     return _WORDS.sub(_plain, statement).strip()
 
 

@@ -1,4 +1,4 @@
-"""What a switch can be called in a command (parse_bool() in bool.c)."""
+"""Parses the commands of the replication protocol, as repl_gram.y and repl_scanner.l do."""
 
 import re
 from collections import deque
@@ -30,6 +30,7 @@ __all__ = [
 
 ON_WORDS: Final = ("true", "on", "yes", "1", "t", "y")
 OFF_WORDS: Final = ("false", "off", "no", "0", "f", "n")
+"""The words for a boolean value (parse_bool() in ``bool.c``)."""
 
 
 @dataclass(frozen=True)
@@ -122,29 +123,29 @@ _BEFORE_15: Final = {
     "TWO_PHASE": ("two_phase", None),
     "RESERVE_WAL": ("reserve_wal", None),
 }
-"""Options of CREATE_REPLICATION_SLOT as clients write them for servers before PostgreSQL 15, without parentheses."""
+"""Options of CREATE_REPLICATION_SLOT in the syntax before PostgreSQL 15, without parentheses."""
 
 
 def is_replication_command(text: str) -> bool:
-    """Return whether a query is one of the replication commands, rather than SQL (``replication_scanner_is_...()``)."""
+    """Return whether a query is a replication command, not SQL (replication_scanner_is_replication_command())."""
     word = re.match(r"\s*([A-Za-z_]+)", text)
     return word is not None and word[1].upper() in _FIRST
 
 
 def parse_command(text: str) -> Command:
-    """Return a replication command; raise Refusal as a server does for one that it cannot read or does not do."""
+    """Parse a replication command; raise Refusal for a syntax error, or a command that is not supported."""
     words = _Words(text)
     first = words.keyword()
     read = _READERS.get(first)
     if read is None:
-        raise Refusal("0A000", f"{first} is not what a publisher of a stream does")
+        raise Refusal("0A000", f"this publisher does not support {first}")
     command = read(words)
     words.end()
     return command
 
 
 class _Words:
-    """The words of a command, one after the other."""
+    """The tokens of a command, consumed one after the other."""
 
     def __init__(self, text: str) -> None:
         self.words: deque[tuple[str, str]] = deque()
@@ -154,7 +155,7 @@ class _Words:
             if match is None or match.lastgroup is None:
                 raise Refusal("42601", f'syntax error at or near "{text[at : at + 20].strip()}"')
             kind, word = match.lastgroup, match[match.lastgroup]
-            # A subscription asks so for publications with a backslash; repl_scanner.l would refuse it.
+            # Subscriptions write publication names with a backslash like this, though repl_scanner.l rejects it.
             self.words.append(("text", unescaped(word)) if kind == "escaping" else (kind, word))
             at = match.end()
 
@@ -169,7 +170,7 @@ class _Words:
         return self.next("word").upper()
 
     def name(self) -> str:
-        """Return an identifier: in lower case unless it is quoted."""
+        """Return an identifier: folded to lower case unless it is quoted."""
         is_quoted = bool(self.words) and self.words[0][0] == "quoted"
         word = self.next("word", "quoted")
         return word if is_quoted else word.lower()
@@ -185,16 +186,16 @@ class _Words:
             self.next("")
 
     def generic_options(self) -> dict[str, str | None]:
-        """Return the options of a command about slots, which has at least one: in lower case, as the grammar has it."""
+        """Return the options of a slot command, at least one, with names in lower case, as in the grammar."""
         if self.words and self.words[0][1] == ")":
             self.next("")
         return self.options(str.lower)
 
     def options(self, named: Callable[[str], str] = str) -> dict[str, str | None]:
-        """Return what stands in parentheses: names, and values where they have one.
+        """Return the options in parentheses: names, and values or None.
 
         Args:
-            named: Returns what an option is called, given what it is called in the command.
+            named: Normalizes the name of an option.
         """
         found: dict[str, str | None] = {}
         while not self.accept(")"):
@@ -226,7 +227,7 @@ def _show(words: _Words) -> Show:
 def _create(words: _Words) -> CreateSlot:
     name, temporary = words.name(), words.accept("TEMPORARY")
     if words.accept("PHYSICAL"):
-        raise Refusal("0A000", "physical replication slots are not what a publisher of a stream has")
+        raise Refusal("0A000", "this publisher does not support physical replication slots")
     words.expect("LOGICAL")
     plugin = words.name()
     if words.accept("("):
@@ -250,10 +251,10 @@ def _alter(words: _Words) -> AlterSlot:
 
 def _start(words: _Words) -> StartReplication:
     if not words.accept("SLOT"):
-        raise Refusal("0A000", "physical replication is not what a publisher of a stream does")
+        raise Refusal("0A000", "this publisher does not support physical replication")
     slot = words.name()
     if not words.accept("LOGICAL"):
-        raise Refusal("0A000", "physical replication is not what a publisher of a stream does")
+        raise Refusal("0A000", "this publisher does not support physical replication")
     start = _lsn(words.next("lsn"))
     return StartReplication(slot, start, words.options() if words.accept("(") else {})
 
@@ -266,7 +267,7 @@ def _lsn(text: str) -> Lsn:
 
 
 def _timeline(words: _Words) -> TimelineHistory:
-    """Read a number of 32 bits, as UCONST of repl_scanner.l is."""
+    """Parse a number of 32 bits, as UCONST in repl_scanner.l."""
     text = words.next("number")
     if len(text) > 10 or not 0 < int(text) < 1 << 32:
         raise Refusal("42601", f"invalid timeline {text[:20]}")
