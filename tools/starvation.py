@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import EmbeddedServer
-from tools.beside import beside
+from tools.background import in_background
 
 __all__ = ["Statuses", "busy_loops", "watched_statuses"]
 
@@ -52,5 +52,5 @@ def watched_statuses(server: EmbeddedServer) -> Iterator[Statuses]:
                     found.longest = max(found.longest, seconds)
                 time.sleep(_SECONDS)
 
-    with beside(look):
+    with in_background(look):
         yield found

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 def test_tables_are_the_same_before_and_after(server18: EmbeddedServer, spark: Any, tmp_path: Path) -> None:
     """Compacted and pruned while a capture and a reader run; who lacks what was pruned is told."""
-    from tools.faults.rebuilt import Rebuilder
+    from tools.faults.rebuilder import Rebuilder
     from tools.faults.upkeep_tables import attack
 
     report = attack(server18, Rebuilder(spark), tmp_path, 300, print, copy=False)

@@ -8,7 +8,7 @@ import pytest
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
-from tools.fuzz.of_logs import SEEDS, with_footer, written_log
+from tools.fuzz.log_targets import SEEDS, with_footer, written_log
 
 SHAPES: list[tuple[str, Any]] = [
     ("options", 4),

@@ -7,7 +7,7 @@ import pytest
 
 from pgoutput_construct.wire import codec
 from pgoutput_construct.wire.engine import engine
-from tools.fuzz import bulk, of_messages
+from tools.fuzz import bulk, message_targets
 from tools.fuzz.__main__ import main
 from tools.fuzz.errors import Finding
 from tools.fuzz.mutate import mutated, pool
@@ -81,7 +81,7 @@ def test_a_disagreement_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     """A target raises where one engine refuses what others accept."""
     monkeypatch.setitem(codec.READERS, ord("E"), lambda *given: (None, -1))  # type: ignore[misc, arg-type]
     with pytest.raises(Finding, match="codec and definitions"):
-        of_messages.read_message(bytes([3]) + b"E")
+        message_targets.read_message(bytes([3]) + b"E")
 
 
 def test_without_atheris_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,9 +22,9 @@ import psutil
 from pgoutput_construct.demo.processes import printed
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import drop_slot
+from tools.background import in_background
 from tools.benchmark.cases import HEADLINE
 from tools.benchmark.errors import Unavailable
-from tools.beside import beside
 
 __all__ = ["main"]
 
@@ -155,5 +155,5 @@ def _written(server: EmbeddedServer) -> Iterator[_Kept]:
             wal.written = int((connection.execute("SELECT pg_current_wal_lsn() - %s", [start]).fetchone() or (0,))[0])
             connection.execute("TRUNCATE busy")
 
-    with beside(write):
+    with in_background(write):
         yield wal

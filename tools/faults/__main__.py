@@ -14,7 +14,7 @@ from pathlib import Path
 from pgoutput_construct.demo.server import VERSIONS
 from pgoutput_construct.errors import PgoutputError
 from tools.faults import (
-    altered,
+    alterations,
     histories,
     lost_histories,
     obstacles,
@@ -27,7 +27,6 @@ from tools.faults import (
 from tools.faults.attack import SERVER_SETTINGS, Round, RoundReport
 from tools.faults.counts import Counts, Faults
 from tools.faults.modes import MODES, Mode
-from tools.faults.report import line, progress, verdict_line
 from tools.servers import RELEASES, open_server
 
 __all__ = ["main"]
@@ -56,7 +55,7 @@ _OTHERS = {
     "log": upkeep.main,
     "tables": upkeep_tables.main,
     "snapshot": snapshot.main,
-    "altered": altered.main,
+    "altered": alterations.main,
     "spark": replicated.main,
     "histories": histories.main,
     "lost-histories": lost_histories.main,
@@ -182,6 +181,38 @@ def _versions(text: str) -> tuple[int, ...]:
     if unknown := set(versions) - set(RELEASES):
         raise argparse.ArgumentTypeError(f"no such servers: {unknown}; choose from {', '.join(map(str, RELEASES))}")
     return versions
+
+
+def line(report: RoundReport, progress: str) -> str:
+    """Describe one round in one line, with how far the run has come; more where something is wrong."""
+    verdict = report.verdict
+    found = f"lost {verdict.lost}, repeated {verdict.repeated}, rolled back but visible {verdict.visible}"
+    if not verdict.good:
+        found += f", altered {verdict.altered}, out of order {verdict.misordered}, misindexed {verdict.misindexed}"
+    return "\n    ".join([f"[{progress}] {report.name}: {_counts(report.counts)}: {found}", *verdict.problems])
+
+
+def progress(rounds: int, of: int, seconds: float) -> str:
+    """Say how far a run has come, such as ``5 of 22, 3 min, about 11 min to go``."""
+    left = seconds / rounds * (of - rounds)
+    return f"{rounds} of {of}, {seconds / 60:.0f} min" + (f", about {left / 60:.0f} min to go" if left else "")
+
+
+def verdict_line(total: Counts, good: bool, seed: int, directory: Path) -> str:
+    """Describe the whole run."""
+    found = "lost 0, repeated 0, rolled back but visible 0" if good else f"FAILED, seed {seed}, files in {directory}"
+    return f"all: {_counts(total)}: {found}"
+
+
+def _counts(counts: Counts) -> str:
+    return (
+        f"kills {counts.kills} (during a compaction or prune {counts.kills_beside}), "
+        f"immediate stops {counts.stops}, cuts {counts.cuts}, "
+        f"silences {counts.stalls} (noticed {counts.noticed}), captures that ended {counts.ended}, "
+        f"compactions {counts.compactions} and prunes {counts.prunes} (killed {counts.tidies_killed}); "
+        f"transactions {counts.transactions:,}, changes {counts.changes:,}, rolled back {counts.rolled_back:,}, "
+        f"segments {counts.segments:,}, messages {counts.entries:,}"
+    )
 
 
 if __name__ == "__main__":

@@ -13,13 +13,13 @@ from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import create_slot, current_lsn
-from tools.faults.breaking import SLOW, Breaking
-from tools.faults.capturing import COMMANDS, CapturedLog, CaptureProcess
+from tools.faults.capture_process import COMMANDS, CapturedLog, CaptureProcess
 from tools.faults.counts import Counts, Faults
+from tools.faults.fault_injection import SLOW, Breaking
 from tools.faults.judge import Verdict, judge, judge_captures, judge_index
+from tools.faults.maintenance import Tidying
 from tools.faults.modes import Mode
 from tools.faults.proxy import Proxy
-from tools.faults.tidying import Tidying
 from tools.faults.witness import PUBLICATION, create_tables, read_witness, write_witness
 from tools.faults.writers import Writers, finish_prepared
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import create_slot, current_lsn, fetch_table
 from pgoutput_construct.wire import Lsn
-from tools.beside import beside
+from tools.background import in_background
 
 if TYPE_CHECKING:
     import psycopg
@@ -95,7 +95,7 @@ class Bank:
                 with self._quiet:
                     self.work(_ROUNDS)
 
-        with beside(write):
+        with in_background(write):
             yield
 
     def moment(self) -> Moment:

@@ -33,7 +33,7 @@ from tools.faults.generated_histories import CAPTURE, PUBLICATION, REPLICATE, Hi
 from tools.faults.history_kills import Killer
 from tools.faults.netted_tables import has_one_key, net_mismatch
 from tools.faults.noted_tables import Moment, NotedTable, mismatch, note_tables
-from tools.faults.written_tables import datasets_of, rows_of
+from tools.faults.warehouse_tables import datasets_of, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,7 +25,7 @@ from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import VERSIONS
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, snapshot
-from tools.beside import beside
+from tools.background import in_background
 from tools.faults.errors import FaultsError
 from tools.faults.snapshot_tables import ALTERATIONS, LATER, TABLES, WRITES, differences, published
 from tools.servers import RELEASES, open_server
@@ -179,7 +179,7 @@ def _writing(server: Server, dbname: str, rows: int, seed: int) -> Iterator[None
     """Write from several connections until the block ends; what fails in a writer is raised then."""
     chances = [random.Random(f"{seed} {number}") for number in range(_WRITERS + 1)]
     writers = [partial(_write, server, dbname, rows, chance) for chance in chances[:-1]]
-    with beside(*writers, partial(_alter, server, dbname, chances[-1])):
+    with in_background(*writers, partial(_alter, server, dbname, chances[-1])):
         yield
 
 

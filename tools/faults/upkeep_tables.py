@@ -9,11 +9,18 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pgoutput_construct.changelog import ChangeLog
+import numpy as np
+import pyarrow.compute as pc
+
+from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
+from pgoutput_construct.changelog._facts.events import LogEvent
+from pgoutput_construct.changelog._notes.confirmation_note import read_note, write_note
+from pgoutput_construct.changelog._segment.segment_schema import parts_of
+from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.changelog.registry import register
 from pgoutput_construct.changelog.verify import verify
@@ -21,10 +28,11 @@ from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture
+from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.wire import Lsn
 from tools.faults.bank import PUBLICATION, SLOT, Bank, Moment
 from tools.faults.errors import FaultsError
-from tools.faults.rebuilt import Base, Rebuilder
-from tools.faults.recut import recut
+from tools.faults.rebuilder import Base, Rebuilder
 
 __all__ = ["TablesReport", "attack", "main"]
 
@@ -239,3 +247,26 @@ def main(arguments: Sequence[str]) -> int:
             return 1
     print(report)
     return 0
+
+
+def recut(log: ChangeLog, directory: Path, segments: int) -> ChangeLog:
+    """Write a log again with about ``segments`` segments; a capture may continue it in the place of the first one."""
+    store, rows = LocalStore(directory, durable=False), max(1, len(log) // segments)
+    ended = log.transactions().filter(pc.equal(log.transactions()["outcome"], COMMITTED))
+    seqs, lsns = ended["seq"].to_numpy(), [0, *ended["end_lsn"].to_pylist()]
+    with LogWriter(store) as writer:
+        for segment in log.segments:
+            writer.use(segment.options)
+            for part in parts_of(log.table(segment), segment.options.layout()):
+                if isinstance(part, LogEvent):
+                    writer.append_fact(part.name, part.lsn, **part.details)
+                    continue
+                for first in range(0, len(part), rows):
+                    writer.append(part.take(slice(first, first + rows)))
+                    complete = lsns[int(np.searchsorted(seqs, writer.next_seq))]
+                    writer.publish(Position(Lsn(complete)))
+        writer.publish(log.segments[-1].position)
+    # Where nothing is left to publish no segment says how far the last one was confirmed.
+    note, last = read_note(log.store), log.segments[-1]
+    write_note(store, replace(note, confirmed_lsn=note.reached(last), next_seq=last.last_seq + 1))
+    return ChangeLog(directory)

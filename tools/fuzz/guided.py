@@ -49,7 +49,7 @@ def _run(name: str, seconds: int, seed: int, directory: Path) -> int:
     command = ["tools.fuzz.child", name, str(findings), *(f"-{key}={value}" for key, value in flags.items())]
     done = _python(*command, str(corpus))
     print("\n".join(_lines(name, done)), flush=True)
-    print(_python("tools.fuzz.reached", name, str(corpus)).stdout, end="", flush=True)
+    print(_python("tools.fuzz.coverage_report", name, str(corpus)).stdout, end="", flush=True)
     found = [path for path in sorted(set(findings.iterdir()) - known) if path.suffix != ".txt"]
     for path in found:
         note = path.with_suffix(".txt")

@@ -1,4 +1,4 @@
-"""Which lines and branches inputs reach: python -m tools.fuzz.reached TARGET DIRECTORY prints a line a module."""
+"""python -m tools.fuzz.coverage_report TARGET DIRECTORY: prints the lines and branches that inputs cover, by module."""
 
 import io
 import sys

@@ -6,19 +6,19 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["beside"]
+__all__ = ["in_background"]
 
 _SECONDS = 60.0
 
 
 @contextmanager
-def beside(*work: Callable[[threading.Event], Any]) -> Iterator[tuple[Future[Any], ...]]:
+def in_background(*work: Callable[[threading.Event], Any]) -> Iterator[tuple[Future[Any], ...]]:
     """Run functions, each in a thread, while a block runs; the event that each is given says that the block is over.
 
     What one of them raises is raised at the end of the block, unless the block itself raised. TimeoutError: one of
     them goes on for a minute after the block.
     """
-    done, pool = threading.Event(), ThreadPoolExecutor(len(work), "beside")
+    done, pool = threading.Event(), ThreadPoolExecutor(len(work), "in_background")
     futures = tuple(pool.submit(each, done) for each in work)
     try:
         yield futures

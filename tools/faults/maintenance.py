@@ -15,7 +15,7 @@ from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.demo.processes import running
 from tools.faults.contents import Contents, read_log, together
 from tools.faults.errors import FaultsError
-from tools.faults.tidy_child import BEGUN
+from tools.faults.maintenance_child import BEGUN
 
 __all__ = ["Tidying"]
 
@@ -66,7 +66,7 @@ class Tidying:
             self._run({"directory": str(self.directory), "before": None, "rows": rows}, meanwhile)
 
     def _run(self, given: dict[str, object], meanwhile: Callable[[], None]) -> None:
-        command = "-m", "tools.faults.tidy_child", json.dumps(given)
+        command = "-m", "tools.faults.maintenance_child", json.dumps(given)
         with running(*command, log=self.errors, stdout=subprocess.PIPE) as process:
             self._watch(process, meanwhile)
 

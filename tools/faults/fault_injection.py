@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgoutput_construct.demo.server import EmbeddedServer
-from tools.faults.capturing import CaptureProcess
+from tools.faults.capture_process import CaptureProcess
 from tools.faults.counts import Counts
 from tools.faults.errors import FaultsError
+from tools.faults.maintenance import Tidying
 from tools.faults.proxy import Proxy
-from tools.faults.tidying import Tidying
 
 __all__ = ["SLOW", "Breaking"]
 
