@@ -1,4 +1,4 @@
-"""Work in threads beside a block of a test or a fault run."""
+"""Runs functions in background threads for the duration of a block."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -13,10 +13,15 @@ _SECONDS = 60.0
 
 @contextmanager
 def in_background(*work: Callable[[threading.Event], Any]) -> Iterator[tuple[Future[Any], ...]]:
-    """Run functions, each in a thread, while a block runs; the event that each is given says that the block is over.
+    """Run functions, each in a thread, while a block runs.
 
-    What one of them raises is raised at the end of the block, unless the block itself raised. TimeoutError: one of
-    them goes on for a minute after the block.
+    Errors of the functions are raised at the end of the block, unless the block itself raised.
+
+    Args:
+        work: The functions; each is passed an event that is set when the block ends.
+
+    Raises:
+        TimeoutError: A function is still running a minute after the block.
     """
     done, pool = threading.Event(), ThreadPoolExecutor(len(work), "in_background")
     futures = tuple(pool.submit(each, done) for each in work)
@@ -27,6 +32,6 @@ def in_background(*work: Callable[[threading.Event], Any]) -> Iterator[tuple[Fut
         _, late = wait(futures, _SECONDS)
         pool.shutdown(wait=not late)
     if late:
-        raise TimeoutError(f"{len(late)} threads go on after the block that they were beside")
+        raise TimeoutError(f"{len(late)} background threads are still running {_SECONDS:.0f} seconds after the block")
     for future in futures:
         future.result()

@@ -1,4 +1,4 @@
-"""Processes that want the processors, too, and what a server sees of a client amid them."""
+"""Processes that compete for the CPUs, and measurements of a client among them."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""The table of everything that can be measured, and the choice of it by name."""
+"""The list of all engines, and their selection by name."""
 
 from collections.abc import Iterable
 from functools import partial

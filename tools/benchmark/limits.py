@@ -1,4 +1,4 @@
-"""Limits: what no decoder can be faster than."""
+"""Lower bounds: what no decoder can be faster than, such as copying the bytes."""
 
 from contextlib import ExitStack
 from typing import Any

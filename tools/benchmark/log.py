@@ -1,4 +1,4 @@
-"""python -m tools.benchmark log: how long a change log of very many segments takes to open, and to plan."""
+"""python -m tools.benchmark log: the time to open a change log of very many segments, and to plan a read."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""A picture of the report: one bar an engine, on a logarithmic scale, one panel a case. Plain SVG."""
+"""Plots a report as SVG: one bar per engine on a logarithmic scale, one panel per case."""
 
 import math
 from collections.abc import Sequence

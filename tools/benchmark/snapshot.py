@@ -45,7 +45,7 @@ class _Kept:
     written: int = 0
     """Bytes that the server wrote in all."""
     kept: int = 0
-    """Bytes that it kept for the slot at most."""
+    """The maximum bytes retained for the slot."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,7 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         with _written(server) as wal:
             _measure(server, place, lambda folder: _snapshot(server, len(names), folder, binary))
-        print(f"with writers: {wal.written / 1e6:,.1f} MB of WAL, at most {wal.kept / 1e6:,.1f} MB kept for it")
+        print(
+            f"with writers: {wal.written / 1e6:,.1f} MB of WAL, at most {wal.kept / 1e6:,.1f} MB retained for the slot"
+        )
     return 0
 
 
@@ -110,7 +112,7 @@ def _measure(server: EmbeddedServer, directory: Path | None, run: Callable[[Path
 
 def _cpu(server: EmbeddedServer) -> float:
     pid = int((server.data_directory / "postmaster.pid").read_text().split()[0])
-    time.sleep(0.2)  # so that backends whose clients have gone are gone, too
+    time.sleep(0.2)  # until backends of disconnected clients have ended
     postmaster, own = psutil.Process(pid).cpu_times(), resource.getrusage(resource.RUSAGE_CHILDREN)
     return float(postmaster.children_user + postmaster.children_system + own.ru_utime + own.ru_stime)
 

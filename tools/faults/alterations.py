@@ -1,5 +1,5 @@
-"""python -m tools.faults altered: tables are altered at random while captures run, are killed, and are away; the log
-knows which column is which."""
+"""python -m tools.faults altered: alters tables at random while captures run, are killed, or are stopped; then checks
+that the log knows which column is which."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""The bank whose changes are captured while its log is compacted and pruned: a writer, and what the tables hold."""
+"""A bank whose changes are captured while its log is compacted and pruned: a writer, and its tables' contents."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The capture as a process that is started again whenever it ends, as a supervisor would."""
+"""A capture in a process of its own, restarted whenever it ends, as a supervisor does."""
 
 import json
 import random
@@ -17,20 +17,20 @@ _LIMITS: tuple[dict[str, Any], ...] = (
     {"rows": 2000, "seconds": 0.3},
     {"rows": 100_000, "seconds": 1.0},
 )
-"""When segments are cut: each process has one of these, so that kills meet small and large ones; the last one has the
-last."""
+"""Limits of segments: each process has one of these, so that kills affect small and large segments; the process that
+finishes has the last."""
 
 COMMANDS = 0.25
-"""How many of the captures are the command, which cuts a segment each two seconds, and waits half a minute for a silent
-server; the others call the function."""
+"""The share of captures that run the command, which cuts a segment every two seconds and waits half a minute for a
+silent server; the others call the function."""
 
 
 @dataclass(frozen=True)
 class CapturedLog:
-    """What is captured, and where it goes."""
+    """What is captured, and the directory of the log."""
 
     dsn: str
-    """The server as the capture sees it."""
+    """The connection string of the capture."""
     slot: str
     publication: str
     directory: Path
@@ -38,7 +38,7 @@ class CapturedLog:
     mode: Mode
 
     def function(self, chance: random.Random, until_lsn: str | None) -> list[str]:
-        """Return arguments of Python that call capture(); a status each half second finds dead connections early."""
+        """Return Python's arguments to call capture(); a status every half second detects dead connections early."""
         names = {"dsn": self.dsn, "slot": self.slot, "publications": [self.publication]}
         others = {
             "directory": str(self.directory),
@@ -50,7 +50,7 @@ class CapturedLog:
         return ["-m", "tools.faults.child", json.dumps(given)]
 
     def command(self, chance: random.Random, until_lsn: str | None) -> list[str]:
-        """Return arguments of Python that are the command ``pgoutput capture``."""
+        """Return Python's arguments to run ``pgoutput capture``."""
         options = {
             "slot": self.slot,
             "publication": self.publication,
@@ -65,21 +65,21 @@ class CapturedLog:
 
 
 class CaptureProcess(Supervised):
-    """The processes that capture one log, one after the other: each is the command, or calls the function."""
+    """Successive processes that capture one log; each runs the command, or calls the function."""
 
     def __init__(self, log: CapturedLog, errors: Path, chance: random.Random, commands: float = COMMANDS) -> None:
-        """Start none yet.
+        """Prepare; no process is started yet.
 
         Args:
-            log: What is captured, and where it goes.
-            errors: The file that takes what the processes say.
-            chance: What is drawn from.
-            commands: How many of the processes are the command, of 1.
+            log: What is captured, and the directory of the log.
+            errors: The file for the output of the processes.
+            chance: The source of randomness.
+            commands: The share of processes that run the command, 0 to 1.
         """
         super().__init__(["capture"], errors)
         self._log, self._chance, self._commands = log, chance, commands
 
     def command(self, more: Sequence[str]) -> Sequence[str]:
-        """Return the arguments of Python for a process, which captures up to an LSN where ``more`` is one."""
+        """Return Python's arguments for a process; ``more`` may have the LSN up to which it captures."""
         way = self._log.command if self._chance.random() < self._commands else self._log.function
         return way(self._chance, next(iter(more), None))

@@ -1,4 +1,4 @@
-"""A change of a row, as the witness and the log both tell it."""
+"""A change of a row, from the witness or from the log."""
 
 import hashlib
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a change log says was committed, read from its entries one after the other."""
+"""The committed contents of a change log, read entry by entry."""
 
 import json
 from collections import Counter

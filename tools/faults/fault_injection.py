@@ -1,4 +1,4 @@
-"""The faults themselves: each takes a running capture, its server or the network between them away."""
+"""Injects faults: each one disrupts a running capture, its server, or the network between them."""
 
 import random
 import time
@@ -16,18 +16,18 @@ from tools.faults.proxy import Proxy
 __all__ = ["SLOW", "Breaking"]
 
 SLOW = ("stall", "tidy")
-"""The faults that take their time."""
+"""The slow faults."""
 
 _LOOK_SECONDS = 0.05
 _CONNECT_SECONDS = 60.0
 _SEGMENT_SECONDS = 15.0
-# The capture waits 60 seconds for the answer to a statement, its stream three status intervals for anything.
+# The capture waits 60 seconds for the result of a statement, and three status intervals for anything on the stream.
 _SILENCE_SECONDS = 75.0
 
 
 @dataclass
 class Breaking:
-    """Breaks what one capture needs, one fault after the other; a capture that ends is started again."""
+    """Injects one fault after the other around one capture; a capture that ends is restarted."""
 
     server: EmbeddedServer
     process: CaptureProcess
@@ -43,18 +43,18 @@ class Breaking:
         self._wait(lambda: bool(self._newest()), _CONNECT_SECONDS)
 
     def inflict(self, fault: str) -> None:
-        """Do what ``Faults.events`` names, at a moment that is drawn."""
+        """Inject a fault of ``Faults.events`` at a random time."""
         self.process.ensure()
-        self._wait_for_a_moment()
+        self._wait_randomly()
         faults = {"kill": self._kill, "stop": self._stop, "cut": self._cut, "stall": self._stall, "tidy": self._tidy}
         faults[fault]()
 
-    def go_on(self, until: float) -> None:
-        """Let the capture run until a moment of time.monotonic()."""
+    def run_until(self, until: float) -> None:
+        """Let the capture run until ``until`` (time.monotonic())."""
         self._wait(lambda: time.monotonic() >= until, max(0.0, until - time.monotonic()))
 
-    def _wait_for_a_moment(self) -> None:
-        """Wait until the capture is at some place: often shortly after a segment, at times while it starts."""
+    def _wait_randomly(self) -> None:
+        """Wait for a random time: often until shortly after a segment, sometimes while the capture starts."""
         if self.chance.random() < 0.7:
             newest = self._newest()
             self._wait(lambda: self._newest() != newest, _SEGMENT_SECONDS)
@@ -81,7 +81,7 @@ class Breaking:
         self.counts.cuts += bool(self.proxy.cut())
 
     def _stall(self) -> None:
-        """A silence ends when the capture gives the connection up; when it does not, the connection is cut."""
+        """Stall a connection until the capture gives it up; otherwise it is cut after some time."""
         self._wait_connected()
         if self.chance.random() < 0.3:
             self.proxy.stall_next()
@@ -94,15 +94,15 @@ class Breaking:
         self.proxy.cut()
 
     def _is(self, pid: int | None) -> bool:
-        """Return whether the capture is still the process that it was."""
+        """Return whether the capture is still the same process."""
         return self.process.runs and self.process.pid == pid
 
     def _tidy(self) -> None:
-        """Compact or prune while the capture continues, or is killed at the same moment."""
+        """Compact or prune while the capture runs, or is killed at the same time."""
         if self._wait(lambda: bool(self._newest()), _CONNECT_SECONDS):
-            self.tidying.step(self._beside_tidying)
+            self.tidying.step(self._during_maintenance)
 
-    def _beside_tidying(self) -> None:
+    def _during_maintenance(self) -> None:
         if self.chance.random() < 0.3:
             killed = self.process.kill()
             self.counts.kills += killed
@@ -114,7 +114,7 @@ class Breaking:
             raise FaultsError(f"the capture did not connect in {_CONNECT_SECONDS:.0f} s: {self.process.errors}")
 
     def _wait(self, condition: Callable[[], bool], seconds: float) -> bool:
-        """Wait for a condition; False when it does not come true in time. A capture that ends is started again."""
+        """Wait for a condition, restarting the capture if it ends; return whether it became true in time."""
         deadline = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > deadline:

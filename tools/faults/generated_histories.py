@@ -1,4 +1,4 @@
-"""Random histories of a database: the lives of many tables, dealt like hands of cards into one list of steps."""
+"""Generates random histories of a database: the statements of many tables, interleaved into one list of steps."""
 
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""The life of an ordinary generated table: columns of any types, a key or none, and what may happen to it."""
+"""Generates the statements of an ordinary table: columns of any types, with or without a key, and its alterations."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A history is performed on a server, captured and replicated; its tables are compared with what the server showed."""
+"""Performs a history on a server, captures and replicates it, and compares its tables with the server."""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-"""A slot that Spark reads live while whatever does it is killed: each change comes into the files once."""
+"""Kills Spark and the server while Spark reads a slot directly: each change must arrive exactly once."""
 
 import random
 import time

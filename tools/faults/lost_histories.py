@@ -1,5 +1,5 @@
-"""python -m tools.faults lost-histories: servers that come back with another past, or without their counters, whose
-positions all fit the log."""
+"""python -m tools.faults lost-histories: servers that come back with another history, or without statistics, at
+LSNs that fit the log."""
 
 import argparse
 import random

@@ -1,4 +1,4 @@
-"""Compactions and prunes of the log that is being captured, some of them killed on the way."""
+"""Compactions and prunes of the log that is being captured, some of them killed."""
 
 import json
 import random

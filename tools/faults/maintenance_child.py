@@ -1,4 +1,4 @@
-"""python -m tools.faults.maintenance_child: one compaction or prune in a process that can be killed; its argument is JSON."""
+"""python -m tools.faults.maintenance_child: one compaction or prune, to be killed; its argument is JSON."""
 
 import json
 import sys

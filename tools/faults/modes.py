@@ -1,4 +1,4 @@
-"""The modes of a capture that are attacked: options of START_REPLICATION, and whether the slot has two phases."""
+"""The modes of a capture under attack: options of START_REPLICATION, and two_phase of the slot."""
 
 import random
 from dataclasses import dataclass, replace

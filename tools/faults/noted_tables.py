@@ -1,4 +1,4 @@
-"""Tables as a server shows them at a moment, in PostgreSQL's own text, and compared exactly with rows of Arrow."""
+"""Contents of tables as text from the server, recorded during a run and compared exactly with rows from Arrow."""
 
 import math
 import re

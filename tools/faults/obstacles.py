@@ -1,4 +1,4 @@
-"""python -m tools.faults undecodable and timeouts: what a server that is well puts in a capture's way.
+"""python -m tools.faults undecodable and timeouts: obstacles that a healthy server puts in the way of a capture.
 
 Slots that it can never decode are replaced, and timeouts that the role has for its own sessions end nothing.
 """

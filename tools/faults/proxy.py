@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a server's Unix socket that cuts connections, or falls silent while it takes everything."""
+"""A TCP proxy for a server's Unix socket that can cut connections, or accept everything and forward nothing."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Tables rebuilt from a log in Spark, and compared with what the server said that they hold."""
+"""Rebuilds tables from a log in Spark, and compares them with the server."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,19 +21,19 @@ __all__ = ["Base", "Rebuilder"]
 
 @dataclass(frozen=True)
 class Base:
-    """The changes that a reader has taken out of a log before it was pruned."""
+    """The changes that a reader has copied from a log before it was pruned."""
 
     directory: Path
-    """The datasets of the tables; they may have more."""
+    """The datasets of the tables; they may have more changes."""
     lsn: Lsn
-    """What was committed before this is taken from there."""
+    """Commits before this LSN are read from there."""
     next_seq: int
     """The first row of the log that the reader has not read."""
 
 
 @dataclass
 class Rebuilder:
-    """Rebuilds and compares; ``comparisons`` counts how often all tables were equal."""
+    """Rebuilds and compares tables; ``comparisons`` counts how often all were equal."""
 
     spark: "SparkSession"
     comparisons: int = 0
@@ -43,7 +43,7 @@ class Rebuilder:
         return open_log(self.spark, log)
 
     def take(self, log: OpenLog, directory: Path) -> Base:
-        """Take all changes that a log has."""
+        """Copy all changes of a log."""
         write_tables(log, directory)
         return Base(directory, log.log.complete_lsn, log.log.segments[-1].last_seq + 1)
 
@@ -53,7 +53,7 @@ class Rebuilder:
         ``base`` has what the log lacks.
         """
         for name, source in moment.tables.items():
-            changes = log.changes(name).persist()  # they are asked for more than once
+            changes = log.changes(name).persist()  # they are read several times
             try:
                 self._check(log, name, self._whole(log, name, changes, base), moment.lsn, source)
             finally:
@@ -68,7 +68,7 @@ class Rebuilder:
             if not _ordered(found).equals(_ordered(source)):
                 raise FaultsError(f"{log.log.store}: {name} is not what it was at {lsn}: {compare(state, source)}")
 
-    def told(self, log: OpenLog, moment: Moment | None) -> int:
+    def count_refused(self, log: OpenLog, moment: Moment | None) -> int:
         """Return how many states are refused because of what was pruned.
 
         The others do not need it, as after a truncate: they are right as of a moment, None while the log grows.
@@ -89,7 +89,7 @@ class Rebuilder:
         return False
 
     def lacks(self, read: Callable[[], object]) -> int:
-        """Return 1: a reader that lacks what was pruned is told so; raises FaultsError where it is not."""
+        """Return 1 if a reader that lacks pruned changes gets an error; raises FaultsError if it does not."""
         try:
             with plain_errors():
                 read()
@@ -97,7 +97,7 @@ class Rebuilder:
             if "pruned" in str(error):
                 return 1
             raise
-        raise FaultsError("a reader lacks what was pruned, and was not told")
+        raise FaultsError("a reader lacks what was pruned, and got no error")
 
     def _whole(self, log: OpenLog, name: str, changes: "DataFrame", base: Base | None) -> "DataFrame":
         """Return the changes of a log, and before them those that a reader has taken out of it."""

@@ -1,4 +1,4 @@
-"""python -m tools.faults spark: kill what replicates tables while they are written; in the end they are right."""
+"""python -m tools.faults spark: kills capture, Spark and server while tables are replicated; compares the tables."""
 
 import argparse
 import random

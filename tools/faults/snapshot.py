@@ -1,4 +1,4 @@
-"""python -m tools.faults snapshot: tables are copied while writers change them, and the capture is killed meanwhile."""
+"""python -m tools.faults snapshot: copies tables while writers change them, and kills the capture."""
 
 import argparse
 import json

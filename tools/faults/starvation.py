@@ -1,4 +1,4 @@
-"""python -m tools.faults starved: a first capture, its kernels not compiled, amid processes that want the processors.
+"""python -m tools.faults starved: a first capture, with kernels to compile, among processes that compete for the CPUs.
 
 The server waits for a status for a few seconds only. No connection may be lost, and the log must have every row: those
 that were copied, and those that came meanwhile.

@@ -1,4 +1,4 @@
-"""python -m tools.faults log: compact and prune a log, and kill that, while it is written and read."""
+"""python -m tools.faults log: compacts and prunes a log while it is written and read, and kills that."""
 
 import argparse
 import random

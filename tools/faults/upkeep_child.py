@@ -1,4 +1,4 @@
-"""The processes of the attack on a log's upkeep: one writes numbered transactions, one compacts and prunes."""
+"""The processes of the attack on log maintenance: one writes numbered transactions, one compacts and prunes."""
 
 import random
 import sys

@@ -1,4 +1,4 @@
-"""python -m tools.faults tables: compact and prune a log while a capture and readers run; the tables stay the same."""
+"""python -m tools.faults tables: compacts and prunes a log during capture and reads; its tables must stay the same."""
 
 import argparse
 import json
@@ -64,8 +64,8 @@ class TablesReport:
     """How often all tables were rebuilt, and found equal to the server's."""
     meanwhile: int = 0
     """Of these, begun while a compaction or prune was at work."""
-    told: int = 0
-    """Readers that lacked what was pruned, and were told so."""
+    refused: int = 0
+    """Reads that failed, as they must, since they needed what was pruned."""
     rows: int = 0
     """Of the tables in the end."""
 
@@ -150,9 +150,9 @@ class _Attack:
         self.upkeep(given, log, lambda: self.check_again(log, moment, base))
         after = self.rebuilder.open(log)
         self.rebuilder.check(after, moment, base)
-        self.report.told += self.rebuilder.told(after, moment if log != self.log else None)
-        self.report.told += self.rebuilder.lacks(lambda: next(after.log.entries(0)))
-        self.report.told += self.rebuilder.lacks(lambda: next(before.entries(0)))
+        self.report.refused += self.rebuilder.count_refused(after, moment if log != self.log else None)
+        self.report.refused += self.rebuilder.lacks(lambda: next(after.log.entries(0)))
+        self.report.refused += self.rebuilder.lacks(lambda: next(before.entries(0)))
         return before.segments.place(after.log.segments[0].first_seq)
 
     def finish(self, base: Base) -> None:
@@ -173,7 +173,7 @@ class _Attack:
             self.rebuilder.check(self.rebuilder.open(log), moment, base)
             self.report.meanwhile += 1
         except MissingFileError:
-            self.report.told += 1
+            self.report.refused += 1
 
     def upkeep(self, given: Sequence[str], log: Path, meanwhile: Callable[[], None]) -> None:
         """Run ``pgoutput log`` as a process, and do something as often as it can be done meanwhile."""
@@ -216,7 +216,7 @@ def attack(
     """Compact and prune a log of some segments, and compare its tables with the server's all the while.
 
     With ``copy`` half of the small segments of a copy are pruned, too, before they are compacted.
-    Raises PgoutputError for tables that differ, a process that ends, and a reader that is not told what it lacks.
+    Raises PgoutputError for tables that differ, a process that ends, and a reader that lacks pruned changes without an error.
     """
     with Bank(server) as bank:
         return _Attack(bank, rebuilder, directory, say).run(segments, copy)

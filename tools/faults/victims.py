@@ -1,4 +1,4 @@
-"""Processes that are killed below others."""
+"""Finds and kills child processes of a process."""
 
 import random
 from contextlib import suppress

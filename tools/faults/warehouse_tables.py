@@ -1,4 +1,4 @@
-"""The tables of a warehouse as ``replicate`` has written them; Parquet is read without Spark, which takes its time."""
+"""Reads the tables of a warehouse that ``replicate`` wrote; Parquet without Spark, which would take longer."""
 
 from collections.abc import Mapping
 from pathlib import Path

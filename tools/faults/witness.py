@@ -1,4 +1,4 @@
-"""What really happened, as the triggers wrote it down."""
+"""The witness: what really happened, as recorded by triggers on the server."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Who writes while things break: transactions of every kind, on several connections, through crashes of the server."""
+"""Writers that run during an attack: transactions of every kind, on several connections, across server crashes."""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-"""Mutated payloads by the hundred million, through the kernels and through the codec."""
+"""Hundreds of millions of mutated payloads, through the kernels and the codec."""
 
 import multiprocessing
 import sys
@@ -54,7 +54,7 @@ class Report:
 
 
 def run(count: int, seed: int, jobs: int = 1) -> Report:
-    """Compare at least so many payloads, those of a seed, in so many processes."""
+    """Compare at least ``payloads`` payloads, mutated by ``seed``, in ``jobs`` processes."""
     first = seed * _NEVER_REPEATED
     numbers = range(first, first + -(-count // BATCH))
     report, begun, said = Report(), time.monotonic(), 0.0

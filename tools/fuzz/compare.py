@@ -1,4 +1,4 @@
-"""The kernels against the codec: a batch of payloads, what each accepts, and every field of what both accept."""
+"""Compares the kernels with the codec: which payloads of a batch each accepts, and every field of those."""
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter

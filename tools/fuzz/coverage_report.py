@@ -15,7 +15,7 @@ _PACKAGE: Final = Path(__file__).parents[2] / "pgoutput_construct"
 
 
 def main() -> None:
-    """Read every input of a directory by a target, and print what of its modules was reached."""
+    """Run a target on every input of a directory, and print the coverage of its modules."""
     name, directory = sys.argv[1], Path(sys.argv[2])
     counted = coverage.Coverage(branch=True, include=[f"{_PACKAGE}/*"], data_file=None, config_file=False)
     counted.start()
@@ -24,7 +24,7 @@ def main() -> None:
     target = TARGETS[name]
     with redirect_stdout(io.StringIO()):
         for path in sorted(directory.iterdir()):
-            with suppress(Exception):  # findings are told by who found them
+            with suppress(Exception):  # findings were reported when they were found
                 target.read(path.read_bytes())
     counted.stop()
     for module in target.covered:

@@ -1,4 +1,4 @@
-"""Targets: the files that the command line reads; whatever is in them, it says what is wrong, or goes on."""
+"""Targets: the files that the command line reads; any content is read, or rejected with an error of ours."""
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,7 +44,7 @@ def read_file(data: bytes) -> None:
             for decoded in reading.messages:
                 at = decoded.place.get("offset", -1)
                 if at >= 0 and content[at : at + len(decoded.payload)] != decoded.payload:
-                    raise Finding(f"the message at {at} is not what stands there")
+                    raise Finding(f"the message at {at} differs from the bytes of the file")
                 format_line(decoded)
 
 

@@ -1,4 +1,4 @@
-"""Fuzzing guided by coverage: each target under libFuzzer (atheris) in a process of its own."""
+"""Coverage-guided fuzzing: each target under libFuzzer (atheris) in a process of its own."""
 
 import hashlib
 import os

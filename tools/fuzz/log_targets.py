@@ -1,4 +1,4 @@
-"""Targets: the files of a change log. Damage is told, or nothing that is read has changed.
+"""Targets: the files of a change log; damage is reported, or the result has not changed.
 
 Two kinds: a whole file, of which checksums tell what has changed; and what such a file says, with checksums that fit,
 as only somebody who means it can write it: that is refused, or can be read without harm.

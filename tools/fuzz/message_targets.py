@@ -1,4 +1,4 @@
-"""Targets: one message, one frame, one message of a connection, and a stream; each engine against the others."""
+"""Targets: a message, a frame, a connection message, and a stream; each engine compared with the others."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What is fuzzed, by name: a function of bytes, and the bytes to begin with."""
+"""The fuzzing targets by name: a function of bytes, and the seeds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple

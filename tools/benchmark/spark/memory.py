@@ -1,4 +1,4 @@
-"""How much memory the driver needs to plan and read a log: of few changes, and of very many."""
+"""The driver's memory for planning and reading a log, with few and with very many changes."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""What is measured in Spark: our way, and what it is held against, over the same changes."""
+"""The Spark runs that are measured: ours, and the ones that they are compared with, over the same changes."""
 
 import shutil
 import time
