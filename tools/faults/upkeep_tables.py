@@ -216,7 +216,7 @@ def attack(
     """Compact and prune a log of some segments, and compare its tables with the server's all the while.
 
     With ``copy`` half of the small segments of a copy are pruned, too, before they are compacted.
-    Raises PgoutputError for tables that differ, a process that ends, and a reader that lacks pruned changes without an error.
+    Raises PgoutputError for tables that differ, a process that ends, and a read of pruned changes without an error.
     """
     with Bank(server) as bank:
         return _Attack(bank, rebuilder, directory, say).run(segments, copy)
