@@ -39,7 +39,7 @@ def test_a_log_is_written_and_read_at_any_address(address: str, recordings: dict
         ChangeLog(f"{address.partition('?')[0]}-other" if "memory" in address else "/nowhere")
 
 
-def test_a_list_is_no_snapshot(
+def test_a_listing_is_not_a_snapshot(
     tmp_path: Path, recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of files that come while a directory is listed, it may show a later one alone: then it is listed again."""
@@ -124,7 +124,7 @@ def test_a_capture_that_lost_an_object_store_to_another_ends(s3_address: str, re
     assert len(ChangeLog(s3_address)) == 5
 
 
-def test_a_second_capture_without_the_slot_harms_nobody(s3_address: str, recordings: dict[str, Recording]) -> None:
+def test_a_second_capture_without_the_slot_does_no_harm(s3_address: str, recordings: dict[str, Recording]) -> None:
     """It only opens the log, and ends, or waits; once it gets the slot it goes on with what the first one wrote."""
     recording = recordings[RECORDING]
     with LogWriter(s3_address) as first:
@@ -155,7 +155,7 @@ class Slow(RemoteStore):
 
 
 @pytest.mark.parametrize("written", [0, 1, 3])
-def test_an_upload_that_ends_after_the_log_was_claimed(
+def test_an_upload_that_completes_after_a_claim(
     written: int, s3_address: str, recordings: dict[str, Recording]
 ) -> None:
     """The first writer ends; the next one too, but where what it has written since covers that. The log is whole."""

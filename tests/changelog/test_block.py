@@ -90,7 +90,7 @@ def test_events_are_rows_that_readers_of_messages_skip() -> None:
     assert [entry.seq for entry in table_entries(table, "s")] == [10, 12]
 
 
-def test_an_event_that_is_none() -> None:
+def test_an_invalid_event() -> None:
     """JSON of another shape is damage, and says where."""
     for payload in (b"[]", b"{}", b'{"event": 1}', b"\xff"):
         with pytest.raises(ValueError, match=r"seq 3|utf-8"):

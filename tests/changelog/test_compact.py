@@ -52,7 +52,7 @@ def facts(log: ChangeLog) -> list[Any]:
     return [rows, log.complete_lsn, log.options, *(table.to_pylist() for table in tables)]
 
 
-def test_a_compacted_log_says_the_same(log: Path) -> None:
+def test_a_compacted_log_has_the_same_contents(log: Path) -> None:
     """In fewer files; its indexes are those of its rows; compacting it again does nothing."""
     before, files = facts(ChangeLog(log)), len(list(log.glob("segment-*")))
     seen = list[Compaction]()
@@ -123,7 +123,7 @@ def test_any_stream_compacts(stream: list[testing.Sent], rows: int, limit: int) 
         assert facts(ChangeLog(directory)) == before and verify(directory).problems == ()
 
 
-def test_what_is_not_worth_it_is_left(log: Path) -> None:
+def test_few_small_segments_are_not_merged(log: Path) -> None:
     """Fewer segments than the least, the newest one, and large ones."""
     files = len(list(log.glob("segment-*")))
     done = compact(log, CompactionLimits(least=files, grace=0))
@@ -135,7 +135,7 @@ def test_what_is_not_worth_it_is_left(log: Path) -> None:
             CompactionLimits(**wrong)  # type: ignore[arg-type]
 
 
-def test_one_at_a_time(log: Path, tmp_path: Path) -> None:
+def test_one_compaction_at_a_time(log: Path, tmp_path: Path) -> None:
     """Another compaction is refused; where there is no log, none is made."""
     with open_store(log).lock("maintenance"), pytest.raises(ChangeLogError, match="another maintenance writes into"):
         compact(log, LIMITS)

@@ -120,7 +120,7 @@ def test_the_index_agrees_with_readers_of_messages(
 
 
 @given(testing.streams(4, "parallel", two_phase=True), st.integers(1, 200), cuts)
-def test_what_a_lost_connection_left_is_void(stream: list[Sent], lost: int, cuts: list[int]) -> None:
+def test_transactions_of_a_lost_connection_are_void(stream: list[Sent], lost: int, cuts: list[int]) -> None:
     """The connection is lost anywhere, and all is sent again, with an event between or without: it counts once."""
     lost = min(lost, len(stream))
     doubled = [*stream[:lost], *stream]
@@ -139,7 +139,7 @@ def test_what_a_lost_connection_left_is_void(stream: list[Sent], lost: int, cuts
 
 @settings(max_examples=50)
 @given(testing.streams(4, "parallel"), st.integers(1, 9))
-def test_what_is_left_after_pruning_is_described(stream: list[Sent], step: int) -> None:
+def test_a_pruned_log_has_its_descriptions(stream: list[Sent], step: int) -> None:
     """Whichever segments go, as long as no open transaction needs them: each row has the Relation that it had."""
     controls, indexes = controls_of(stream), indexed(stream, [], range(0, len(stream), step), True)
     expected = RelationHistory()
@@ -155,7 +155,7 @@ def test_what_is_left_after_pruning_is_described(stream: list[Sent], step: int) 
                     assert history.descriptions[found] == expected.descriptions[known]
 
 
-def test_an_open_transaction_says_since_when() -> None:
+def test_an_open_transaction_has_its_start() -> None:
     """Position, time and seq of its begin, in every segment until its end."""
     begin, lsn = pgo.build(pgo.Begin(pgo.Lsn(9), pgo.Timestamp(0), 7)), pgo.Lsn(9)
     commit = pgo.build(pgo.Commit(lsn, pgo.Lsn(10), pgo.Timestamp(5)))
@@ -172,7 +172,7 @@ def test_an_open_transaction_says_since_when() -> None:
     assert index.open.num_rows == 0 and ended(index)[0][7] == [(0, 2)] and index.complete_lsn == 10
 
 
-def test_what_is_wrong_is_a_fault_with_its_seq() -> None:
+def test_invalid_messages_are_faults_with_their_seq() -> None:
     """A malformed message and one that cannot come stop nothing: readers say it."""
     commit = pgo.build(pgo.Commit(pgo.Lsn(1), pgo.Lsn(1), pgo.Timestamp(0)))
     builder = IndexBuilder()

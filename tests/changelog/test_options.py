@@ -29,7 +29,7 @@ def write(directory: Path, event: bool, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"slot": "other"}, {"timeline": 2}])
-def test_a_change_that_an_event_must_say(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_changes_that_need_an_event(tmp_path: Path, changes: dict[str, Any]) -> None:
     """Another slot or timeline without a word is another log; with an event the log goes on."""
     write(tmp_path / "said", True, **changes)
     log = ChangeLog(tmp_path / "said")

@@ -17,7 +17,7 @@ from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 
 
-def test_readers_are_kept_with_the_log(address: str) -> None:
+def test_readers_are_stored_in_the_log(address: str) -> None:
     """Registered, advanced, listed, forgotten."""
     store = open_store(address)
     store.prepare()
@@ -35,7 +35,7 @@ def test_readers_are_kept_with_the_log(address: str) -> None:
     assert store.files() == {}
 
 
-def test_what_a_reader_cannot_do(address: str) -> None:
+def test_invalid_calls_are_refused(address: str) -> None:
     """Go back, be unknown, have a name that is a path, need what was pruned; a damaged file says whom it is of."""
     store = open_store(address)
     store.prepare()
@@ -74,7 +74,7 @@ def test_a_refused_registration_changes_nothing(address: str) -> None:
     assert registry.readers(address) == (again,)
 
 
-def test_the_note_of_what_was_pruned(address: str) -> None:
+def test_pruned_json_round_trip(address: str) -> None:
     """Nothing where there is none; what was written; an error that says what a damaged one is for."""
     store = open_store(address)
     store.prepare()
@@ -86,7 +86,7 @@ def test_the_note_of_what_was_pruned(address: str) -> None:
         first_kept(store)
 
 
-def test_how_far_a_reader_is(tmp_path: Path, recordings: dict[str, Recording]) -> None:
+def test_next_seq_at_an_lsn(tmp_path: Path, recordings: dict[str, Recording]) -> None:
     """Who has read all before a commit needs that transaction from its begin on, and what is open."""
     recording = recordings["18-v4-text"]
     write_recording(LocalStore(tmp_path, durable=False), recording)

@@ -9,7 +9,7 @@ from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.errors import ChangeLogError
 
 
-def test_asked_and_fulfilled(tmp_path: Path) -> None:
+def test_requested_and_fulfilled(tmp_path: Path) -> None:
     """A request says what was asked, until it is fulfilled; one that is no request is named."""
     store = LocalStore(tmp_path)
     assert requests(store) == []

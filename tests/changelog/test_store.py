@@ -15,7 +15,7 @@ from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 
 
-def test_files_are_there_whole_or_not_at_all(address: str) -> None:
+def test_files_are_complete_or_absent(address: str) -> None:
     """What is written is listed with its size and read, in parts too; what failed on the way leaves no trace."""
     store = open_store(address)
     assert store.files() == {}
@@ -41,7 +41,7 @@ def test_files_are_there_whole_or_not_at_all(address: str) -> None:
             store.read(missing)
 
 
-def test_a_store_is_sent_to_other_processes(address: str) -> None:
+def test_a_store_can_be_pickled(address: str) -> None:
     """Executors open the same address for themselves."""
     store = open_store(address)
     store.prepare()
@@ -120,7 +120,7 @@ def test_an_exchanged_directory_is_noticed(tmp_path: Path) -> None:
             lock.check()
 
 
-def test_who_comes_last_has_a_log_in_an_object_store(s3_address: str) -> None:
+def test_the_last_claim_of_an_object_store_wins(s3_address: str) -> None:
     """The capture that was there before notices it; a lock with a time is refused while it is renewed."""
     store = open_store(s3_address)
     first = store.lock("capture")
@@ -142,7 +142,7 @@ def test_who_comes_last_has_a_log_in_an_object_store(s3_address: str) -> None:
         store.lock("compaction", seconds=60)
 
 
-def test_what_a_killed_writer_left_is_swept(tmp_path: Path) -> None:
+def test_sweep_removes_files_of_killed_writers(tmp_path: Path) -> None:
     """Its unfinished file is removed; one that is being written is not."""
     store = LocalStore(tmp_path)
     code = "import os, sys; from pgoutput_construct.changelog._store.local_store import LocalStore\n" + (
@@ -172,7 +172,7 @@ def test_a_file_that_is_completed_while_sweeping(tmp_path: Path, monkeypatch: py
     assert [path.name for path in tmp_path.iterdir()] == ["complete"]
 
 
-def test_errors_say_place_and_remedy(tmp_path: Path) -> None:
+def test_errors_have_path_and_remedy(tmp_path: Path) -> None:
     """A file where the directory should be, listed or made into one."""
     (tmp_path / "file").write_text("")
     for call in (lambda: open_store(tmp_path / "file").prepare(), lambda: open_store(tmp_path / "file").files()):
@@ -193,7 +193,7 @@ def _modes(directory: Path) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_files_are_their_owners_alone(tmp_path: Path) -> None:
+def test_files_are_private(tmp_path: Path) -> None:
     """Also what stood there before with another mode; a directory that exists keeps its own."""
     store = LocalStore(tmp_path / "above" / "log")
     store.prepare()
@@ -214,7 +214,7 @@ def test_files_are_their_owners_alone(tmp_path: Path) -> None:
     assert _modes(own) == {"one": "600", "a": "777", "a/table": "666"}
 
 
-def test_a_mode_of_files_is_one_of_the_log(tmp_path: Path) -> None:
+def test_the_file_mode_belongs_to_the_log(tmp_path: Path) -> None:
     """It counts for what is there and for what any process writes later, whatever its umask; directories follow it."""
     store = LocalStore(tmp_path)
     tmp_path.chmod(0o2700)

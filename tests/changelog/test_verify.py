@@ -45,7 +45,7 @@ def segments(log: Path) -> list[Path]:
     return sorted(log.glob("segment-*"))
 
 
-def test_a_whole_log_has_no_problem(log: Path) -> None:
+def test_a_complete_log_has_no_problem(log: Path) -> None:
     """Everything was looked at."""
     seen = list[Verification]()
     found = verify(log, seen.append)
@@ -56,7 +56,7 @@ def test_a_whole_log_has_no_problem(log: Path) -> None:
         verify(log / "nothing")
 
 
-def test_damage_is_named_and_the_rest_is_checked(log: Path) -> None:
+def test_damage_is_reported_and_the_rest_is_checked(log: Path) -> None:
     """Bytes that are zero, a cut file, a file that is gone: each is a problem, and no other."""
     files = segments(log)
     good = files[3].read_bytes()
@@ -70,7 +70,7 @@ def test_damage_is_named_and_the_rest_is_checked(log: Path) -> None:
     assert "are missing before" in verify(log).problems[0] and len(verify(log).problems) == 1
 
 
-def test_an_index_that_is_not_of_its_rows(log: Path) -> None:
+def test_an_index_that_does_not_match_its_rows(log: Path) -> None:
     """A footer whose checksums are right, and whose index is another's."""
     file = segments(log)[2]
     table, metadata = pq.read_table(file), pq.read_metadata(file).metadata
@@ -84,7 +84,7 @@ def test_an_index_that_is_not_of_its_rows(log: Path) -> None:
     assert f"{file.name}: its index does not match its rows: transactions" in problems[0]
 
 
-def test_a_manifest_that_lies(log: Path) -> None:
+def test_a_manifest_that_does_not_match_its_footers(log: Path) -> None:
     """It is compared with the footers; a damaged one is a problem, though readers do without it."""
     first, second = manifest_names(path.name for path in log.iterdir())
     store = LocalStore(log)
@@ -98,7 +98,7 @@ def test_a_manifest_that_lies(log: Path) -> None:
     assert f"{second.name}: damaged" in problems[-1]
 
 
-def test_the_notes_beside_the_segments(log: Path) -> None:
+def test_damaged_notes(log: Path) -> None:
     """Lost newest segments, and a reader's file that is none."""
     newest = segments(log)[-1]
     registry.register(log, "r", 0)
@@ -113,7 +113,7 @@ def test_the_notes_beside_the_segments(log: Path) -> None:
     assert verify(log).problems == ()
 
 
-def test_what_is_compacted_or_pruned_meanwhile_is_no_damage(log: Path, recordings: dict[str, Recording]) -> None:
+def test_concurrent_compaction_and_prune_are_no_damage(log: Path, recordings: dict[str, Recording]) -> None:
     """The log is listed again, and what is there instead is read; what is lost meanwhile is a problem still."""
     copies = {count: Path(shutil.copytree(log, log.with_name(f"{log.name}-{count}"))) for count in (1, 2)}
 
@@ -146,7 +146,7 @@ class Merging(LocalStore):
         return super().open(name)
 
 
-def test_what_a_capture_does_meanwhile_is_no_damage(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_concurrent_capture_is_no_damage(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A segment and a note that come when the segments were listed; manifests that go when they were."""
     store, newest, end = Merging(log), segments(log)[-1], ChangeLog(log).segments[-1].last_seq + 1
     aside = newest.rename(log / ".aside")

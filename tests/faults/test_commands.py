@@ -7,7 +7,7 @@ from tools.faults.modes import MODES
 from tools.servers import missing_server
 
 
-def test_modes_that_a_server_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
+def test_modes_that_a_server_does_not_support(capsys: pytest.CaptureFixture[str]) -> None:
     """PostgreSQL 15 has no protocol version 4: of the modes that change between options the others are left."""
     known = {mode.name: mode for mode in (mode.known_to(15) for mode in MODES) if mode is not None}
     assert {mode.name for mode in MODES} - known.keys() == {"v4-on", "v4-parallel", "v4-parallel-two-phase"}

@@ -42,7 +42,7 @@ def test_a_footer_of_another_shape_is_damage(path: str, value: Any, tmp_path: Pa
 
 
 @pytest.mark.parametrize("footer", [8, [], None, "x"], ids=repr)
-def test_a_footer_that_is_no_object_is_damage(footer: Any, tmp_path: Path) -> None:
+def test_a_footer_that_is_not_an_object_is_damage(footer: Any, tmp_path: Path) -> None:
     """Nor is any other JSON a footer."""
     _refuses(tmp_path, footer)
 

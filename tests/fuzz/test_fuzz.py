@@ -84,7 +84,9 @@ def test_a_disagreement_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
         message_targets.read_message(bytes([3]) + b"E")
 
 
-def test_without_atheris_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_atheris_fuzzing_is_skipped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Guided fuzzing is skipped, with the reason and the remedy, where its modules are not installed."""
     monkeypatch.setattr("tools.fuzz.guided.find_spec", lambda name: None)
     assert main(["guided"]) == 0

@@ -160,7 +160,7 @@ def test_an_error_that_stays(shop: testing.TestPublisher, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("name", "argument"), [("rain", "seconds"), ("stall", "minutes"), ("cut", "seconds")])
-def test_faults_that_there_are_not(name: str, argument: str) -> None:
+def test_unknown_faults(name: str, argument: str) -> None:
     """A name or an argument that is misspelled is refused where it is written, with those that there are."""
     with pytest.raises(pgo.PgoutputError, match=f"{name}.*: (choose from cut,.*|it has (seconds|none))$"):
         Fault(name, {argument: 1.0})
