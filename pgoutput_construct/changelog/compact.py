@@ -243,7 +243,7 @@ def _merge_indexes(index: SegmentIndex, before: SegmentIndex | None) -> SegmentI
     lists["inherited"] = struct_array("inherited", _inherited(index, in_force))
     lists["rows"] = settled([index.entries("rows")], _plain(index, first))
     lists["snapshots"] = copied_rows(lists["rows"])
-    return SegmentIndex.of(first, last, index.complete_lsn, **lists)
+    return SegmentIndex.from_lists(first, last, index.complete_lsn, **lists)
 
 
 def _in_force(index: SegmentIndex) -> list[dict[str, Any]]:

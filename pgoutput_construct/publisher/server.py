@@ -27,10 +27,16 @@ class Publisher(Service):
     """Serves a feed to clients on a socket, as PostgreSQL's walsender does."""
 
     def __init__(
-        self, feed: Feed | None, settings: Settings | None = None, tell: Callable[[str], None] | None = None
+        self, feed: Feed | None, settings: Settings | None = None, report: Callable[[str], None] | None = None
     ) -> None:
-        """Prepare to serve; arguments as for ``Service``."""
-        super().__init__(feed, settings, tell)
+        """Prepare to serve.
+
+        Args:
+            feed: The feed; None: ``serve`` is called with it later.
+            settings: How it is served; Settings() by default.
+            report: Called with each line of the publisher's log.
+        """
+        super().__init__(feed, settings, report)
         self.port = self.settings.port
         """The port; after ``start``, the one that it listens on."""
         self._server: asyncio.Server | None = None
@@ -114,9 +120,17 @@ def _notice_dead_peers(writer: asyncio.StreamWriter) -> None:
 class ThreadedPublisher:
     """A publisher in a thread, as a context manager."""
 
-    def __init__(self, feed: Feed, settings: Settings | None = None, tell: Callable[[str], None] | None = None) -> None:
-        """Prepare to serve a feed; arguments as for ``Service``."""
-        self._publisher = Publisher(feed, settings, tell)
+    def __init__(
+        self, feed: Feed, settings: Settings | None = None, report: Callable[[str], None] | None = None
+    ) -> None:
+        """Prepare to serve.
+
+        Args:
+            feed: The feed.
+            settings: How it is served; Settings() by default.
+            report: Called with each line of the publisher's log.
+        """
+        self._publisher = Publisher(feed, settings, report)
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="publisher", daemon=True)
 

@@ -96,7 +96,7 @@ def _table_readings(index: SegmentIndex) -> dict[int, list[TableReading]]:
             truncated=frozenset(told.get("truncated", ())),
             rewritten=dict(told.get("rewritten", ())),
             columns=SharedColumns(CatalogColumn(**column) for column in told.get("columns", ())),
-            types=tuple(map(CatalogType.of, told.get("types", ()))),
+            types=tuple(map(CatalogType.parse, told.get("types", ()))),
         )
         found.setdefault(reading.oid, []).append(reading)
     return found

@@ -21,7 +21,7 @@ def test_a_full_disk_after_a_prune(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     def write(*payloads: bytes) -> None:
         count = len(payloads)
-        writer.append(Block.of(payloads, [0] * count, [0] * count, options.layout(), {}, [OUTSIDE] * count))
+        writer.append(Block.from_payloads(payloads, [0] * count, [0] * count, options.layout(), {}, [OUTSIDE] * count))
         writer.publish(Position())
 
     def full(descriptor: int) -> None:

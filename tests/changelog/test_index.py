@@ -160,14 +160,14 @@ def test_an_open_transaction_has_its_start() -> None:
     begin, lsn = pgo.build(pgo.Begin(pgo.Lsn(9), pgo.Timestamp(0), 7)), pgo.Lsn(9)
     commit = pgo.build(pgo.Commit(lsn, pgo.Lsn(10), pgo.Timestamp(5)))
     builder = IndexBuilder()
-    builder.add(Block.of([begin], [3], [4], {}, {}, [-1]))
+    builder.add(Block.from_payloads([begin], [3], [4], {}, {}, [-1]))
     builder = IndexBuilder(builder.finish(0))
     builder.add(LogEvent("nothing"))
     index = builder.finish(0)
     (open_transaction,) = index.open.to_pylist()
     assert [open_transaction[name] for name in ("xid", "first_seq", "since_lsn", "since_time")] == [7, 0, 3, 4]
     builder = IndexBuilder(index)
-    builder.add(Block.of([commit], [9], [9], {}, {}, [-1]))
+    builder.add(Block.from_payloads([commit], [9], [9], {}, {}, [-1]))
     index = builder.finish(10)
     assert index.open.num_rows == 0 and ended(index)[0][7] == [(0, 2)] and index.complete_lsn == 10
 
@@ -176,7 +176,7 @@ def test_invalid_messages_are_faults_with_their_seq() -> None:
     """A malformed message and one that cannot come stop nothing: readers say it."""
     commit = pgo.build(pgo.Commit(pgo.Lsn(1), pgo.Lsn(1), pgo.Timestamp(0)))
     builder = IndexBuilder()
-    builder.add(Block.of([b"B", commit, b"?"], [0] * 3, [0] * 3, {}, {}, [-1] * 3))
+    builder.add(Block.from_payloads([b"B", commit, b"?"], [0] * 3, [0] * 3, {}, {}, [-1] * 3))
     faults = builder.finish(0).entries("faults").to_pylist()
     assert [fault["seq"] for fault in faults] == [0, 1, 2]
     assert "Begin.final_lsn" in faults[0]["problem"] and "unknown tag" in faults[2]["problem"]
@@ -198,7 +198,7 @@ def test_recordings(recordings: dict[str, Recording], tmp_path: Path, name: str)
 def test_lists_beyond_their_entries_are_refused() -> None:
     """Offsets that lead outside an index, with a checksum that fits, are damage: Arrow alone would end the process."""
     events = struct_array("events", [{"seq": seq, "payload": b"{}"} for seq in range(77)])
-    text = SegmentIndex.of(0, 76, 7, events=events).to_bytes().rpartition(b" ")[0]
+    text = SegmentIndex.from_lists(0, 76, 7, events=events).to_bytes().rpartition(b" ")[0]
     stream = pa.CompressedInputStream(pa.BufferReader(b64decode(text)), "zstd").read()
     before, bounds, after = stream.rpartition(struct.pack("<ii", 0, len(events)))  # the header has such bytes, too
     assert bounds

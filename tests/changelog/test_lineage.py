@@ -251,7 +251,7 @@ class RandomLog:
         used = sorted({row["description"] for row in self._lists["rows"] if row["description"] < self._first})
         self._lists["inherited"] = [self._earlier[seq] for seq in used]
         lists = {name: struct_array(name, rows) for name, rows in self._lists.items()}
-        self.indexes.append(SegmentIndex.of(self._first, self.seq - 1, self.lsn, **lists))
+        self.indexes.append(SegmentIndex.from_lists(self._first, self.seq - 1, self.lsn, **lists))
         self._first, self._lists = self.seq, {name: [] for name in COLUMNS}
 
 

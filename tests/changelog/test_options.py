@@ -24,7 +24,7 @@ def write(directory: Path, event: bool, **changes: Any) -> None:
             writer.use(options, said=changes)
             if event and options is not OPTIONS:
                 writer.append_event(OPTIONS_CHANGED, pgo.Lsn(0), **{name: [None, changes[name]] for name in changes})
-            writer.append(Block.of([MESSAGE], [0], [0], options.layout(), {}, [OUTSIDE]))
+            writer.append(Block.from_payloads([MESSAGE], [0], [0], options.layout(), {}, [OUTSIDE]))
             writer.publish(Position())
 
 

@@ -75,7 +75,7 @@ def test_an_index_that_does_not_match_its_rows(log: Path) -> None:
     file = segments(log)[2]
     table, metadata = pq.read_table(file), pq.read_metadata(file).metadata
     index = SegmentIndex.from_bytes(metadata[b"pgoutput_construct.index"])
-    wrong = SegmentIndex.of(index.first_seq, index.last_seq, index.complete_lsn)
+    wrong = SegmentIndex.from_lists(index.first_seq, index.last_seq, index.complete_lsn)
     pairs = {**metadata, b"pgoutput_construct.index": wrong.to_bytes()}
     with pq.ParquetWriter(file, SCHEMA, store_schema=False, use_dictionary=False) as writer:
         writer.write_table(table.cast(SCHEMA))

@@ -122,7 +122,7 @@ def _index(history: _History, source: random.Random, earlier: Sequence[tuple[int
             seq += 2
         if (source.random() < 0.1 or number == len(commits)) and seq > first_seq:
             columns = {"transactions": struct_array("transactions", rows), "events": struct_array("events", events)}
-            indexes.append(SegmentIndex.of(first_seq, seq - 1, 0, **columns))
+            indexes.append(SegmentIndex.from_lists(first_seq, seq - 1, 0, **columns))
             rows, events, first_seq = [], [], seq
     return LogIndex.concat(indexes)
 
@@ -156,11 +156,11 @@ def test_a_log_of_format_2_that_is_not_at_its_copy() -> None:
     history = _history(5, 900)
     copy = TableCopy(0, 7, "public", "t", history.snapshot, 0, 0, 0)
     event = _event(LogEvent(COPIED_TABLE, history.snapshot.lsn, details=copy.said()), 0)
-    alone = SegmentIndex.of(0, 0, 0, events=struct_array("events", [event]))
+    alone = SegmentIndex.from_lists(0, 0, 0, events=struct_array("events", [event]))
     (found,) = copies_of(alone)
     assert found.visibility == Visibility.at(history.snapshot.lsn)
     seen = [commit for commit in history.commits if commit.is_seen][:3]
     rows = [_row(1 + 2 * number, 2 + 2 * number, commit.xid, commit.lsn) for number, commit in enumerate(seen)]
-    later = SegmentIndex.of(1, 6, 0, transactions=struct_array("transactions", rows))
+    later = SegmentIndex.from_lists(1, 6, 0, transactions=struct_array("transactions", rows))
     (found,) = copies_of(SegmentIndex.concat([alone, later]))
     assert not found.visibility.adds(*_columns(seen)).any()

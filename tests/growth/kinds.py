@@ -51,7 +51,7 @@ def check_start() -> None:
     # A log of such a server is there already: clients of older versions are served.
     said: list[str] = []
     feed = MessageFeed(About(200000, "1", "postgres", 1, (), {"proto_version": 4, "streaming": "off"}))
-    Publisher(None, tell=said.append).serve(feed)
+    Publisher(None, report=said.append).serve(feed)
     assert "Commit.digest" in said[0], said
 
 

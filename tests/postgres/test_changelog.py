@@ -34,7 +34,7 @@ def _frame(number: int, wal_start: int | None = None) -> XLogData:
 def _append(writer: LogWriter, frame: XLogData, stream_xid: int = OUTSIDE) -> None:
     start = np.array([frame.wal_start], np.uint64).view(np.int64)
     states = {"in_stream": [stream_xid != OUTSIDE]}
-    writer.append(Block.of([frame.data], start, [frame.send_time], OPTIONS.layout(), states, [stream_xid]))
+    writer.append(Block.from_payloads([frame.data], start, [frame.send_time], OPTIONS.layout(), states, [stream_xid]))
 
 
 def _name(first: int, last: int) -> str:

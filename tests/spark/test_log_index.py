@@ -64,7 +64,7 @@ def random_index(seed: int, segments: int = 8) -> LogIndex:
         if source.random() < 0.5:  # one that goes on
             begun, seq = seq, seq + 2
         end, seq = max(seq, first_seq), max(seq, first_seq) + 1
-        found.append(SegmentIndex.of(first_seq, end, lsn, transactions=struct_array("transactions", rows)))
+        found.append(SegmentIndex.from_lists(first_seq, end, lsn, transactions=struct_array("transactions", rows)))
     return LogIndex.concat(found)
 
 

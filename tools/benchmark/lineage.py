@@ -66,7 +66,7 @@ class _Log:
     def cut(self) -> SegmentIndex:
         """Return the index of what was appended since the last segment."""
         lists = {name: struct_array(name, rows) for name, rows in self._lists.items()}
-        index = SegmentIndex.of(self._first, self.seq - 1, self.seq, **lists)
+        index = SegmentIndex.from_lists(self._first, self.seq - 1, self.seq, **lists)
         self._begin()
         return index
 

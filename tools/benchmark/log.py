@@ -87,7 +87,7 @@ def write_segments(directory: Path, payloads: Iterable[Sequence[bytes]], options
         count = len(mine)
         states = {name: np.zeros(count, np.bool_) for name in STATE_PARAMETERS}
         numbers = np.arange(count) + first_seq
-        block = Block.of(mine, numbers, numbers, options.layout(), states, np.full(count, OUTSIDE))
+        block = Block.from_payloads(mine, numbers, numbers, options.layout(), states, np.full(count, OUTSIDE))
         builder.add(block)
         index = builder.finish(first_seq + count)
         table, position = segment_table([block], first_seq), Position(pgo.Lsn(first_seq + count))

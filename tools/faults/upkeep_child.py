@@ -74,7 +74,9 @@ def _append(writer: LogWriter, payloads: list[bytes], open_xid: int) -> int:
     count = len(payloads)
     states = {name: np.zeros(count, np.bool_) for name in STATE_PARAMETERS}
     numbers = np.zeros(count, np.int64)
-    block = Block.of(payloads, numbers, numbers, _OPTIONS.layout(), states, np.full(count, OUTSIDE), open_xid)
+    block = Block.from_payloads(
+        payloads, numbers, numbers, _OPTIONS.layout(), states, np.full(count, OUTSIDE), open_xid
+    )
     writer.append(block)
     return block.open_xid
 

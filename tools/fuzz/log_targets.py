@@ -86,7 +86,7 @@ def written_log() -> tuple[Log, tempfile.TemporaryDirectory[str]]:
         for seq, payload in enumerate(recorded.payloads[:_ROWS]):
             scope = OUTSIDE if session.stream_xid is None else session.stream_xid
             states = {name: [state] for name, state in session.state.parameters.items()}
-            writer.append(Block.of([payload], [seq], [seq], session.options, states, [scope]))
+            writer.append(Block.from_payloads([payload], [seq], [seq], session.options, states, [scope]))
             session.parse(payload)
         with patch.object(Timestamp, "now", lambda: Timestamp(9)):  # so that each process has the same bytes
             writer.append_event("connected", Lsn(7), host="h")
@@ -176,7 +176,7 @@ def read_notes(data: bytes) -> None:
             read(store)
         (log.directory / name).unlink()
     with suppress(ValueError):
-        LogEvent.of(1, 2, 3, data)
+        LogEvent.parse(1, 2, 3, data)
 
 
 def _each(*reads: Callable[[], object]) -> None:
@@ -208,7 +208,7 @@ def _manifest() -> tuple[bytes, bytes]:
     log = _whole()
     known = ChangeLog(log.directory)
     store = LocalStore(log.directory, durable=False)
-    path = log.directory / Manifest.of(known.segments, known.index.whole()).write(store).name
+    path = log.directory / Manifest.from_segments(known.segments, known.index.whole()).write(store).name
     content = path.read_bytes()
     path.unlink()
     begin = -_END_BYTES - int(content[-_END_BYTES:-8], 16)

@@ -97,7 +97,7 @@ class CatalogType:
     """The numbers of a composite type's attributes, and the OIDs of their types."""
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> "CatalogType":
+    def parse(cls, facts: Mapping[str, Any]) -> "CatalogType":
         """Parse one of the ``types`` of an event TABLE_FACTS."""
         attributes = tuple((number, oid) for number, oid in facts.get("attributes", ()))
         return cls(facts["type"], frozenset(facts["columns"]), dict(facts.get("labels", ())), attributes)
@@ -235,7 +235,7 @@ class PublicationReading(Reading):
     """Its partitions that the server does not replicate."""
 
     @classmethod
-    def of(cls, event: LogEvent) -> "PublicationReading":
+    def from_event(cls, event: LogEvent) -> "PublicationReading":
         """Parse an event PUBLICATION_FACTS."""
         details = event.details
         return cls(
@@ -304,7 +304,7 @@ class TableFactsReader:
             truncated=frozenset(truncated) if (truncated := details.get("truncated")) else _NO_NUMBERS,
             rewritten=dict(details.get("rewritten", ())),
             columns=columns,
-            types=tuple(map(CatalogType.of, details.get("types", ()))),
+            types=tuple(map(CatalogType.parse, details.get("types", ()))),
         )
 
     def _apart(self, payload: memoryview) -> tuple[dict[str, Any], SharedColumns[CatalogColumn]]:
@@ -403,7 +403,7 @@ def table_readings(index: SegmentIndex) -> dict[int, list[TableReading]]:
 
 def publication_readings(index: SegmentIndex) -> list[PublicationReading]:
     """Return the readings of publications, in the order of the log."""
-    return [PublicationReading.of(event) for event in events_of(index, PUBLICATION_FACTS)]
+    return [PublicationReading.from_event(event) for event in events_of(index, PUBLICATION_FACTS)]
 
 
 def snapshot_of(event: LogEvent) -> Snapshot:

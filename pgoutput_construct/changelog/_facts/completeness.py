@@ -80,7 +80,7 @@ class UnpublishedColumns:
     """What to do if they are needed."""
 
     @classmethod
-    def of(cls, relation_oid: int, name: str, generated: Mapping[str, str]) -> "UnpublishedColumns":
+    def from_generated(cls, relation_oid: int, name: str, generated: Mapping[str, str]) -> "UnpublishedColumns":
         """Describe unpublished columns.
 
         Args:
@@ -115,7 +115,7 @@ def unpublished_columns(index: SegmentIndex) -> list[UnpublishedColumns]:
     for oid in without_list & readings.keys() - _sent_as_root(published, readings):
         columns = (column for column in readings[oid].columns if column.generated and not column.published)
         if generated := {column.name: column.generated for column in columns}:
-            found.append(UnpublishedColumns.of(oid, readings[oid].title, generated))
+            found.append(UnpublishedColumns.from_generated(oid, readings[oid].title, generated))
     return sorted(found, key=lambda each: each.name)
 
 

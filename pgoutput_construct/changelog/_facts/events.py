@@ -73,7 +73,7 @@ class LogEvent:
         return json.dumps({"event": self.name, **self.details}).encode("ascii")
 
     @classmethod
-    def of(cls, seq: int, lsn: int, time: int, payload: bytes) -> "LogEvent":
+    def parse(cls, seq: int, lsn: int, time: int, payload: bytes) -> "LogEvent":
         """Parse the row of an event.
 
         Args:
@@ -107,7 +107,7 @@ class EventRow(NamedTuple):
 
     def read(self) -> LogEvent:
         """Return the event; raise ValueError if the payload is not that of an event."""
-        return LogEvent.of(self.seq, self.lsn, self.time, bytes(self.payload))
+        return LogEvent.parse(self.seq, self.lsn, self.time, bytes(self.payload))
 
 
 def event_rows(index: SegmentIndex, names: Collection[str] = (), after: int = -1) -> Iterator[EventRow]:
@@ -139,4 +139,4 @@ def log_events(table: pa.Table) -> Iterator[LogEvent]:
     events = table.filter(table["tag"].is_null())
     columns = events["seq"], events["wal_start"], events["send_time"].cast(pa.int64()), events["payload"]
     for seq, lsn, time, payload in zip(*(column.to_pylist() for column in columns), strict=True):
-        yield LogEvent.of(seq, lsn, time - UNIX_TO_POSTGRES, payload)
+        yield LogEvent.parse(seq, lsn, time - UNIX_TO_POSTGRES, payload)

@@ -160,7 +160,7 @@ class LineageTracker:
         if event.name == TABLE_FACTS:
             self._read_table(self._reader.read(event))
         elif event.name == PUBLICATION_FACTS:
-            for oid, stale in self._publications.read(PublicationReading.of(event.read())):
+            for oid, stale in self._publications.read(PublicationReading.from_event(event.read())):
                 self._can_copy[oid] = stale.published
                 self._table(oid).find(_PUBLISHED, stale)
         elif event.name == COPIED_TABLE:

@@ -105,7 +105,7 @@ class IndexBuilder:
             "snapshots": copied_rows(rows),
             **self._descriptions.finish(self._first_seq, used),
         }
-        index = SegmentIndex.of(self._first_seq, self._next_seq - 1, complete_lsn, **lists)
+        index = SegmentIndex.from_lists(self._first_seq, self._next_seq - 1, complete_lsn, **lists)
         ended.clear()
         self._began = {first: self._began[first] for first in (t.first_seq for t in self._transactions.unfinished())}
         self._begin()

@@ -160,7 +160,7 @@ class ManifestKeeper:
         if len(self._pending) < SMALL:
             return
         segments, indexes = zip(*self._pending, strict=True)
-        self._small.append(Manifest.of(segments, SegmentIndex.concat(indexes)).write(self._store))
+        self._small.append(Manifest.from_segments(segments, SegmentIndex.concat(indexes)).write(self._store))
         self._pending = []
         if len(self._small) >= SMALL:
             self._merge()
@@ -179,7 +179,7 @@ def rewrite_manifests(store: LogStore, last_seq: int) -> None:
     listing = list_log(store)
     segments = listing[: int(np.searchsorted(listing.last_seqs, last_seq, "right"))]
     parts = (segments[first : first + _LARGE] for first in range(0, len(segments), _LARGE))
-    written = [Manifest.of(part, indexes_of(part)).write(store) for part in parts]
+    written = [Manifest.from_segments(part, indexes_of(part)).write(store) for part in parts]
     old = manifest_names(store.files())
     _remove(store, [name for name in old if name.last_seq <= last_seq and name not in written])
 

@@ -60,7 +60,7 @@ def list_log(store: LogStore, known: "Listing | None" = None) -> "Listing":
         ChangeLogError: A segment is damaged, missing, or of another log.
     """
     end = _INT64_MAX
-    known = Listing.of(store, ()) if known is None else known
+    known = Listing.from_segments(store, ()) if known is None else known
     for _ in range(_LISTINGS - 1):
         try:
             return _listed(store, end, known)
@@ -222,7 +222,7 @@ class Listing(Sequence[Segment]):
     _made: dict[int, Segment] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, store: LogStore, segments: Iterable[Segment]) -> "Listing":
+    def from_segments(cls, store: LogStore, segments: Iterable[Segment]) -> "Listing":
         """Return the listing of segments whose footers were read."""
         footers = {segment.first_seq: segment for segment in segments}
         bounds = np.array([(each.first_seq, each.last_seq) for each in footers.values()], np.int64).reshape(-1, 2)

@@ -162,7 +162,7 @@ class Manifest:
     """The size in bytes of the file that it was read from; 0 for none."""
 
     @classmethod
-    def of(cls, described: Iterable[Segment], index: SegmentIndex) -> "Manifest":
+    def from_segments(cls, described: Iterable[Segment], index: SegmentIndex) -> "Manifest":
         """Return the manifest of segments; ``index`` has a row for each."""
         segments = list(described)
         contents = [footer_content(segment) for segment in segments]

@@ -85,7 +85,13 @@ def count_rows(block: Block, first_seq: int, spans: Numbers, history: RelationHi
 
 
 def count_copied(block: Block, first_seq: int, history: RelationHistory) -> pa.Table:
-    """Count the rows of a block of copied rows: nearly always a Relation, then rows of one table."""
+    """Count the rows of a block of copied rows: nearly always a Relation, then rows of one table.
+
+    Args:
+        block: The payloads.
+        first_seq: The seq of the first one.
+        history: The Relations that describe the rows.
+    """
     index, rows = block.index, np.flatnonzero(IS_ROW[block.index.tags])
     oids = index.rows["relation_oid"]
     is_plain = len(rows) and len(block) - rows[0] == len(rows) and index.valid.all()

@@ -120,7 +120,7 @@ class SegmentIndex:
     """One row per segment, with INDEX_SCHEMA."""
 
     @classmethod
-    def of(cls, first_seq: int, last_seq: int, complete_lsn: int, **lists: pa.Array) -> "SegmentIndex":
+    def from_lists(cls, first_seq: int, last_seq: int, complete_lsn: int, **lists: pa.Array) -> "SegmentIndex":
         """Return the index of one segment.
 
         Args:

@@ -23,7 +23,7 @@ class Sizes:
     """The bytes of payloads before each of these."""
 
     @classmethod
-    def of(cls, segments: Iterable[Segment]) -> Self:
+    def from_segments(cls, segments: Iterable[Segment]) -> Self:
         """Return the sizes of consecutive segments, at least one."""
         rows = [(one.first_seq, one.payload_bytes, one.last_seq + 1) for one in segments]
         firsts, sizes, ends = (np.array(each, np.int64) for each in zip(*rows, strict=True))

@@ -58,7 +58,7 @@ class Block:
     _headers: dict[int, Header] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(
+    def from_payloads(
         cls,
         payloads: Sequence[bytes] | pa.Array,
         wal_start: Sequence[int] | Numbers,
@@ -184,7 +184,13 @@ def _of_begins(index: BatchIndex, stream_xid: Numbers, open_xid: int) -> tuple[N
 
 
 def header_role(message: type[PgoutputMessage], role: str, header: Mapping[str, Any]) -> Any:
-    """Return the field with a role, such as ``lsn``, of begin or end messages; see ``stream.bounds.said``."""
+    """Return the field with a role of begin or end messages, as an Arrow array; see ``stream.bounds.said``.
+
+    Args:
+        message: The class of the messages.
+        role: The role, such as ``lsn``.
+        header: Their header fields (``Block.header``).
+    """
     columns = [header[name] for name in BOUNDS[message].roles[role]]
     return columns[0] if len(columns) == 1 else pc.coalesce(*(column.cast(pa.int64()) for column in columns))
 

@@ -93,7 +93,7 @@ def _block(batch: pa.RecordBatch, layout: Mapping[str, Any], open_xid: int) -> B
     wal_start, sent = batch.column("wal_start").to_numpy(), batch.column("send_time").cast(pa.int64()).to_numpy()
     states = {name: batch.column(name).to_numpy(zero_copy_only=False) for name in STATE_PARAMETERS}
     times = sent - UNIX_TO_POSTGRES
-    return Block.of(batch.column("payload"), wal_start, times, layout, states, scopes_of(batch), open_xid)
+    return Block.from_payloads(batch.column("payload"), wal_start, times, layout, states, scopes_of(batch), open_xid)
 
 
 def upgraded(table: pa.Table) -> pa.Table:
@@ -114,7 +114,7 @@ def checksums(table: pa.Table) -> dict[str, int]:
 
 def _event_block(event: LogEvent) -> Block:
     states = {name: [False] for name in STATE_PARAMETERS}
-    return Block.of([event.payload()], [event.lsn], [event.time], {}, states, [OUTSIDE])
+    return Block.from_payloads([event.payload()], [event.lsn], [event.time], {}, states, [OUTSIDE])
 
 
 def _batch(block: Block, first_seq: int, is_event: bool) -> pa.RecordBatch:

@@ -57,6 +57,13 @@ class LogStore(ABC):
     """How many reads to issue concurrently: more for a store where each one waits for the network."""
 
     def __init__(self, address: str, shown: str, secrets: tuple[str, ...] = ()) -> None:
+        """Take the address.
+
+        Args:
+            address: The absolute path or URL, with credentials if it has any.
+            shown: The same without credentials.
+            secrets: The credentials, which are removed from error messages.
+        """
         self.address = address
         """The path (absolute) or URL; it may contain credentials."""
         self.shown = shown

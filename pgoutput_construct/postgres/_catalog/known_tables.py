@@ -196,7 +196,11 @@ def _column_words(before: _AnyFacts | None, after: _AnyFacts) -> str | None:
     """Say which generated columns the log will be without, when they are seen first."""
     known = {} if before is None else _unpublished(before)
     found = _unpublished(after)
-    return str(UnpublishedColumns.of(after["oid"], _title(after), found)) if found.keys() - known.keys() else None
+    return (
+        str(UnpublishedColumns.from_generated(after["oid"], _title(after), found))
+        if found.keys() - known.keys()
+        else None
+    )
 
 
 def _publication_words(before: _AnyFacts | None, after: _AnyFacts) -> str | None:

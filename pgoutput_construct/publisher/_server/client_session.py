@@ -48,6 +48,14 @@ class ClientSession:
     def __init__(
         self, service: Service, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, process_id: int
     ) -> None:
+        """Prepare to serve a client.
+
+        Args:
+            service: What all sessions share.
+            reader: Receives from the client.
+            writer: Sends to the client.
+            process_id: The id for BackendKeyData.
+        """
         self._service = service
         self._process_id = process_id
         self._client = ClientConnection(reader, writer, _STARTUP_BYTES)

@@ -77,7 +77,7 @@ class QueryContext:
     settings: dict[str, str]
     user: str
     process_id: int = 0
-    """The process id that the client was told in BackendKeyData."""
+    """The id in the client's BackendKeyData."""
     wal_sender_timeout: float = 60
     """Seconds after which a silent walsender client is disconnected; 0: never."""
 

@@ -68,19 +68,19 @@ class Service:
     """Serves a feed to clients; ``Publisher`` accepts them on a socket."""
 
     def __init__(
-        self, feed: Feed | None, settings: Settings | None = None, tell: Callable[[str], None] | None = None
+        self, feed: Feed | None, settings: Settings | None = None, report: Callable[[str], None] | None = None
     ) -> None:
         """Prepare to serve.
 
         Args:
             feed: The feed; None: ``serve`` is called with it later.
             settings: How it is served; Settings() by default.
-            tell: Called with each line of the publisher's log.
+            report: Called with each line of the publisher's log.
         """
         self._feed = feed
         self.settings = settings or Settings()
         self.slots = Slots(self.settings.slots_file, self.settings.max_replication_slots)
-        self.report = tell or (lambda line: None)
+        self.report = report or (lambda line: None)
         self.refused: str | None = None
         """The last error that a client was sent."""
         self.withheld: dict[str, None] = {}

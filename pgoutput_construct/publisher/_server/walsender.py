@@ -102,13 +102,15 @@ class WalSender:
         that has nothing left to apply confirms it (send_feedback() in ``worker.c``)."""
         self._announced = Lsn(0)
 
-    async def _keep_alive(self, asks: bool) -> None:
+    async def _keep_alive(self, reply_requested: bool) -> None:
         """Send a keepalive, which may request an immediate reply."""
         if not (self._is_stalled or self._has_ended):
-            await self._client.send(self._keepalive(asks))
+            await self._client.send(self._keepalive(reply_requested))
 
-    def _keepalive(self, asks: bool) -> m.CopyData:
-        return m.CopyData(build_frame(PrimaryKeepalive(self._sent, Timestamp.now(), int(asks)), **self._layout))
+    def _keepalive(self, reply_requested: bool) -> m.CopyData:
+        return m.CopyData(
+            build_frame(PrimaryKeepalive(self._sent, Timestamp.now(), int(reply_requested)), **self._layout)
+        )
 
     async def _show(self, fault: Fault) -> None:
         """Show a fault to the client, once."""
@@ -136,11 +138,11 @@ class WalSender:
     async def _storm(self, count: int) -> None:
         """Send many keepalives at once."""
         for _ in range(count):
-            await self._keep_alive(asks=False)
+            await self._keep_alive(reply_requested=False)
 
     async def _demand(self) -> None:
         """Send a keepalive that requests an immediate reply."""
-        await self._keep_alive(asks=True)
+        await self._keep_alive(reply_requested=True)
 
     async def _send_empty(self) -> None:
         """Send a frame without a payload, as PostgreSQL 13 could."""
@@ -195,7 +197,7 @@ class WalSender:
         self._service.confirmed(self._slot)
         self._reply_requested = False
         if frame.reply_requested:
-            await self._keep_alive(asks=False)
+            await self._keep_alive(reply_requested=False)
 
     async def _send(self) -> None:
         rate = self._service.settings.rate
@@ -245,7 +247,7 @@ class WalSender:
         self._cursor.told = self._sent
         if self._announced != self._sent:
             self._announced = self._sent
-            await self._keep_alive(asks=False)
+            await self._keep_alive(reply_requested=False)
         await self._service.more(_POLL_SECONDS)
 
     async def _watch(self) -> None:
@@ -261,7 +263,7 @@ class WalSender:
                 raise Refusal("57P05", "terminating walsender process due to replication timeout", fatal=True)
             if silent > timeout / 2 and not (self._reply_requested or self._is_stalled or self._has_ended):
                 self._reply_requested = True
-                self._client.post(self._keepalive(asks=True))
+                self._client.post(self._keepalive(reply_requested=True))
 
 
 _FAULTS: Final[Mapping[str, Callable[..., Awaitable[None]]]] = {

@@ -110,7 +110,7 @@ class EventsView(_IndexView):
         is_wanted = pc.and_(pc.greater(found["seq"], wanted.after), pc.less_equal(found["seq"], wanted.until))
         found = found.filter(is_wanted)
         rows = zip(*(found[name].to_pylist() for name in ("seq", "lsn", "time", "payload")), strict=True)
-        details = [json.dumps(dict(LogEvent.of(*row).details)) for row in rows]
+        details = [json.dumps(dict(LogEvent.parse(*row).details)) for row in rows]
         time = timestamps(found["time"].to_numpy())
         return pa.table([found["seq"], found["name"], found["lsn"], time, pa.array(details, pa.string())], _EVENTS)
 

@@ -169,7 +169,7 @@ def _part(options: SourceOptions, payloads: list[bytes], after: int, until: int)
     """Index payloads as a change log would."""
     zeros, count = np.zeros(len(payloads), np.int64), len(payloads)
     states = {name: np.zeros(count, np.bool_) for name in STATE_PARAMETERS}
-    block = Block.of(payloads, zeros, zeros, _LAYOUT, states, np.full(count, OUTSIDE))
+    block = Block.from_payloads(payloads, zeros, zeros, _LAYOUT, states, np.full(count, OUTSIDE))
     builder = IndexBuilder()
     builder.add(block)
     index: SegmentIndex = builder.finish(until)

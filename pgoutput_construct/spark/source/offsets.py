@@ -111,7 +111,7 @@ def next_seq(log: ChangeLog, after: int, limits: Limits) -> int:
     if not limits:
         return latest_seq(index, after)
     last, passed = None, np.zeros(2, np.int64)
-    sizes = None if limits.bytes is None else Sizes.of(log.segments[place:])
+    sizes = None if limits.bytes is None else Sizes.from_segments(log.segments[place:])
     for seqs, steps in _steps(index, after, sizes):
         totals = passed + np.cumsum(steps, 0)
         if (end := _end(totals, limits)) < len(seqs):

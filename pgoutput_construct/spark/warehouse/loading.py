@@ -112,7 +112,11 @@ def _needs_of(log: OpenLog, steps: Iterable[Step]) -> dict[tuple[str, int], _Nee
     oids, counts, lasts = (runs[name].to_numpy() for name in ("oid", "count", "last_seq"))
     # Messages that are no rows are short: all bytes of a segment are those of its rows.
     all_rows = np.bincount(places, counts, len(log.opened.index))
-    sizes = counts * np.diff(Sizes.of(log.log.segments[: len(log.opened.index)]).bytes)[places] / all_rows[places]
+    sizes = (
+        counts
+        * np.diff(Sizes.from_segments(log.log.segments[: len(log.opened.index)]).bytes)[places]
+        / all_rows[places]
+    )
     order = np.argsort(oids, kind="stable")
     oids, counts, lasts, sizes = oids[order], counts[order], lasts[order], sizes[order]
     found = {}
