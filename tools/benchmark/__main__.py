@@ -15,9 +15,8 @@ from tools.benchmark.engines import GROUPS, choose, engines
 from tools.benchmark.errors import BenchmarkError, Unavailable
 from tools.benchmark.measure import measure, pin
 from tools.benchmark.memory import measure_memory
-from tools.benchmark.plot import plot
 from tools.benchmark.progress import Progress
-from tools.benchmark.report import Report, machine
+from tools.benchmark.report import Report, machine, plot
 from tools.benchmark.scaling import MESSAGE_COUNTS, scale
 from tools.benchmark.spark.freshness import main as freshness_main
 from tools.benchmark.spark.main import main as spark_main
