@@ -14,7 +14,7 @@ from tools.background import in_background
 __all__ = ["Statuses", "busy_loops", "watched_statuses"]
 
 _SECONDS = 0.02
-"""Between two looks at the server."""
+"""Seconds between two looks at the server."""
 # A client that has sent nothing yet has been connected since then.
 _SILENT = """SELECT pid, extract(epoch FROM clock_timestamp() - greatest(reply_time, backend_start))::float8
     FROM pg_stat_replication WHERE state = 'streaming' OR reply_time IS NOT NULL OR state = 'catchup'"""
@@ -31,10 +31,10 @@ def busy_loops(per_core: int) -> Iterator[None]:
 
 @dataclass
 class Statuses:
-    """What a server saw of the statuses of its clients."""
+    """The status updates of clients, as the server sees them."""
 
     longest: float = 0.0
-    """Seconds for which one said nothing, at most."""
+    """The longest silence of a client, in seconds."""
     walsenders: set[int] = field(default_factory=set)
     """The process IDs of those that streamed: one for each connection."""
 

@@ -1,4 +1,4 @@
-"""The report of a run: tables for people, JSON for programs, and a plot as SVG (one bar per engine, a panel per case)."""
+"""The report of a run: tables for people, JSON for programs, and a plot as SVG with one bar per engine."""
 
 import math
 import os

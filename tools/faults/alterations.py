@@ -59,21 +59,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @dataclass
 class Alterations:
-    """One database whose tables are altered, and what is true of them."""
+    """One database whose tables are altered, and the expected lineage."""
 
     server: EmbeddedServer
     dbname: str
     chance: random.Random
     phases: int | None = None
-    """How often a capture runs, or is away, for a while; None: two to five times."""
+    """The number of phases in which a capture runs, or does not; None: two to five."""
     summary: str = ""
     """What was compared, after ``run``."""
-    _numbers: dict[int, tuple[int, ...]] = field(default_factory=dict)  # of the columns that each row was inserted with
+    _numbers: dict[int, tuple[int, ...]] = field(default_factory=dict)  # the columns of each row when it was inserted
     _missing: dict[tuple[int, int], str | None] = field(default_factory=dict)
     _fresh: int = 0
 
     def run(self) -> list[str]:
-        """Alter and capture; return what is wrong in the end, at most a few things."""
+        """Alter and capture; return the first few problems."""
         directory = Path(tempfile.mkdtemp(prefix="altered-"))
         with self.server.connect() as admin:
             admin.execute(f"CREATE DATABASE {self.dbname}".encode())
@@ -99,7 +99,7 @@ class Alterations:
 
     @contextmanager
     def _capturing(self, given: dict[str, Any], kind: float) -> Iterator[None]:
-        """Have a capture run meanwhile that is killed then, or none."""
+        """Run a capture during the block and kill it, or run none."""
         if kind < 0.4:
             yield
             return
@@ -147,7 +147,7 @@ class Alterations:
             source.execute(f"ALTER TABLE {table} {action}".encode())
 
     def _problems(self, source: "psycopg.Connection[Any]", log: ChangeLog) -> Iterator[str]:
-        """Compare what the log knows of the rows of committed transactions, and of columns, with what is true."""
+        """Compare the lineage in the log, for rows of committed transactions and for columns, with the expected one."""
         lineage, copies = lineage_of(log.index), latest_copies(log.index)
         history, spans = relation_history(log.index), committed_spans(log.index)
         unknown = 0

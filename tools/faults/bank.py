@@ -29,7 +29,7 @@ _WIDE: Final = "INSERT INTO account SELECT nextval('numbers'), 'long', 0, repeat
 
 @dataclass(frozen=True)
 class Moment:
-    """What the tables held when all that was committed ended before a position."""
+    """The contents of the tables with all commits before an LSN, and no others."""
 
     lsn: Lsn
     tables: dict[str, pa.Table]
@@ -88,7 +88,7 @@ class Bank:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Write all the time while the block runs."""
+        """Write continuously during the block."""
 
         def write(done: threading.Event) -> None:
             while not done.wait(_PAUSE):
@@ -99,7 +99,7 @@ class Bank:
             yield
 
     def moment(self) -> Moment:
-        """Return what the tables hold while nobody writes."""
+        """Return the contents of the tables, pausing the writer."""
         columns = {
             "account": {"id": pa.int64(), "owner": pa.string(), "balance": pa.int64(), "note": pa.string()},
             "entry": {"account": pa.int64(), "amount": pa.int64()},

@@ -29,12 +29,12 @@ _ATTEMPTS = 3
 
 @dataclass
 class Tidying:
-    """Takes care of one log, and remembers what it held before it was pruned."""
+    """Compacts and prunes one log, and retains its contents from before prunes."""
 
     directory: Path
-    """The log's."""
+    """The directory of the log."""
     errors: Path
-    """The file that takes what the processes say."""
+    """The file for the output of the processes."""
     chance: random.Random
     compactions: int = 0
     prunes: int = 0
@@ -57,7 +57,7 @@ class Tidying:
             self.prunes += 1
             self._earlier = self.contents()
             commits = self._earlier.commits
-            # As if by somebody who keeps less and less: some of what is left goes each time.
+            # Each time some of the rest is pruned.
             before = commits[int(len(commits) * self.chance.uniform(0.2, 0.8))] if commits else 0
             self._run({"directory": str(self.directory), "before": before}, meanwhile)
         else:
@@ -71,7 +71,7 @@ class Tidying:
             self._watch(process, meanwhile)
 
     def _read_meanwhile(self) -> None:
-        """Read while segments come and go; what is pruned under a reader makes it open the log again."""
+        """Read during maintenance; a reader whose rows are pruned opens the log again."""
         for _ in range(_ATTEMPTS):
             with suppress(MissingFileError):
                 self.contents()

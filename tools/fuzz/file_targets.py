@@ -125,4 +125,4 @@ def _json_lines(recorded: Recorded) -> Iterator[bytes]:
 
 
 SEEDS: Final[Mapping[str, Callable[[], Iterable[bytes]]]] = {"file": _files, "lines": _lines, "inspect": _inspected}
-"""What gives the inputs that each of the targets begins with, by its name."""
+"""The functions that return the seeds of each target."""

@@ -76,7 +76,7 @@ class Log:
 
 @cache
 def written_log() -> tuple[Log, tempfile.TemporaryDirectory[str]]:
-    """Return the log, and the directory that keeps it; it is written once a process."""
+    """Return the log, and its temporary directory; it is written once per process."""
     keeper = tempfile.TemporaryDirectory(prefix="fuzz-")
     directory = Path(keeper.name)
     recorded = next(each for each in recordings() if each.options.get("streaming") == "on")
@@ -100,14 +100,14 @@ def written_log() -> tuple[Log, tempfile.TemporaryDirectory[str]]:
 
 
 def _facts(log: ChangeLog) -> Any:
-    """Return all that a log says."""
+    """Return the whole contents of a log."""
     segments = [(each.first_seq, each.last_seq, each.options, each.position) for each in log.segments]
     events = [(event.seq, event.name, event.details) for event in log.events()]
     return list(log.entries()), segments, log.index.whole().table.to_pylist(), events, len(log.descriptions())
 
 
 def read_segment_file(data: bytes) -> None:
-    """Read a segment: it is refused, or says what it said."""
+    """Read a segment: it is rejected, or has not changed."""
     log, _ = written_log()
     (log.directory / log.segment).write_bytes(data)
     with suppress(PgoutputError):
@@ -115,7 +115,7 @@ def read_segment_file(data: bytes) -> None:
 
 
 def read_footer_text(data: bytes) -> None:
-    """Read a segment whose footer, with the checksum that fits, is what is given."""
+    """Read a segment with another footer, whose checksum is right."""
     log, _ = written_log()
     (log.directory / log.segment).write_bytes(with_footer(log.content, data))
     with suppress(PgoutputError):
@@ -123,7 +123,7 @@ def read_footer_text(data: bytes) -> None:
 
 
 def with_footer(content: bytes, text: bytes) -> bytes:
-    """Return a segment's file with another footer, and the checksum that fits."""
+    """Return a segment's file with another footer and its checksum."""
     table, sink = pq.read_table(io.BytesIO(content)), io.BytesIO()
     index = pq.read_metadata(io.BytesIO(content)).metadata[_KEYS[2]]
     with pq.ParquetWriter(sink, table.schema, use_dictionary=False) as writer:
@@ -133,7 +133,7 @@ def with_footer(content: bytes, text: bytes) -> bytes:
 
 
 def read_index(data: bytes) -> None:
-    """Read the index of a segment from Arrow's stream, with the checksum that fits."""
+    """Read the index of a segment from an Arrow stream, whose checksum is right."""
     text = b64encode(pa.compress(data, "zstd", asbytes=True)) if data else b""
     content = b"%s %08x" % (text, zlib.crc32(text))
     with suppress(*DAMAGE):
@@ -148,7 +148,7 @@ def read_index(data: bytes) -> None:
 
 
 def read_manifest_stream(data: bytes) -> None:
-    """Read a manifest from Arrow's stream, with the checksum that fits, behind the blocks that were written."""
+    """Read a manifest from an Arrow stream, whose checksum is right, after the original blocks."""
     log, _ = written_log()
     blocks, _ = _manifest()
     name = f"index-{0:020d}-{9:020d}.arrow"
@@ -222,4 +222,4 @@ SEEDS: Final[Mapping[str, Callable[[], Iterable[bytes]]]] = {
     "manifest": lambda: [_manifest()[1]],
     "notes": lambda: [*_NOTES.values(), b'{"event": "connected", "host": "h"}'],
 }
-"""What gives the inputs that each of the targets begins with, by its name."""
+"""The functions that return the seeds of each target."""

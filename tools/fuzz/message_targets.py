@@ -195,4 +195,4 @@ SEEDS: Final[Mapping[str, Callable[[], Iterable[bytes]]]] = {
     "connection": _connection,
     "stream": _streams,
 }
-"""What gives the inputs that each of the targets begins with, by its name."""
+"""The functions that return the seeds of each target."""

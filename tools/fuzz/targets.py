@@ -12,11 +12,11 @@ class Target(NamedTuple):
     """One reader of bytes, and how it is fuzzed."""
 
     read: Callable[[bytes], None]
-    """Raises for a finding: anything but the errors that the package means to raise."""
+    """Raises for a finding: any error that is not one of the package's."""
     longest: int
-    """Bytes of an input at most."""
+    """The maximum size of an input, in bytes."""
     covered: Sequence[str]
-    """The modules whose branches are counted."""
+    """The modules whose coverage guides it."""
 
 
 _MESSAGE: Final = ("codec", "definitions", "engine", "composites", "primitives", "json_forms", "trace")
@@ -64,5 +64,5 @@ TARGETS: Final[Mapping[str, Target]] = {
 
 
 def seeds(name: str) -> list[bytes]:
-    """Return what a target begins with."""
+    """Return the seeds of a target."""
     return list({**message_targets.SEEDS, **file_targets.SEEDS, **log_targets.SEEDS}[name]())
