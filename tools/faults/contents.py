@@ -93,7 +93,7 @@ def _described_before(log: ChangeLog) -> Iterator[PgoutputMessage]:
 
 
 def together(earlier: Contents | None, log: Contents, pruned: int) -> Contents:
-    """Join the contents from before a prune with the present ones; everything before LSN ``pruned`` may be missing now."""
+    """Join the contents from before a prune with the present ones; what is before LSN ``pruned`` may be missing now."""
     if earlier is None:
         return log
     here = {(transaction.xid, transaction.commit_lsn) for transaction in log.transactions}
