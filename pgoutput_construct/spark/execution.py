@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -21,6 +22,8 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 __all__ = ["AS_IT_COMES", "Demand", "as_leaf", "deal", "plain_errors", "prefixed", "reason_of", "refuse"]
 
 _OURS = re.compile(r"pgoutput_construct\.[\w.]*?(\w+Error): (.+)")
+_PLANNED: Final = "PYTHON_DATA_SOURCE_ERROR"
+"""The condition of an error that our data source raised when Spark made a plan with it."""
 _KNOWN = {**vars(errors), MissingFileError.__name__: MissingFileError}
 _RAISED: Final = re.compile(r"^(?!py4j\.|pyspark\.)[A-Za-z_][\w.]*(?:Error|Exception): .+$", re.MULTILINE)
 """How a traceback of Python ends."""
@@ -41,7 +44,9 @@ def plain_errors() -> Iterator[None]:
     except PgoutputError:
         raise
     except Exception as error:
-        found = _OURS.findall(str(error))
+        # Of a plan that Spark refuses, the text may have what the plan would fail with.
+        is_refused = isinstance(error, AnalysisException) and error.getCondition() != _PLANNED
+        found = [] if is_refused else _OURS.findall(str(error))
         if not found:
             raise
         # The last one printed is the outermost of a chain: it names segment and seq.
