@@ -125,7 +125,7 @@ def test_a_capture_that_lost_an_object_store_to_another_ends(s3_address: str, re
 
 
 def test_a_second_capture_without_the_slot_does_no_harm(s3_address: str, recordings: dict[str, Recording]) -> None:
-    """It only opens the log, and ends, or waits; once it gets the slot it goes on with what the first one wrote."""
+    """It only opens the log, and ends or waits; once it gets the slot it continues after what the first one wrote."""
     recording = recordings[RECORDING]
     with LogWriter(s3_address) as first:
         publish(first, recording, 2)

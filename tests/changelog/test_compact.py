@@ -71,7 +71,7 @@ def test_a_compacted_log_has_the_same_contents(log: Path) -> None:
 
 
 def test_a_log_is_read_while_it_is_compacted(log: Path) -> None:
-    """Who has listed the small segments reads them from the large ones; a writer that resumes goes on."""
+    """A reader that listed the small segments reads the large ones instead; a resumed writer continues."""
     opened = ChangeLog(log)
     with LogWriter(log) as writer:
         entries = opened.entries()

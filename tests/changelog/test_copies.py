@@ -1,4 +1,4 @@
-"""Rows that were copied from tables, in the log beside the stream."""
+"""Rows of table copies in the log, in addition to the stream."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -37,7 +37,7 @@ def write(address: str) -> list[bytes]:
 
 
 def test_a_large_payload_is_read_like_any_other(address: str) -> None:
-    """In every store, beside others and alone; and the log has no problem."""
+    """In every store, with other rows and alone; verify finds no problem."""
     payloads = write(address)
     log = ChangeLog(address)
     assert [segment.rows for segment in log.segments] == [3, 1, 1]

@@ -133,7 +133,7 @@ def test_a_resumed_writer_continues_manifests(log: Path, recordings: dict[str, R
 
 
 def test_manifests_are_rewritten(log: Path) -> None:
-    """After segments were replaced: as few as can be, and those that were are gone."""
+    """After segments were replaced: as few manifests as possible; the old ones are removed."""
     expected = facts(ChangeLog(log))
     indexes.rewrite_manifests(LocalStore(log), ChangeLog(log).segments[90].last_seq)
     names = manifest_names(path.name for path in log.iterdir())

@@ -30,7 +30,7 @@ def write(directory: Path, event: bool, **changes: Any) -> None:
 
 @pytest.mark.parametrize("changes", [{"slot": "other"}, {"timeline": 2}])
 def test_changes_that_need_an_event(tmp_path: Path, changes: dict[str, Any]) -> None:
-    """Another slot or timeline without a word is another log; with an event the log goes on."""
+    """Another slot or timeline without an event is another log; with an event the log continues."""
     write(tmp_path / "said", True, **changes)
     log = ChangeLog(tmp_path / "said")
     assert [segment.options.changes(OPTIONS) != {} for segment in log.segments] == [False, True]

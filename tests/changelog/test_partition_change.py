@@ -57,7 +57,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_was_truncated(name: str) -> None:
-    """A leaf that was truncated by itself is told from one that was truncated with the table."""
+    """A leaf that was truncated by itself is distinguished from one that was truncated with the table."""
     before, after, by_itself = CASES[name]
     found = partition_change(_reading(before), _reading(after))
     assert (found is not None) == by_itself

@@ -1,4 +1,4 @@
-"""Prune: what nobody needs goes, what is left is decoded without it."""
+"""Prune: segments that nobody needs are removed, and the rest is decoded without them."""
 
 import re
 import shutil
@@ -64,7 +64,7 @@ def test_segments_before_an_lsn_are_removed(log: Path) -> None:
 
 
 def test_an_abort_without_lsn(recordings: dict[str, Recording], tmp_path: Path) -> None:
-    """With streaming=on it has neither a position nor a time: the segment's own position tells how old it is."""
+    """With streaming=on it has neither LSN nor time: the segment's position counts."""
     write_recording(LocalStore(tmp_path, durable=False), recordings["16-v2-text"], rows=10)
     transactions = ChangeLog(tmp_path).transactions().to_pylist()
     assert any(row["end_lsn"] is None for row in transactions)
@@ -123,7 +123,7 @@ def test_transactions_retain_what_they_need(log: Path) -> None:
 
 
 def test_registered_readers_retain_what_they_have_not_read(log: Path) -> None:
-    """Until they have, are forgotten, or have been silent for longer than they asked for; the report says which."""
+    """Until they have read it, are removed, or have expired; the report names expired ones."""
     seqs = [segment.first_seq for segment in ChangeLog(log).segments]
     registry.register(log, "slow", seqs[3] + 1)
     would = prune(log, ALL, dry_run=True)

@@ -10,7 +10,7 @@ from pgoutput_construct.errors import ChangeLogError
 
 
 def test_requested_and_fulfilled(tmp_path: Path) -> None:
-    """A request says what was asked, until it is fulfilled; one that is no request is named."""
+    """A request is listed until it is fulfilled; a damaged one is reported."""
     store = LocalStore(tmp_path)
     assert requests(store) == []
     first = ask(store, [("public", 'ord"ers'), ("s", "t")], workers=3)

@@ -1,4 +1,4 @@
-"""verify finds what is wrong with a log, names the place, and goes on."""
+"""verify finds and locates the problems of a log, and continues after each."""
 
 import shutil
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def test_a_complete_log_has_no_problem(log: Path) -> None:
 
 
 def test_damage_is_reported_and_the_rest_is_checked(log: Path) -> None:
-    """Bytes that are zero, a cut file, a file that is gone: each is a problem, and no other."""
+    """Zeroed bytes, a truncated file, a missing file: each is exactly one problem."""
     files = segments(log)
     good = files[3].read_bytes()
     middle = len(good) // 3

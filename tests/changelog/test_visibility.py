@@ -152,7 +152,7 @@ def test_logs_of_format_2(next_xid: int, void: bool) -> None:
 
 
 def test_a_log_of_format_2_that_is_not_at_its_copy() -> None:
-    """As far as the stream lags behind, the copy contains all; in a log without a commit there is nothing to add."""
+    """While the stream lags, the copy contains everything; in a log without commits nothing is added."""
     history = _history(5, 900)
     copy = TableCopy(0, 7, "public", "t", history.snapshot, 0, 0, 0)
     event = _event(LogEvent(COPIED_TABLE, history.snapshot.lsn, details=copy.said()), 0)

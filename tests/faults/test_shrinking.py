@@ -195,7 +195,7 @@ def test_values_of_types(kind: pa.DataType, value: Any, text: str, other: str) -
 
 
 def test_values_that_a_type_cannot_hold() -> None:
-    """They stand as text beside the row."""
+    """They are text in addition to the row."""
     noted = NotedTable(1, "public.t", {"id": 1, "v": 2}, {"id": "", "v": ""}, (("infinity", "x"),))
     assert mismatch(noted, _table([0], ["x"], [[("id", "infinity")]]), skipped=OWN) == ""
     assert mismatch(noted, _table([0], ["x"], [[("id", "-infinity")]]), skipped=OWN) != ""

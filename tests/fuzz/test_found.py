@@ -33,7 +33,7 @@ def _refuses(directory: Path, footer: Any) -> None:
 
 @pytest.mark.parametrize(("path", "value"), SHAPES, ids=[path for path, _ in SHAPES])
 def test_a_footer_of_another_shape_is_damage(path: str, value: Any, tmp_path: Path) -> None:
-    """A footer whose checksum fits, and of which one part is not what it must be, is told as damage."""
+    """A footer with a valid checksum and a field of a wrong type is reported as damage."""
     footer = json.loads(next(iter(SEEDS["footer"]())))
     *above, name = path.split(".")
     part = footer[above[0]] if above else footer

@@ -37,7 +37,7 @@ def test_kernels_and_codec_agree_in_bulk(monkeypatch: pytest.MonkeyPatch, capsys
 
 @pytest.mark.parametrize("fault", ["accepts", "reads"])
 def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    """A codec that accepts bytes behind a Truncate, or reads another option, is told with the payload."""
+    """A codec that accepts trailing bytes after Truncate, or reads another option, is reported with the payload."""
     read: Any = codec._read_truncate
 
     def faulty(data: bytes, at: int, size: int, *parameters: int) -> tuple[Any, int]:

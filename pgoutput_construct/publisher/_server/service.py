@@ -291,7 +291,7 @@ def _scram(user: str, password: str | None) -> Exchange:
 
 
 def _take_first(exchange: Any, message: str) -> None:
-    """Process the first SCRAM message of a client, in which libpq leaves the user name empty: the startup packet has it.
+    """Process the first SCRAM message of a client, in which libpq leaves the user name empty (see startup packet).
 
     scramp rejects an empty name, which it needs only for its lookup: it is given another one, and signs the original.
     """
