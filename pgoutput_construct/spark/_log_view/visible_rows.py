@@ -12,8 +12,8 @@ from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.planning import relation_history, run_spans
 from pgoutput_construct.changelog._segment.block import NO_XID, Flags, Numbers
-from pgoutput_construct.changelog._segment.columns import scopes_of
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog._segment.segment_schema import scopes_of
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.columnar.descriptions import copy_scope, find_descriptions
 from pgoutput_construct.columnar.index import IS_ROW, LISTS_TABLES, BatchIndex, index_batch

@@ -12,12 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.log_index import is_own
 from pgoutput_construct.changelog._index.planning import relation_history, spans_of
-from pgoutput_construct.changelog._index.usage import COPIED
+from pgoutput_construct.changelog._index.row_counts import COPIED
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.footer import Segment
-from pgoutput_construct.changelog._segment.reading import Needed, read_indexed
+from pgoutput_construct.changelog._segment.segment_reader import Needed, read_indexed
 from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.changelog.reader import explain, table_entries
 from pgoutput_construct.columnar.gather import look_up
@@ -177,7 +177,7 @@ def read_segment(segment: Segment, needed: Needed) -> tuple[pa.Table, SegmentInd
         if segment.store.files():
             raise
         raise ChangeLogError(
-            f"segment {segment.place}: not found on the host {platform.node()}, where a task of Spark reads it; the "
+            f"segment {segment.path}: not found on the host {platform.node()}, where a task of Spark reads it; the "
             "log is not damaged: put it where all executors find it, on a file system that they share under this path, "
             "or at an address such as s3://bucket/folder"
         ) from error

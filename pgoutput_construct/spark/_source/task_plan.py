@@ -17,7 +17,7 @@ from pgoutput_construct.changelog._facts.completeness import present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._index.log_index import LogIndex, is_own
 from pgoutput_construct.changelog._index.planning import commits_of, committed, spans_of
-from pgoutput_construct.changelog._index.usage import COPIED, PLAIN
+from pgoutput_construct.changelog._index.row_counts import COPIED, PLAIN
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark._log_view.added_columns import DEFAULT_PREFIX, Prefix

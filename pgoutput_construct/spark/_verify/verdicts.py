@@ -108,7 +108,7 @@ class VerificationRecord:
         except MissingFileError:
             return {}
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            place = self._store.place(self._name)
+            place = self._store.path_of(self._name)
             raise PgoutputError(
                 f"{place}: no record of a verification: remove it to begin from scratch: {error}"
             ) from None
