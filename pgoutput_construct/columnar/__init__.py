@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from pgoutput_construct.extras import needing
 
 with needing("columnar"):
-    from pgoutput_construct.columnar.rows import Decoded, RowError, columns_schema, rows_schema
+    from pgoutput_construct.columnar.row_schema import DecodedBlock, RowError, columns_schema, rows_schema
     from pgoutput_construct.pgtypes.arrow_types import AS_USUAL, UNTYPED, Choices, arrow_type, chosen_types, unify
 
 if TYPE_CHECKING:
     from pgoutput_construct.columnar.batches import BatchDecoder, DecodedBatch, TableRows
+    from pgoutput_construct.columnar.decode_plan import DecodePlan
     from pgoutput_construct.columnar.index import BatchIndex, index_batch
-    from pgoutput_construct.columnar.reading import Columns
     from pgoutput_construct.columnar.table import table_rows
 
 __all__ = [
@@ -24,9 +24,9 @@ __all__ = [
     "BatchDecoder",
     "BatchIndex",
     "Choices",
-    "Columns",
-    "Decoded",
+    "DecodePlan",
     "DecodedBatch",
+    "DecodedBlock",
     "RowError",
     "TableRows",
     "arrow_type",
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 _LATER = dict.fromkeys(("BatchDecoder", "DecodedBatch", "TableRows"), "batches")
-_LATER |= {"BatchIndex": "index", "index_batch": "index", "Columns": "reading", "table_rows": "table"}
+_LATER |= {"BatchIndex": "index", "index_batch": "index", "DecodePlan": "decode_plan", "table_rows": "table"}
 
 
 def __getattr__(name: str) -> Any:

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pgoutput_construct.columnar.batch_arrays import tag_table
+from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, group_rows
-from pgoutput_construct.columnar.gather import tag_table
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array
-from pgoutput_construct.columnar.reading import Columns
-from pgoutput_construct.columnar.rows import Payloads, RowError, check_names, columns_schema
+from pgoutput_construct.columnar.row_schema import Payloads, RowError, check_names, columns_schema
 from pgoutput_construct.columnar.scopes import ScopeReader
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.columnar.threads import checked
@@ -125,11 +125,11 @@ class BatchDecoder:
         return found
 
 
-def _columns(history: RelationHistory, place: int) -> Columns:
+def _columns(history: RelationHistory, place: int) -> DecodePlan:
     description = history.descriptions[place]
     columns = columns_schema(description)
     check_names(columns)
-    return Columns(description, columns)
+    return DecodePlan(description, columns)
 
 
 def _undescribed(row: int, oid: int) -> RowError:

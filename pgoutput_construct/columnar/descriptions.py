@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar.gather import all_same
+from pgoutput_construct.columnar.batch_arrays import all_same
 from pgoutput_construct.stream.relations import RelationHistory
 
 __all__ = ["OUTSIDE", "UNDESCRIBED", "copy_scope", "find_descriptions", "group_rows"]

@@ -9,10 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import frame_kernels
-from pgoutput_construct.columnar.gather import strings
-from pgoutput_construct.columnar.headers import read_columns
+from pgoutput_construct.columnar.batch_arrays import strings
+from pgoutput_construct.columnar.header_columns import read_columns
 from pgoutput_construct.errors import DecodeError, PgoutputError
-from pgoutput_construct.pgtypes.kernels.cast import Values
+from pgoutput_construct.pgtypes.kernels.cast import ColumnValues
 from pgoutput_construct.wire import XLogData, parse_frame
 from pgoutput_construct.wire.engine import frame_parameters
 
@@ -103,7 +103,7 @@ def split_frames(frames: Frames, options: Mapping[str, Any] = _NO_OPTIONS) -> Fr
 def _payloads(frames: Frames, starts: Numbers, lengths: Numbers) -> pa.Array:
     if len(starts) != 1 or not frames.lasting:
         tags = np.zeros(len(starts), np.uint8)
-        values = Values(frames.data, starts, lengths.astype(np.int32), tags, 0, len(starts), int(lengths.sum()))
+        values = ColumnValues(frames.data, starts, lengths.astype(np.int32), tags, 0, len(starts), int(lengths.sum()))
         return strings(values, pa.binary())
     bounds = np.append(starts, starts + lengths).astype(np.int32)  # a frame has 1 GB at most
     return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(bounds), pa.py_buffer(frames.data)])

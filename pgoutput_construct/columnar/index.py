@@ -11,9 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import look_up, scatter, tag_table
-from pgoutput_construct.columnar.headers import read_header
-from pgoutput_construct.columnar.rows import Payloads, RowError, States
+from pgoutput_construct.columnar.batch_arrays import look_up, scatter, tag_table
+from pgoutput_construct.columnar.header_columns import read_header
+from pgoutput_construct.columnar.row_schema import Payloads, RowError, States
 from pgoutput_construct.columnar.threads import checked, in_order
 from pgoutput_construct.compiled.jit import kernel
 from pgoutput_construct.compiled.memory import read_only, room

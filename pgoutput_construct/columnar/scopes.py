@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
+from pgoutput_construct.columnar.batch_arrays import first_bytes, look_up, tag_table
 from pgoutput_construct.columnar.descriptions import OUTSIDE
-from pgoutput_construct.columnar.gather import first_bytes, look_up, tag_table
 from pgoutput_construct.columnar.index import payload_bounds
-from pgoutput_construct.columnar.rows import RowError
+from pgoutput_construct.columnar.row_schema import RowError
 from pgoutput_construct.compiled.memory import room
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.session import Session

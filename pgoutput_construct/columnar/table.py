@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar.gather import WordTable, word_table, words
+from pgoutput_construct.columnar.batch_arrays import WordTable, word_table, words
+from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.index import BatchIndex
-from pgoutput_construct.columnar.reading import Columns
-from pgoutput_construct.columnar.rows import Decoded, RowError
-from pgoutput_construct.columnar.side import Side
+from pgoutput_construct.columnar.row_images import RowImages
+from pgoutput_construct.columnar.row_schema import DecodedBlock, RowError
 from pgoutput_construct.columnar.threads import in_order
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.pgtypes.arrow_types import UNTYPED
@@ -45,10 +45,10 @@ _COPIED_WORDS: Final = word_table({Insert.TAG[0]: SNAPSHOT})
 def table_rows(
     index: BatchIndex,
     rows: Numbers,
-    reading: Columns,
+    reading: DecodePlan,
     threads: int = 1,
     copied: bool = False,
-) -> Iterator[Decoded]:
+) -> Iterator[DecodedBlock]:
     """Yield Insert, Update, Delete and Truncate messages of one table as rows, in blocks that keep memory flat.
 
     ``rows`` are indexes of payloads; ``reading`` says what describes all of them, and which columns are wanted. These
@@ -83,13 +83,13 @@ def _blocks(index: BatchIndex, rows: Numbers, step: int) -> Iterator[Numbers]:
 class _Table:
     """What is the same for all blocks of one table in one batch."""
 
-    def __init__(self, index: BatchIndex, reading: Columns, ops: WordTable) -> None:
+    def __init__(self, index: BatchIndex, reading: DecodePlan, ops: WordTable) -> None:
         self.index = index
         self.reading = reading
         self.ops = ops
         """The words of ``_op``."""
 
-    def decode(self, rows: Numbers) -> Decoded:
+    def decode(self, rows: Numbers) -> DecodedBlock:
         """Return the rows of one block."""
         errors = self.faults(rows)
         good = _without(rows, errors)
@@ -99,10 +99,10 @@ class _Table:
             good = _without(rows, errors)
             new, old = self._side(good, "new"), self._side(good, "old")
         batch = self.batch(good, new, old) if len(good) else None
-        return Decoded(good, batch, tuple(sorted(errors, key=lambda error: error.row)))
+        return DecodedBlock(good, batch, tuple(sorted(errors, key=lambda error: error.row)))
 
-    def _side(self, rows: Numbers, side: str) -> Side:
-        return Side(self.index, self.reading, rows, side)
+    def _side(self, rows: Numbers, side: str) -> RowImages:
+        return RowImages(self.index, self.reading, rows, side)
 
     def faults(self, rows: Numbers) -> list[RowError]:
         """Find the payloads that are no rows."""
@@ -116,7 +116,7 @@ class _Table:
             found.append(RowError(first, ProtocolError("a message of 1 GiB or more, which PostgreSQL does not send")))
         return found
 
-    def misfits(self, rows: Numbers, *sides: Side) -> list[RowError]:
+    def misfits(self, rows: Numbers, *sides: RowImages) -> list[RowError]:
         """Find the rows that have another number of values than the Relation has columns."""
         wrong: dict[int, int] = {}
         for side in sides:
@@ -136,7 +136,7 @@ class _Table:
         relation = self.reading.relation
         return full_name(relation)
 
-    def batch(self, rows: Numbers, new: Side, old: Side) -> pa.RecordBatch:
+    def batch(self, rows: Numbers, new: RowImages, old: RowImages) -> pa.RecordBatch:
         """Return the rows as a batch."""
         reading, schema = self.reading, self.reading.schema
         new.read((), 0)

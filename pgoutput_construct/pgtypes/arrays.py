@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, BuiltinType
-from pgoutput_construct.pgtypes.codec import MAX_DIMENSIONS, Codec, Reader, Writer, split_items
 from pgoutput_construct.pgtypes.family import Family, SqlText
+from pgoutput_construct.pgtypes.value_codec import MAX_DIMENSIONS, Codec, Reader, Writer, split_items
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

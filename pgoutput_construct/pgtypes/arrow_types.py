@@ -30,7 +30,7 @@ from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES, 
 from pgoutput_construct.pgtypes.family import CannotHold
 from pgoutput_construct.pgtypes.loader import base_oid
 from pgoutput_construct.pgtypes.numbers import decimal_type
-from pgoutput_construct.pgtypes.registry import FAMILIES
+from pgoutput_construct.pgtypes.type_registry import FAMILIES
 from pgoutput_construct.wire.messages import RelationColumn, Type
 
 __all__ = ["ARROW", "AS_USUAL", "UNTYPED", "Choices", "arrow_type", "chosen_types", "fitted", "is_known", "unify"]

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
-from pgoutput_construct.pgtypes.codec import Codec, hexadecimal
 from pgoutput_construct.pgtypes.family import ArrowKind, ArrowTypes, Compiled, Family, SqlText
+from pgoutput_construct.pgtypes.value_codec import Codec, hexadecimal
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -3,8 +3,8 @@
 import struct
 from typing import Final
 
-from pgoutput_construct.pgtypes.codec import Codec
 from pgoutput_construct.pgtypes.family import Family
+from pgoutput_construct.pgtypes.value_codec import Codec
 
 __all__ = ["FAMILY"]
 

@@ -10,11 +10,11 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.arrays import binary_elements
 from pgoutput_construct.pgtypes.arrow_types import fitted, is_known
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.pgtypes.codec import CODEC_ERRORS, hexadecimal, utf8
 from pgoutput_construct.pgtypes.family import CannotHold
 from pgoutput_construct.pgtypes.loader import ValueLoader, base_oid, formatted, kind_text
 from pgoutput_construct.pgtypes.numbers import single
-from pgoutput_construct.pgtypes.registry import writer
+from pgoutput_construct.pgtypes.type_registry import writer
+from pgoutput_construct.pgtypes.value_codec import CODEC_ERRORS, hexadecimal, utf8
 from pgoutput_construct.wire.messages import Binary, RelationColumn, Type
 
 __all__ = ["ColumnReader"]

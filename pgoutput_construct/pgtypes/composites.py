@@ -10,8 +10,8 @@ from typing import Final
 
 from pgoutput_construct.pgtypes.arrays import array_text, element_oid
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.pgtypes.codec import Writer, utf8
 from pgoutput_construct.pgtypes.family import Family
+from pgoutput_construct.pgtypes.value_codec import Writer, utf8
 
 __all__ = ["FAMILY", "label", "user_text"]
 

@@ -18,8 +18,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from pgoutput_construct.pgtypes.codec import Codec
 from pgoutput_construct.pgtypes.family import ArrowKind, ArrowTypes, Compiled, Family
+from pgoutput_construct.pgtypes.value_codec import Codec
 from pgoutput_construct.wire.types import POSTGRES_EPOCH, UNIX_TO_POSTGRES, Timestamp
 
 if TYPE_CHECKING:

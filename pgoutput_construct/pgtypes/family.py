@@ -7,7 +7,7 @@ a function, which is called by those who have it.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pgoutput_construct.pgtypes.codec import Codec
+from pgoutput_construct.pgtypes.value_codec import Codec
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,9 +5,9 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from pgoutput_construct.pgtypes.codec import Codec
 from pgoutput_construct.pgtypes.family import Family
 from pgoutput_construct.pgtypes.numbers import float_text
+from pgoutput_construct.pgtypes.value_codec import Codec
 
 __all__ = ["FAMILY"]
 

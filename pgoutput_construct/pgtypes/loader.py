@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.pgtypes.codec import MAX_DIMENSIONS, split_items
+from pgoutput_construct.pgtypes.value_codec import MAX_DIMENSIONS, split_items
 from pgoutput_construct.wire.messages import FORMS, VALUES, Binary, Type, Unchanged
 from pgoutput_construct.wire.types import Marker
 

@@ -5,8 +5,8 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Final
 
-from pgoutput_construct.pgtypes.codec import Codec
 from pgoutput_construct.pgtypes.family import Compiled, Family
+from pgoutput_construct.pgtypes.value_codec import Codec
 
 __all__ = ["FAMILY"]
 

@@ -17,8 +17,8 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from pgoutput_construct.pgtypes.codec import NUMERIC_NEGATIVE, Codec
 from pgoutput_construct.pgtypes.family import ArrowKind, ArrowTypes, CannotHold, Compiled, Family, SqlText
+from pgoutput_construct.pgtypes.value_codec import NUMERIC_NEGATIVE, Codec
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Final
 
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.pgtypes.codec import Codec, Reader, Writer, split_items
 from pgoutput_construct.pgtypes.family import Family
+from pgoutput_construct.pgtypes.value_codec import Codec, Reader, Writer, split_items
 
 __all__ = ["family_over"]
 

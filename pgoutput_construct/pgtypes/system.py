@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
-from pgoutput_construct.pgtypes.codec import Codec
 from pgoutput_construct.pgtypes.family import Compiled, Family
 from pgoutput_construct.pgtypes.numbers import integer_codec
+from pgoutput_construct.pgtypes.value_codec import Codec
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["FAMILY"]

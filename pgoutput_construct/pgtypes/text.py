@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pgoutput_construct.pgtypes.codec import Codec, utf8
 from pgoutput_construct.pgtypes.family import ArrowKind, ArrowTypes, Compiled, Family
+from pgoutput_construct.pgtypes.value_codec import Codec, utf8
 
 __all__ = ["FAMILY"]
 

@@ -5,8 +5,8 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from pgoutput_construct.pgtypes.codec import Codec, utf8
 from pgoutput_construct.pgtypes.family import Family
+from pgoutput_construct.pgtypes.value_codec import Codec, utf8
 
 __all__ = ["FAMILY"]
 

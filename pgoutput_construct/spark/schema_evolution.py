@@ -11,7 +11,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.pgtypes.arrow_types import UNTYPED
-from pgoutput_construct.pgtypes.canonical import output_text
+from pgoutput_construct.pgtypes.canonical_text import output_text
 from pgoutput_construct.pgtypes.column_reader import ColumnReader
 from pgoutput_construct.pgtypes.family import CannotHold
 from pgoutput_construct.spark.change_frames import BEFORE_ALL, SHAPE, at_place, column, joined_texts, place, untyped_of

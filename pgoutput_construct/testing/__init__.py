@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pgoutput_construct.extras import needing, require
 
 if TYPE_CHECKING:
-    from pgoutput_construct.testing.publishing import TestPublisher, publisher
+    from pgoutput_construct.testing.scripted_publisher import TestPublisher, publisher
 
 if TYPE_CHECKING or find_spec("hypothesis"):
     from pgoutput_construct.testing.payloads import (
@@ -48,5 +48,5 @@ def __getattr__(name: str) -> Any:
     if name not in ("TestPublisher", "publisher"):
         require("testing")
     with needing("publisher"):
-        from pgoutput_construct.testing import publishing
-    return getattr(publishing, name)
+        from pgoutput_construct.testing import scripted_publisher
+    return getattr(scripted_publisher, name)

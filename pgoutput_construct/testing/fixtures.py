@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pgoutput_construct.testing.publishing import TestPublisher
-from pgoutput_construct.testing.publishing import publisher as serving
+from pgoutput_construct.testing.scripted_publisher import TestPublisher
+from pgoutput_construct.testing.scripted_publisher import publisher as serving
 
 __all__ = ["publisher"]
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
 
-from pgoutput_construct.testing.invented import InventedTable
+from pgoutput_construct.testing.fake_tables import FakeTable
 from pgoutput_construct.testing.scenario_tables import COLUMN_TYPES, DOMAIN, Row, ScenarioTable
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
@@ -64,25 +64,23 @@ def alteration(draw: st.DrawFn, table: ScenarioTable, names: Iterable[str]) -> A
         *[lambda: _rename_column(draw, table)] * 2,
         *[lambda: _rename(draw, table, [name for name in _TABLES if name not in taken])] * 2,
     ]
-    droppable = [name for name in table.invented.columns if name not in table.primary_key]
-    if droppable and len(table.invented.columns) > 1:
+    droppable = [name for name in table.fake.columns if name not in table.primary_key]
+    if droppable and len(table.fake.columns) > 1:
         ways += [lambda: _drop(draw, table, droppable)] * 2
-    if convertible := [name for name, kind in table.invented.columns.items() if kind in _INTO]:
+    if convertible := [name for name, kind in table.fake.columns.items() if kind in _INTO]:
         ways += [lambda: _convert(draw, table, convertible)] * 4
     return draw(st.sampled_from(ways))()
 
 
 def alterations_table(namespace: str, oid: int) -> ScenarioTable:
     """Return the table that has the statements."""
-    invented = InventedTable(
-        STATEMENTS, {_STATEMENT: "text"}, (), namespace, oid, identity=RelationReplicaIdentity.NOTHING
-    )
-    return ScenarioTable(invented, (), (1,), 1)
+    fake = FakeTable(STATEMENTS, {_STATEMENT: "text"}, (), namespace, oid, identity=RelationReplicaIdentity.NOTHING)
+    return ScenarioTable(fake, (), (1,), 1)
 
 
 def trigger(table: ScenarioTable) -> str:
     """Return the statements that have a subscriber run what comes into the table."""
-    function = f'"{table.invented.namespace}"."alter"()'
+    function = f'"{table.fake.namespace}"."alter"()'
     body = f"BEGIN EXECUTE NEW.{_STATEMENT}; RETURN NULL; END"
     create = f"CREATE TRIGGER alter AFTER INSERT ON {table.in_sql} FOR EACH ROW EXECUTE FUNCTION {function}"
     always = f"ALTER TABLE {table.in_sql} ENABLE ALWAYS TRIGGER alter"
@@ -96,7 +94,7 @@ def _add(draw: st.DrawFn, table: ScenarioTable) -> Alteration:
 
 
 def _rename_column(draw: st.DrawFn, table: ScenarioTable) -> Alteration:
-    old, new = draw(st.sampled_from(list(table.invented.columns))), _new_name(draw, table)
+    old, new = draw(st.sampled_from(list(table.fake.columns))), _new_name(draw, table)
     columns = {number: (new if name == old else name, kind) for number, (name, kind) in _columns(table).items()}
     return _altered("rename a column", table, columns, f'RENAME COLUMN "{old}" TO "{new}"', column=old, called=new)
 
@@ -109,7 +107,7 @@ def _drop(draw: st.DrawFn, table: ScenarioTable, names: list[str]) -> Alteration
 
 def _convert(draw: st.DrawFn, table: ScenarioTable, names: list[str]) -> Alteration:
     chosen = draw(st.sampled_from(names))
-    into = draw(st.sampled_from(_INTO[table.invented.columns[chosen]]))
+    into = draw(st.sampled_from(_INTO[table.fake.columns[chosen]]))
     columns = {number: (name, into if name == chosen else kind) for number, (name, kind) in _columns(table).items()}
     statement = f'ALTER COLUMN "{chosen}" TYPE {table.type_in_sql(into)}'
     return _altered("convert a column", table, columns, statement)
@@ -134,9 +132,9 @@ def _altered(
 
 
 def _columns(table: ScenarioTable) -> _Columns:
-    return dict(zip(table.numbers, table.invented.columns.items(), strict=True))
+    return dict(zip(table.numbers, table.fake.columns.items(), strict=True))
 
 
 def _new_name(draw: st.DrawFn, table: ScenarioTable) -> str:
-    free = [name for name in _COLUMNS if name not in table.invented.columns]
+    free = [name for name in _COLUMNS if name not in table.fake.columns]
     return draw(st.sampled_from(free[:_NEAR]))

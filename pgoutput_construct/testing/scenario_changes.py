@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from hypothesis import strategies as st
 
-from pgoutput_construct.testing.invented import Change
+from pgoutput_construct.testing.fake_tables import Change
 from pgoutput_construct.testing.scenario_alterations import Alteration, alterations_table
 from pgoutput_construct.testing.scenario_model import Model, Running
 from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable, scenario_tables, schema_of
@@ -72,7 +72,7 @@ class ScenarioChanges:
         running.whole.add(alteration.table.oid)
         self.tables = [alteration.table if each.oid == alteration.table.oid else each for each in self.tables]
         self.model.change(table, running, come=[row])
-        self._send([table], table.invented.insert(row).message, self.described, None)
+        self._send([table], table.fake.insert(row).message, self.described, None)
         self.described.discard(alteration.table.oid)
 
     def _send(
@@ -105,7 +105,7 @@ class ScenarioChanges:
         if not self.model.is_new(table, running, row):
             return None
         self.model.change(table, running, come=[row])
-        return table.invented.insert(self._sent(table, row))
+        return table.fake.insert(self._sent(table, row))
 
     def _update(self, table: ScenarioTable, running: Running, old: Row) -> Change:
         new = {name: self._updated(table, name, value) for name, value in old.items()}
@@ -114,11 +114,11 @@ class ScenarioChanges:
             new = moved
         self.model.change(table, running, [old], [new])
         # An old key also comes where it is the same, but stored out of line (ExtractReplicaIdentity()).
-        says_old = not table.invented.key or table.key_of(old) != table.key_of(new) or self._seldom()
+        says_old = not table.fake.key or table.key_of(old) != table.key_of(new) or self._seldom()
         before = self._sent(table, old) if says_old else None
         kept = [name for name, value in new.items() if value == old[name] and table.is_toasted(name)]
         absent = {name: m.UNCHANGED for name in kept if new[name] is not None and self.draw(st.booleans())}
-        return table.invented.update(self._sent(table, new | absent), before)
+        return table.fake.update(self._sent(table, new | absent), before)
 
     def _updated(self, table: ScenarioTable, name: str, value: Any) -> Any:
         return value if name in table.primary_key or self.draw(st.booleans()) else table.value(self.draw, name)
@@ -131,7 +131,7 @@ class ScenarioChanges:
 
     def _delete(self, table: ScenarioTable, running: Running, row: Row) -> Change:
         self.model.change(table, running, [row])
-        return table.invented.delete(self._sent(table, row))
+        return table.fake.delete(self._sent(table, row))
 
     def _truncate(self, running: Running) -> tuple[Sequence[ScenarioTable], m.PgoutputMessage] | None:
         free = [table for table in self.tables if self.model.is_free(table, running, whole=True)]
@@ -140,7 +140,7 @@ class ScenarioChanges:
         tables = self.draw(st.lists(st.sampled_from(free), min_size=1, unique=True))
         for table in tables:
             self.model.empty(table, running)
-        first, *others = (table.invented for table in tables)
+        first, *others = (table.fake for table in tables)
         return tables, first.truncate(*others, restart_identity=self.draw(st.booleans())).message
 
     def _message(self, running: Running, in_stream: bool) -> None:
@@ -152,13 +152,13 @@ class ScenarioChanges:
         running.said += ["inside", content]
 
     def _describe(self, table: ScenarioTable, described: set[int], xid: int | None) -> None:
-        if table.invented.oid in described:
+        if table.fake.oid in described:
             return
-        described.add(table.invented.oid)
-        for kind in table.invented.columns.values():
-            if kind in table.invented.types:  # PostgreSQL says it of each column
-                self.send(Lsn(0), replace(table.invented.types[kind], xid=xid))
-        self.send(Lsn(0), replace(table.invented.relation, xid=xid))
+        described.add(table.fake.oid)
+        for kind in table.fake.columns.values():
+            if kind in table.fake.types:  # PostgreSQL says it of each column
+                self.send(Lsn(0), replace(table.fake.types[kind], xid=xid))
+        self.send(Lsn(0), replace(table.fake.relation, xid=xid))
 
     def _sent(self, table: ScenarioTable, row: Row) -> Row:
         return table.sent(row, binary=self.draw(st.booleans()))

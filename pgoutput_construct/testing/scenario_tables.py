@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
-from pgoutput_construct.testing.invented import InventedTable
+from pgoutput_construct.testing.fake_tables import FakeTable
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
@@ -73,7 +73,7 @@ COLUMN_TYPES: Final[Mapping[str, ColumnType]] = {
 class ScenarioTable:
     """A table of a scenario, as it is between two alterations."""
 
-    invented: InventedTable
+    fake: FakeTable
     primary_key: tuple[str, ...]
     """Its columns; none: rows may be there more than once."""
     numbers: tuple[int, ...]
@@ -84,27 +84,27 @@ class ScenarioTable:
     @property
     def oid(self) -> int:
         """Its OID."""
-        return self.invented.oid
+        return self.fake.oid
 
     @property
     def name(self) -> str:
         """Its name, which no other table of the scenario has at the same time."""
-        return self.invented.name
+        return self.fake.name
 
     @property
     def in_sql(self) -> str:
         """Its schema and name, quoted where SQL needs that."""
-        return f'"{self.invented.namespace}"."{self.name}"'
+        return f'"{self.fake.namespace}"."{self.name}"'
 
     @property
     def only_grows(self) -> bool:
         """Whether its rows cannot be updated or deleted: PostgreSQL refuses that where nothing identifies them."""
-        return self.invented.replica_identity == _NOTHING
+        return self.fake.replica_identity == _NOTHING
 
     @property
     def definition(self) -> str:
         """The statement that creates it, for a subscriber."""
-        columns = [f'"{name}" {self.type_in_sql(kind)}' for name, kind in self.invented.columns.items()]
+        columns = [f'"{name}" {self.type_in_sql(kind)}' for name, kind in self.fake.columns.items()]
         key = ", ".join(f'"{name}"' for name in self.primary_key)
         return f"CREATE TABLE {self.in_sql} ({', '.join([*columns, *([f'PRIMARY KEY ({key})'] if key else [])])})"
 
@@ -114,16 +114,16 @@ class ScenarioTable:
 
     def drawn(self, draw: st.DrawFn) -> Row:
         """Return a row, which may have the key of another one."""
-        return {name: self.value(draw, name) for name in self.invented.columns}
+        return {name: self.value(draw, name) for name in self.fake.columns}
 
     def value(self, draw: st.DrawFn, name: str) -> Any:
         """Return a value of a column."""
-        values = COLUMN_TYPES[self.invented.columns[name]].values
+        values = COLUMN_TYPES[self.fake.columns[name]].values
         return draw(values if name in self.primary_key else st.none() | values)
 
     def is_toasted(self, name: str) -> bool:
         """Return whether an update may leave out the value of a column that it does not change."""
-        return name not in self.primary_key and COLUMN_TYPES[self.invented.columns[name]].is_toasted
+        return name not in self.primary_key and COLUMN_TYPES[self.fake.columns[name]].is_toasted
 
     def sent(self, row: Row, binary: bool) -> Row:
         """Return a row as a message has it: in text format, or in binary format where its type has that here."""
@@ -131,29 +131,27 @@ class ScenarioTable:
 
     def altered(self, columns: Mapping[int, tuple[str, str]], name: str) -> "ScenarioTable":
         """Return the table with other columns, by their numbers: name and type; and with a name, old or new."""
-        of_number = zip(self.numbers, self.invented.columns, strict=True)
+        of_number = zip(self.numbers, self.fake.columns, strict=True)
         called = {was: columns[number][0] for number, was in of_number if number in columns}
-        key, primary_key = (tuple(called[was] for was in of) for of in (self.invented.key, self.primary_key))
-        invented = replace(self.invented, name=name, columns=dict(columns.values()), key=key)
-        return replace(
-            self, invented=invented, primary_key=primary_key, numbers=tuple(columns), made=max(self.made, *columns)
-        )
+        key, primary_key = (tuple(called[was] for was in of) for of in (self.fake.key, self.primary_key))
+        fake = replace(self.fake, name=name, columns=dict(columns.values()), key=key)
+        return replace(self, fake=fake, primary_key=primary_key, numbers=tuple(columns), made=max(self.made, *columns))
 
     def with_other_identity(self) -> "ScenarioTable":
         """Return a table that has a key with the other replica identity: its key, or the whole row."""
-        if self.invented.replica_identity == _FULL:
-            return replace(self, invented=replace(self.invented, key=self.primary_key, identity=None))
-        return replace(self, invented=replace(self.invented, key=(), identity=_FULL))
+        if self.fake.replica_identity == _FULL:
+            return replace(self, fake=replace(self.fake, key=self.primary_key, identity=None))
+        return replace(self, fake=replace(self.fake, key=(), identity=_FULL))
 
     def _sent(self, name: str, value: Any, binary: bool) -> Any:
         if value is None or value is m.UNCHANGED:
             return value
-        kind = COLUMN_TYPES[self.invented.columns[name]]
+        kind = COLUMN_TYPES[self.fake.columns[name]]
         return m.Binary(kind.binary(value)) if binary and kind.binary is not None else kind.text(value)
 
     def type_in_sql(self, kind: str) -> str:
         """Return the name of a type, quoted where SQL needs that."""
-        return f'"{self.invented.namespace}"."{kind}"' if kind in self.invented.types else kind
+        return f'"{self.fake.namespace}"."{kind}"' if kind in self.fake.types else kind
 
 
 @st.composite
@@ -187,5 +185,5 @@ def _table(draw: st.DrawFn, number: int, at: int, oid: int, types: Mapping[str, 
     known = [RelationReplicaIdentity.DEFAULT, RelationReplicaIdentity.INDEX] if primary_key else [_NOTHING]
     identity = draw(st.sampled_from([*known, _FULL]))
     key = primary_key if identity in (RelationReplicaIdentity.DEFAULT, RelationReplicaIdentity.INDEX) else ()
-    invented = InventedTable(f"t{at}", columns, key, schema_of(number), oid, types=types, identity=identity)
-    return ScenarioTable(invented, primary_key, tuple(range(1, len(columns) + 1)), len(columns))
+    fake = FakeTable(f"t{at}", columns, key, schema_of(number), oid, types=types, identity=identity)
+    return ScenarioTable(fake, primary_key, tuple(range(1, len(columns) + 1)), len(columns))

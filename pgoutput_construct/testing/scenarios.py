@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from hypothesis import strategies as st
 
-from pgoutput_construct.stream.logged import ABORTED, COMMITTED, ROLLED_BACK
+from pgoutput_construct.stream.transaction_reader import ABORTED, COMMITTED, ROLLED_BACK
 from pgoutput_construct.testing.scenario_alterations import Alteration, alteration, trigger
 from pgoutput_construct.testing.scenario_changes import ScenarioChanges
 from pgoutput_construct.testing.scenario_model import Level, Running

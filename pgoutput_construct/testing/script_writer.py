@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher.faults import Fault
-from pgoutput_construct.testing.invented import Change
+from pgoutput_construct.testing.fake_tables import Change
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import StreamStartFirstSegment
 from pgoutput_construct.wire.types import Lsn, Timestamp

@@ -9,13 +9,16 @@ from construct.expr import BinExpr, UniExpr
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from pgoutput_construct.testing.primitives import After, blobs, branches, record, several, strings
-from pgoutput_construct.wire.composites import (
+from pgoutput_construct.testing.field_strategies import After, blobs, branches, record, several, strings
+from pgoutput_construct.wire.primitives import Absent, Bits, Constant, Data, Letter, Number, OneOf, String
+from pgoutput_construct.wire.structures import (
+    Closed,
     Composed,
     Counted,
     Extending,
     HasBit,
     Kind,
+    Length,
     Record,
     Reserved,
     SizeOf,
@@ -23,8 +26,6 @@ from pgoutput_construct.wire.composites import (
     ToEnd,
     Valued,
 )
-from pgoutput_construct.wire.framing import Closed, Length
-from pgoutput_construct.wire.primitives import Absent, Bits, Constant, Data, Letter, Number, OneOf, String
 from pgoutput_construct.wire.types import FieldedBytes
 
 __all__ = ["any_of"]

@@ -6,8 +6,8 @@ from typing import Any, Final, Unpack
 from hypothesis import strategies as st
 
 from pgoutput_construct.stream.session import Session
-from pgoutput_construct.testing.changes import Changes, Sent, Transaction
-from pgoutput_construct.testing.tables import tables
+from pgoutput_construct.testing.change_stream import ChangeStream, Sent, Transaction
+from pgoutput_construct.testing.random_tables import tables
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import OPTIONS, MoreOptions, Streaming
 
@@ -59,7 +59,7 @@ def streams(
     return server.sent
 
 
-class _Server(Changes):
+class _Server(ChangeStream):
     """Sends transactions; each step leaves the stream where any other step may follow."""
 
     def __init__(self, draw: st.DrawFn, session: Session, two_phase: bool, binary: bool) -> None:

@@ -12,7 +12,7 @@ from types import UnionType
 from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 from pgoutput_construct.errors import EncodeError
-from pgoutput_construct.wire.former import of_today
+from pgoutput_construct.wire.field_renames import of_today
 from pgoutput_construct.wire.json_forms import LEAVES, VALUE, Form, items, one_of, optional, refuse
 from pgoutput_construct.wire.messages import BY_TAG, VALUES, PgoutputMessage
 from pgoutput_construct.wire.types import Extended

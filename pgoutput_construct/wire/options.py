@@ -19,7 +19,7 @@ from pgoutput_construct.wire.protocol import (
     ParseOptions,
     Streaming,
 )
-from pgoutput_construct.wire.tables import Option
+from pgoutput_construct.wire.spec_metadata import Option
 
 __all__ = [
     "LAYOUT_OPTIONS",

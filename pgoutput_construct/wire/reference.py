@@ -7,8 +7,8 @@ from typing import Any
 from construct import Struct
 
 from pgoutput_construct.errors import DecodeError, EncodeError
-from pgoutput_construct.wire.composites import record, wire_fields
 from pgoutput_construct.wire.primitives import shown
+from pgoutput_construct.wire.structures import record, wire_fields
 
 __all__ = ["LARGEST", "IncompleteError", "Reference", "path_text", "payload_bytes"]
 
@@ -20,7 +20,7 @@ class IncompleteError(DecodeError):
     """The bytes end before the message does: it may be valid when more of them are there."""
 
 
-class _Front(BytesIO):
+class _PrefixStream(BytesIO):
     """Bytes of which only the front is wanted; it knows whether the last read found too few, and more may help."""
 
     short = False
@@ -72,7 +72,7 @@ class Reference:
         if cls is None:
             raise (DecodeError if tag else IncompleteError)(self._unknown(tag), offset=0)
         # Closed, since construct's contexts are cycles: the garbage of each parse would keep the whole buffer alive.
-        with _Front(data) as stream:
+        with _PrefixStream(data) as stream:
             stream.seek(start)
             return self._read(cls, stream, {**parameters, "open_end": True}, start), stream.tell() - start
 
@@ -80,7 +80,7 @@ class Reference:
         try:
             return record(cls, self.definitions[cls].parse_stream(stream, **parameters))
         except Exception as error:  # construct lets others out than its own, and so may objects of the user
-            incomplete = isinstance(stream, _Front) and stream.short
+            incomplete = isinstance(stream, _PrefixStream) and stream.short
             raise (IncompleteError if incomplete else DecodeError)(**_place(error, cls, stream, start)) from error
 
     def build(self, message: object, parameters: Mapping[str, Any]) -> bytes:

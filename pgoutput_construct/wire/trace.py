@@ -5,16 +5,16 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Any, NamedTuple, Unpack
 
 from pgoutput_construct.errors import DecodeError
-from pgoutput_construct.wire.composites import Kind
 from pgoutput_construct.wire.engine import FRAME_PARAMETERS, FRAMES, MESSAGES, explain, frame_parameters, refused
 from pgoutput_construct.wire.fields import FIELDS
 from pgoutput_construct.wire.frame_fields import FIELDS as FRAME_FIELDS
 from pgoutput_construct.wire.options import MoreOptions, options
 from pgoutput_construct.wire.primitives import Primitive
 from pgoutput_construct.wire.reference import Reference, path_text, payload_bytes
-from pgoutput_construct.wire.tables import Described
+from pgoutput_construct.wire.spec_metadata import Described
+from pgoutput_construct.wire.structures import Kind
 
-__all__ = ["Fault", "FieldSpan", "Trace", "trace", "trace_frame"]
+__all__ = ["FieldSpan", "Trace", "TraceFault", "trace", "trace_frame"]
 
 
 class FieldSpan(NamedTuple):
@@ -30,7 +30,7 @@ class FieldSpan(NamedTuple):
     """As the primitive gives it: counts, lengths and tags too."""
 
 
-class Fault(NamedTuple):
+class TraceFault(NamedTuple):
     """What ended the parsing, and the bytes of the field that was wrong: none where there were too few."""
 
     error: DecodeError
@@ -48,7 +48,7 @@ class Trace:
     """The class of the message, None where the first byte is no tag."""
     spans: tuple[FieldSpan, ...]
     """They cover the bytes up to ``fault.start``, or all of them, without gaps."""
-    fault: Fault | None
+    fault: TraceFault | None
     fields: Mapping[str, Described] = field(repr=False)
     """What the specification says, by key."""
 
@@ -63,7 +63,7 @@ def trace(
     """Return the fields of a message; the arguments are those of parse. A message that parse refuses has a fault."""
     given, data = options(proto_version, streaming, in_stream, **others), payload_bytes(payload)
     if error := refused(data[:1], given):
-        return Trace(data, error.message, (), Fault(error, "", 0, 0), FIELDS)
+        return Trace(data, error.message, (), TraceFault(error, "", 0, 0), FIELDS)
     found = _trace(MESSAGES, data, given.parameters(), FIELDS)
     if found.fault is None:
         return found
@@ -93,10 +93,10 @@ def _trace(reference: Reference, data: bytes, parameters: Mapping[str, Any], fie
     return Trace(data, recorder.name or None, tuple(recorder.spans), fault, fields)
 
 
-def _fault(error: DecodeError, key: str, size: int, data: bytes) -> Fault:
+def _fault(error: DecodeError, key: str, size: int, data: bytes) -> TraceFault:
     start = error.offset or 0
     end = start + size
-    return Fault(error, key, start, end if end <= len(data) else start)
+    return TraceFault(error, key, start, end if end <= len(data) else start)
 
 
 class _Recorder:

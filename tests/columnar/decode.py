@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.index import index_batch
-from pgoutput_construct.columnar.reading import Columns
-from pgoutput_construct.columnar.rows import Payloads, States, check_names
+from pgoutput_construct.columnar.row_schema import Payloads, States, check_names
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.columnar.threads import checked
 from pgoutput_construct.stream.relations import Description
@@ -29,7 +29,7 @@ def decode_rows(
     PgoutputError for arguments that are none.
     """
     check_names(columns)
-    index, reading, batches = index_batch(payloads, in_stream, **options), Columns(description, columns), []
+    index, reading, batches = index_batch(payloads, in_stream, **options), DecodePlan(description, columns), []
     for block in table_rows(index, np.arange(len(index)), reading, checked(threads)):
         if block.errors:
             raise block.errors[0]

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import BatchDecoder, index_batch, kernels, reading
-from pgoutput_construct.columnar.reading import Columns
-from pgoutput_construct.columnar.rows import columns_schema
+from pgoutput_construct.columnar import BatchDecoder, decode_plan, index_batch, kernels
+from pgoutput_construct.columnar.decode_plan import Columns
+from pgoutput_construct.columnar.row_schema import columns_schema
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.compiled.memory import allocate
 from pgoutput_construct.pgtypes.kernels import row_plan
@@ -36,7 +36,7 @@ def in_both_ways(payloads: list[bytes]) -> tuple[pa.Table, pa.Table]:
     columns = columns_schema(DESCRIPTION)
     fast = decode_rows(payloads, None, DESCRIPTION, columns)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "find_cast", lambda *arguments: None)
+        patch.setattr(decode_plan, "find_cast", lambda *arguments: None)
         return fast, decode_rows(payloads, None, DESCRIPTION, columns)
 
 

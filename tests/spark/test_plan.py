@@ -16,7 +16,7 @@ from pgoutput_construct.spark.source.reading import failed, parts_of_piece
 from pgoutput_construct.spark.visible_rows import LoggedRows, Plan, bounds_of_runs, plan_of, rows_of
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.stream.transaction_reader import TransactionReader
 from tests.live.recording import Recording
 from tests.spark.logs import log_options, write_log, write_recording
 from tests.stream.spans import find_place

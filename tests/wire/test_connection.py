@@ -8,9 +8,9 @@ from pgoutput_construct.errors import DecodeError, EncodeError, PgoutputError
 from pgoutput_construct.testing.payloads import connection_messages, damaged
 from pgoutput_construct.wire import connection_codec as codec
 from pgoutput_construct.wire import connection_messages as m
-from pgoutput_construct.wire.connection import build_connection, message_size, parse_connection
+from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS
 from pgoutput_construct.wire.connection_definitions import DEFINITIONS
-from pgoutput_construct.wire.fast import PAD, REJECTIONS
+from pgoutput_construct.wire.connection_engine import build_connection, message_size, parse_connection
 from pgoutput_construct.wire.reference import Reference
 
 REFERENCE = Reference({}, DEFINITIONS)

@@ -11,7 +11,7 @@ from pgoutput_construct.changelog._facts.events import LogEvent
 from pgoutput_construct.changelog._segment.columns import parts_of
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._upkeep.note import read_note, write_note
-from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.stream.transaction_reader import COMMITTED
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["recut"]

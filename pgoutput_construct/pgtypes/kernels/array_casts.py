@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pgoutput_construct.compiled.jit import inlined, kernel, u8, u32
 from pgoutput_construct.compiled.memory import room
-from pgoutput_construct.pgtypes.kernels.cast import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
+from pgoutput_construct.pgtypes.kernels.cast import LEFT, NULL, TAKEN, Cast, ColumnValues, Result, array_of
 from pgoutput_construct.wire.messages import VALUE_TAGS
 
 __all__ = ["list_of"]
@@ -108,7 +108,7 @@ def _split(
 def list_of(element: Cast) -> Cast:
     """Return the cast of arrays whose elements have this cast."""
 
-    def cast(values: Values, target: pa.DataType) -> Result:
+    def cast(values: ColumnValues, target: pa.DataType) -> Result:
         # An element takes four bytes in binary format; in text at least one, and a comma or brace.
         most = values.size // (2 if values.code == TEXT_TAG else 4) + len(values)
         starts, lengths, tags = (room(most, each.dtype) for each in (values.starts, values.lengths, values.tags))
@@ -116,7 +116,9 @@ def list_of(element: Cast) -> Cast:
         missing = _split(*values.given, starts, lengths, tags, ends, state)
         total = int(ends[-1])
         count = int(np.count_nonzero(tags[:total] == values.code))
-        inner = Values(values.data, starts[:total], lengths[:total], tags[:total], values.code, count, values.size)
+        inner = ColumnValues(
+            values.data, starts[:total], lengths[:total], tags[:total], values.code, count, values.size
+        )
         items, left = element(inner, target.value_type)
         if left is not None:
             owners = np.searchsorted(ends, np.flatnonzero(left), "right") - 1

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.compiled.memory import bitmap
 
-__all__ = ["LEFT", "NULL", "TAKEN", "Cast", "Result", "Values", "array_of"]
+__all__ = ["LEFT", "NULL", "TAKEN", "Cast", "ColumnValues", "Result", "array_of"]
 
 NULL: Final = 0
 TAKEN: Final = 1
@@ -24,7 +24,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(slots=True)
-class Values:
+class ColumnValues:
     """Values of one column that came in one format; rows with another tag have none."""
 
     data: NDArray[np.uint8]
@@ -52,11 +52,13 @@ class Values:
 
 
 Result = tuple[pa.Array, Flags | None]
-Cast = Callable[[Values, pa.DataType], Result]
+Cast = Callable[[ColumnValues, pa.DataType], Result]
 """Returns an array of the type, and which rows are left (None for none): these are null, to be loaded one by one."""
 
 
-def array_of(values: Values, target: pa.DataType, state: NDArray[np.uint8], missing: int, *buffers: Any) -> Result:
+def array_of(
+    values: ColumnValues, target: pa.DataType, state: NDArray[np.uint8], missing: int, *buffers: Any
+) -> Result:
     """Return what a cast does, from the buffers that a kernel has filled, and the rows that it says are missing."""
     left = state == LEFT if missing > len(values) - values.count else None
     taken = state if left is None else state == TAKEN

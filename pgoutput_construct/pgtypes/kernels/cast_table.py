@@ -10,8 +10,8 @@ from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, BuiltinType
 from pgoutput_construct.pgtypes.family import Compiled
 from pgoutput_construct.pgtypes.kernels import planned_casts
 from pgoutput_construct.pgtypes.kernels.array_casts import list_of
-from pgoutput_construct.pgtypes.kernels.cast import Cast, Result, Values
-from pgoutput_construct.pgtypes.registry import FAMILIES
+from pgoutput_construct.pgtypes.kernels.cast import Cast, ColumnValues, Result
+from pgoutput_construct.pgtypes.type_registry import FAMILIES
 from pgoutput_construct.wire.messages import FORMS, VALUE_TAGS
 
 __all__ = ["TYPES", "find_cast"]
@@ -65,7 +65,7 @@ def _is_wider(target: pa.DataType, own: pa.DataType) -> bool:
 def _through(cast: Cast, own: pa.DataType) -> Cast:
     """Return a cast of values that are read as of their own type, and then go into a wider one."""
 
-    def through(values: Values, target: pa.DataType) -> Result:
+    def through(values: ColumnValues, target: pa.DataType) -> Result:
         array, left = cast(values, own)
         return array.cast(target), left
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 
 from pgoutput_construct.compiled.jit import entry_at, inlined, put64, u8, u16, u64
-from pgoutput_construct.pgtypes.codec import NUMERIC_NEGATIVE
+from pgoutput_construct.pgtypes.value_codec import NUMERIC_NEGATIVE
 
 __all__ = [
     "MINUS",

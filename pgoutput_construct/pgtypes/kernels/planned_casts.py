@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pgoutput_construct.compiled.jit import WORD, kernel
 from pgoutput_construct.compiled.memory import room
 from pgoutput_construct.pgtypes.kernels import row_plan
-from pgoutput_construct.pgtypes.kernels.cast import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
+from pgoutput_construct.pgtypes.kernels.cast import LEFT, NULL, TAKEN, Cast, ColumnValues, Result, array_of
 from pgoutput_construct.pgtypes.kernels.row_plan import (
     ENTRIES,
     FORMAT_ENTRIES,
@@ -55,7 +55,7 @@ class PlannedCast:
     rest: Cast | None = None
     """The cast of those that are not taken; None where they go one by one."""
 
-    def __call__(self, values: Values, target: pa.DataType) -> Result:
+    def __call__(self, values: ColumnValues, target: pa.DataType) -> Result:
         """Cast values whose positions are known."""
         plan = np.array([plan_of(target, {values.code: self})])
         plan, content = lay_out(plan, len(values), np.array([values.size // max(len(values), 1) + 1]))
@@ -87,7 +87,7 @@ def plan_of(target: pa.DataType, casts: Mapping[int, Cast | None]) -> list[int]:
     return [*formats[0], *formats[1], width, *[0] * (ENTRIES - 2 * FORMAT_ENTRIES - 1)]
 
 
-def parsed(values: Values, target: pa.DataType) -> Result:
+def parsed(values: ColumnValues, target: pa.DataType) -> Result:
     """Cast texts of floats by Arrow's parser, which makes infinity of what is too large: that is left."""
     array = TEXT(values, pa.string())[0].cast(target)
     endless = pc.is_inf(array).fill_null(False)

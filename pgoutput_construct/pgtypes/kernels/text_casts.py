@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pgoutput_construct.compiled.jit import WORD, copy_word, inlined, kernel, put_length, put_word, u8, u32, u64
 from pgoutput_construct.compiled.memory import room
-from pgoutput_construct.pgtypes.kernels.cast import LEFT, NULL, SLACK, TAKEN, Cast, Result, Values, array_of
+from pgoutput_construct.pgtypes.kernels.cast import LEFT, NULL, SLACK, TAKEN, Cast, ColumnValues, Result, array_of
 from pgoutput_construct.pgtypes.kernels.date_readers import NONE, write_time
 
 __all__ = ["BYTEA_TEXT", "INET_BINARY", "NO_ASCII", "TIME_BINARY", "UUID_BINARY", "UUID_TEXT", "copy_text"]
@@ -195,7 +195,7 @@ def _rewrite(
 def _rewritten(kind: int, width: int | None = None) -> Cast:
     """Return the cast of a kind that has ``width`` bytes a row at most, or not more than the values have."""
 
-    def cast(values: Values, target: pa.DataType) -> Result:
+    def cast(values: ColumnValues, target: pa.DataType) -> Result:
         size = values.size if width is None else width * len(values)
         state, ends = room(len(values)), room(len(values) + 1, np.int32)
         out = room(size + SLACK)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
 from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
-from pgoutput_construct.columnar.reading import Columns
-from pgoutput_construct.columnar.rows import Decoded
+from pgoutput_construct.columnar.row_schema import DecodedBlock
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pieces import Piece, Range
@@ -99,7 +99,7 @@ def _of_table(
     copied = bool(origins[chosen[0]] >= len(part.plan.spans.xid))
     seqs = part.rows.column("seq").to_numpy()
     of_key = np.array([bool(column.flags & RelationColumnFlags.KEY) for column in relation.columns], np.bool_)
-    for block in table_rows(part.index, chosen, Columns(renamed(description, places), columns), copied=copied):
+    for block in table_rows(part.index, chosen, DecodePlan(renamed(description, places), columns), copied=copied):
         for error in block.errors if not keeps_bad else ():
             raise failed(part, error.row, error.error) from error
         if block.batch is None:
@@ -114,7 +114,7 @@ def _of_table(
         }
 
 
-def _rows(part: Part, block: Decoded, names: Sequence[str], of_key: Flags) -> dict[str, pa.Array]:
+def _rows(part: Part, block: DecodedBlock, names: Sequence[str], of_key: Flags) -> dict[str, pa.Array]:
     batch, index = block.batch, part.index
     assert batch is not None
     count, width = batch.num_rows, len(names)

@@ -13,7 +13,7 @@ from pgoutput_construct.changelog._index.planning import spans_of
 from pgoutput_construct.changelog._index.usage import COPIED
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.spark.source.pieces import Piece
-from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
+from pgoutput_construct.stream.transaction_reader import SPAN_COLUMNS, Spans
 
 __all__ = ["NeededRows"]
 

@@ -15,7 +15,7 @@ from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.spark.metadata import USUAL, Prefix
 from pgoutput_construct.spark.replicated_tables import Missing
 from pgoutput_construct.spark.source.bounds import Bounds
-from pgoutput_construct.stream.transactions import Spans
+from pgoutput_construct.stream.transaction_reader import Spans
 
 __all__ = ["Piece", "Range", "TableRows", "Used"]
 

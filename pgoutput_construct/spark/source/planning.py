@@ -25,7 +25,7 @@ from pgoutput_construct.spark.replicated_tables import Table
 from pgoutput_construct.spark.source.pieces import Piece, Range, TableRows, Used
 from pgoutput_construct.spark.visible_rows import Plan
 from pgoutput_construct.stream.relations import RelationHistory
-from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
+from pgoutput_construct.stream.transaction_reader import SPAN_COLUMNS, Spans
 
 __all__ = [
     "Found",

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
 from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
-from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.spark.source.options import SourceOptions
 from pgoutput_construct.spark.source.pieces import Piece, Range
@@ -87,5 +87,5 @@ def _reasons(part: Part, rows: Numbers, descriptions: Numbers) -> Iterator[tuple
     for number in np.unique(descriptions[descriptions != UNDESCRIBED]).tolist():
         chosen = rows[descriptions == number]
         description = part.plan.history.descriptions[number]
-        for block in table_rows(part.index, chosen, Columns(description, _NOTHING)):
+        for block in table_rows(part.index, chosen, DecodePlan(description, _NOTHING)):
             yield from ((error.row, str(error)) for error in block.errors)

@@ -16,10 +16,10 @@ from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog._segment.reading import Needed, read_indexed
 from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.changelog.reader import explain, table_entries
-from pgoutput_construct.columnar.gather import look_up
+from pgoutput_construct.columnar.batch_arrays import look_up
+from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.index import IS_ROW, BatchIndex
-from pgoutput_construct.columnar.reading import Columns
-from pgoutput_construct.columnar.rows import Decoded
+from pgoutput_construct.columnar.row_schema import DecodedBlock
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark.replicated_tables import Missing
@@ -93,9 +93,9 @@ def rows_of_part(
 
 def _blocks(
     part: Part, columns: pa.Schema, description: Description, chosen: Numbers, keeps_bad: bool
-) -> Iterator[Decoded]:
+) -> Iterator[DecodedBlock]:
     copied = bool(part.origins[chosen[0]] >= len(part.plan.spans.xid))
-    for block in table_rows(part.index, chosen, Columns(description, columns), copied=copied):
+    for block in table_rows(part.index, chosen, DecodePlan(description, columns), copied=copied):
         for error in block.errors if not keeps_bad else ():
             raise failed(part, error.row, error.error) from error
         if block.batch is not None:
@@ -103,7 +103,7 @@ def _blocks(
 
 
 def _typed(
-    part: Part, columns: pa.Schema, schema: pa.Schema, missing: Mapping[str, Missing], oid: int, block: Decoded
+    part: Part, columns: pa.Schema, schema: pa.Schema, missing: Mapping[str, Missing], oid: int, block: DecodedBlock
 ) -> pa.RecordBatch:
     assert block.batch is not None
     filled = with_missing(block.batch, {name: value for name, value in missing.items() if name in columns.names})

@@ -5,7 +5,7 @@ from typing import Final
 
 from pyspark.sql import DataFrame
 
-from pgoutput_construct.columnar.canonical import NOTHING, ByHash, Division
+from pgoutput_construct.columnar.row_checksums import NOTHING, ByHash, Division
 from pgoutput_construct.spark.verifying.pace import Pace
 from pgoutput_construct.spark.verifying.parts import checksums, names_of
 from pgoutput_construct.spark.verifying.report import TableVerdict

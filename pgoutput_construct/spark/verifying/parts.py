@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
-from pgoutput_construct.columnar.canonical import ByHash, ByKey, Checksum, Division
+from pgoutput_construct.columnar.row_checksums import ByHash, ByKey, Checksum, Division
 from pgoutput_construct.spark.change_frames import column
 from pgoutput_construct.spark.verifying.texts import TEXTS, bucket, canonical, checksum, digest
 

@@ -11,7 +11,7 @@ __all__ = ["Difference", "TableVerdict"]
 
 @dataclass(frozen=True)
 class Difference:
-    """A row that the server and the warehouse do not have alike; values are canonical texts (pgtypes/canonical.py)."""
+    """A row that the server and the warehouse do not have alike; values are canonical texts (pgtypes)."""
 
     key: Mapping[str, str | None]
     """The columns of its key; of a table without one, all."""

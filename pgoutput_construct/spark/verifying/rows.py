@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from pyspark.sql import DataFrame
 
-from pgoutput_construct.columnar.canonical import Division
+from pgoutput_construct.columnar.row_checksums import Division
 from pgoutput_construct.spark.verifying.parts import digests, names_of, rows_of
 from pgoutput_construct.spark.verifying.report import Difference
 from pgoutput_construct.spark.verifying.source import SourceTable

@@ -7,7 +7,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from pgoutput_construct.changelog._facts.visibility import Snapshot
-from pgoutput_construct.columnar.canonical import ByKey, Checksum, Division
+from pgoutput_construct.columnar.row_checksums import ByKey, Checksum, Division
 
 __all__ = ["Held", "Source", "SourceTable"]
 

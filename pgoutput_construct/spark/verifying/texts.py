@@ -1,4 +1,4 @@
-"""The canonical text of values in Spark (pgtypes/canonical.py), and what is computed of it: digests and checksums."""
+"""The canonical text of values in Spark (pgtypes/canonical_text); digests and checksums of it."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,9 +6,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.columnar.canonical import BUCKET_DIGITS, DIGITS
+from pgoutput_construct.columnar.row_checksums import BUCKET_DIGITS, DIGITS
 from pgoutput_construct.pgtypes.arrays import spark_array, spark_quoted
-from pgoutput_construct.pgtypes.canonical import output_text
+from pgoutput_construct.pgtypes.canonical_text import output_text
 from pgoutput_construct.pgtypes.numbers import FLOAT_BITS
 from pgoutput_construct.spark.change_frames import column
 

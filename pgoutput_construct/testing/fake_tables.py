@@ -19,7 +19,7 @@ from pgoutput_construct.wire.protocol import (
     UpdateOldKind,
 )
 
-__all__ = ["Change", "InventedTable", "text_of"]
+__all__ = ["Change", "FakeTable", "text_of"]
 
 Row = Mapping[str, Any]
 """Values by column; ``pgoutput_construct.UNCHANGED`` for one that is not sent."""
@@ -28,12 +28,12 @@ Row = Mapping[str, Any]
 class Change(NamedTuple):
     """A change of a table, as a message without its transaction."""
 
-    table: "InventedTable"
+    table: "FakeTable"
     message: m.PgoutputMessage
 
 
 @dataclass(frozen=True, eq=False)
-class InventedTable:
+class FakeTable:
     """A table that exists in a test only."""
 
     name: str
@@ -89,7 +89,7 @@ class InventedTable:
         row = {name: old[name] for name in self.key} if self.key else old
         return Change(self, m.Delete(relation_oid=self.oid, old_kind=kind, old=self._tuple(row)))
 
-    def truncate(self, *others: "InventedTable", restart_identity: bool = False) -> Change:
+    def truncate(self, *others: "FakeTable", restart_identity: bool = False) -> Change:
         """Return a truncate of this table, and of others with it."""
         options = TruncateOptions.RESTART_IDENTITY if restart_identity else TruncateOptions(0)
         oids = (self.oid, *(other.oid for other in others))

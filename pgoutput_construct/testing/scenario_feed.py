@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from pgoutput_construct.publisher._feed.feed import About
 from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher.published_tables import ListedTable, listed_tables
-from pgoutput_construct.testing.invented import text_of
+from pgoutput_construct.testing.fake_tables import text_of
 from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable
 from pgoutput_construct.testing.scenarios import Scenario, scenarios
 
-__all__ = ["ScenarioFeed", "invented", "meaning"]
+__all__ = ["ScenarioFeed", "expected_state", "seeded_scenarios"]
 
 _SYSTEM: Final = "7000000000000000000"
 
 
-def invented(count: int, number: int, first: int = 0) -> list[Scenario]:
+def seeded_scenarios(count: int, number: int, first: int = 0) -> list[Scenario]:
     """Return scenarios that follow each other in one stream.
 
     Args:
@@ -44,7 +44,7 @@ class ScenarioFeed(Script):
     def __init__(self, found: Sequence[Scenario], server_version: int = 180000) -> None:
         """Take their streams; ``server_version`` is that of the PostgreSQL that they stand for, such as 160004."""
         super().__init__(About(server_version, _SYSTEM, "postgres", 1, (), {}))
-        self._first = [table.invented for scenario in found for table in scenario.first]
+        self._first = [table.fake for scenario in found for table in scenario.first]
         for lsn, message in (each for scenario in found for each in scenario.sent):
             self.add(lsn, message)
 
@@ -53,7 +53,7 @@ class ScenarioFeed(Script):
         return listed_tables((table.relation for table in self._first), publications)
 
 
-def meaning(found: Sequence[Scenario]) -> dict[str, Any]:
+def expected_state(found: Sequence[Scenario]) -> dict[str, Any]:
     """Return what scenarios mean, as JSON: what to begin with, and what the tables must hold in the end.
 
     It has the ``statements`` that create the tables at a subscriber, the position behind the stream as ``end``, and of
@@ -67,9 +67,9 @@ def meaning(found: Sequence[Scenario]) -> dict[str, Any]:
 
 
 def _told(scenario: Scenario, table: ScenarioTable) -> dict[str, Any]:
-    names = list(table.invented.columns)
+    names = list(table.fake.columns)
     rows = [_texts(table.sent(row, binary=False), names) for row in scenario.rows[table.name]]
-    return {"schema": table.invented.namespace, "name": table.name, "columns": names, "rows": rows}
+    return {"schema": table.fake.namespace, "name": table.name, "columns": names, "rows": rows}
 
 
 def _texts(row: Row, names: Sequence[str]) -> list[str | None]:

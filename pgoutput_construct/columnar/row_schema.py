@@ -14,7 +14,7 @@ from pgoutput_construct.pgtypes.arrow_types import AS_USUAL, UNTYPED, Choices, a
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description
 
-__all__ = ["META", "Decoded", "Payloads", "RowError", "States", "check_names", "columns_schema", "rows_schema"]
+__all__ = ["META", "DecodedBlock", "Payloads", "RowError", "States", "check_names", "columns_schema", "rows_schema"]
 
 Payloads: TypeAlias = pa.Array | pa.ChunkedArray | Sequence[bytes]
 """Payloads: a binary or large binary array, sliced or chunked or not, or a sequence of bytes."""
@@ -47,7 +47,7 @@ class RowError(PgoutputError):
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedBlock:
     """A block of rows, and the payloads among them that are none."""
 
     rows: NDArray[np.int64]

@@ -1,6 +1,6 @@
 """Checksums of rows that a server and Spark compute alike: what both hash, and what a checksum is.
 
-Both write the canonical text of each value (pgtypes/canonical.py). The text of a row is
+Both write the canonical text of each value (pgtypes/canonical_text.py). The text of a row is
 PostgreSQL's text of an array of its values (``array_out``): so values may hold anything. Of its MD5 digest two
 numbers of 60 bits are taken, whose sums over rows do not depend on their order.
 """

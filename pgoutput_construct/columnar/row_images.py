@@ -11,29 +11,29 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import mean_size, present, scatter
+from pgoutput_construct.columnar.batch_arrays import mean_size, present, scatter
+from pgoutput_construct.columnar.decode_plan import SENT, UNSENT, DecodePlan, PlannedColumn
 from pgoutput_construct.columnar.index import BatchIndex
-from pgoutput_construct.columnar.reading import SENT, UNSENT, Column, Columns
 from pgoutput_construct.compiled.memory import LINE, bitmap, room
 from pgoutput_construct.pgtypes.family import CannotHold
-from pgoutput_construct.pgtypes.kernels.cast import Values
+from pgoutput_construct.pgtypes.kernels.cast import ColumnValues
 from pgoutput_construct.pgtypes.kernels.row_plan import READ, Plan, lay_out, learn, read_array
 from pgoutput_construct.pgtypes.loader import FORMATS
 from pgoutput_construct.wire.messages import VALUE_TAGS, VALUES
 
-__all__ = ["Side"]
+__all__ = ["RowImages"]
 
 Numbers = NDArray[np.int64]
 
 
-class Side:
+class RowImages:
     """The new rows of some payloads, or their old ones.
 
     Where most payloads have this side, the columns are read over all of them, and are null in the others; where few
     have it, such as the old rows of inserts, over those few, and then spread out.
     """
 
-    def __init__(self, index: BatchIndex, columns: Columns, rows: Numbers, side: str) -> None:
+    def __init__(self, index: BatchIndex, columns: DecodePlan, rows: Numbers, side: str) -> None:
         self.index = index
         self.columns = columns
         self.side = side
@@ -158,20 +158,20 @@ class Side:
         """Return what the columns cannot hold, by name and row."""
         return {prefix + name: texts for name, texts in self.refused.items() if texts}
 
-    def _walked(self, position: int, column: Column, entries: Sequence[int], count: int) -> pa.Array:
+    def _walked(self, position: int, column: PlannedColumn, entries: Sequence[int], count: int) -> pa.Array:
         """Return the values that the walk over the rows has read."""
         validity = (
             self.validity if count == self.have else bitmap((self.tags[position] == READ) & self.present[self.rows])
         )
         return read_array(column.target, entries, self.content, len(self.counts), validity)
 
-    def _cast(self, position: int, column: Column, name: str) -> pa.Array:
+    def _cast(self, position: int, column: PlannedColumn, name: str) -> pa.Array:
         """Return the values of one format, by the kernel of their type, and one by one where it leaves them."""
         code, tags, cast = SENT[name], self.tags[position], column.casts[name]
         if cast is None:
             return self._one_by_one(position, column, name, tags == code)
         given = self.index.data, self.starts[position], self.lengths[position], tags, code
-        values = Values(*given, int(self.seen[position, code]), int(self.sizes[position]))
+        values = ColumnValues(*given, int(self.seen[position, code]), int(self.sizes[position]))
         try:
             array, left = cast(values, column.target)
         except ValueError:  # Arrow's own: a text is not UTF-8, or no number
@@ -180,7 +180,7 @@ class Side:
             return array
         return pc.if_else(pa.array(left), self._one_by_one(position, column, name, left), array)
 
-    def _one_by_one(self, position: int, column: Column, name: str, chosen: NDArray[np.bool_]) -> pa.Array:
+    def _one_by_one(self, position: int, column: PlannedColumn, name: str, chosen: NDArray[np.bool_]) -> pa.Array:
         """Load the chosen values through psycopg; the others are null, as are those that the type cannot hold."""
         known: Any = VALUES[name]
         # Without the fields that a class of bytes may have: what loads values looks at their bytes alone.

@@ -6,22 +6,82 @@ to every machine that decodes a part of the log. Each row then finds its transac
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.bounds import CLOSES, effect_of, having, said
-from pgoutput_construct.stream.logged import ABORTED, COMMITTED, ROLLED_BACK, EndedTransaction, LoggedTransaction
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.protocol import BEGINS, ENDS, STATES, TRANSITIONS
 from pgoutput_construct.wire.types import Lsn
 
-__all__ = ["SPAN_COLUMNS", "Spans", "TransactionReader"]
+__all__ = [
+    "ABORTED",
+    "COMMITTED",
+    "ROLLED_BACK",
+    "SPAN_COLUMNS",
+    "EndedTransaction",
+    "LoggedTransaction",
+    "Spans",
+    "TransactionReader",
+]
 
 _INT64_MAX: Final = 2**63 - 1
 _INITIAL: Final = next(iter(STATES))
+
+
+@dataclass(slots=True)
+class LoggedTransaction:
+    """A transaction of a log, as far as it has been read."""
+
+    xid: int
+    """Top-level transaction ID."""
+    streamed: bool = False
+    """Whether it came in streams, before its end."""
+    final_lsn: int | None = None
+    """What its Begin says of its commit record; None for one that was streamed or prepared."""
+    gid: str | None = None
+    """The name under which it is prepared, or is being prepared."""
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """Where it stands in the log: the first and last positions of each piece."""
+    aborted: set[int] = field(default_factory=set)
+    """Its subtransactions that were rolled back."""
+    since: int | None = None
+    """Where the piece begins that is open now; None between two of them."""
+
+    @property
+    def stream_xid(self) -> int:
+        """The top-level xid of its streams, -1 for one that was not streamed."""
+        return self.xid if self.streamed else -1
+
+    @property
+    def first_seq(self) -> int:
+        """Where it begins in the log."""
+        return min(first for first, _ in (*self.spans, *([] if self.since is None else [(self.since, 0)])))
+
+
+COMMITTED: Final = "committed"
+ABORTED: Final = "aborted"
+ROLLED_BACK: Final = "rolled back"
+
+
+class EndedTransaction(NamedTuple):
+    """A transaction whose outcome the log says."""
+
+    seq: int
+    """Position of the message that says it."""
+    outcome: str
+    """COMMITTED; ABORTED for one that was rolled back; ROLLED_BACK for one that was prepared before."""
+    transaction: LoggedTransaction
+    """What ended."""
+    commit_lsn: int | None
+    """LSN of the commit record; of what ended it otherwise, None where the server does not say."""
+    end_lsn: int | None
+    """End of that record."""
+    time: int | None
+    """When it ended: microseconds since 2000-01-01 UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +112,7 @@ class Spans:
     """Subtransactions that were rolled back, by the index of the span."""
 
 
-SPAN_COLUMNS: Final = tuple(field.name for field in fields(Spans) if field.name != "aborted")
+SPAN_COLUMNS: Final = tuple(column.name for column in fields(Spans) if column.name != "aborted")
 """The fields of Spans that are columns, one entry a span."""
 
 _Span = tuple[int, int, int, int, int, int, int, frozenset[int]]

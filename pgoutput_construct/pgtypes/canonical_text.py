@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.pgtypes.arrays import spark_array, spark_quoted, sql_array
 from pgoutput_construct.pgtypes.numbers import FLOAT_TEXTS, SparkFloats
-from pgoutput_construct.pgtypes.registry import FAMILIES
+from pgoutput_construct.pgtypes.type_registry import FAMILIES
 
 if TYPE_CHECKING:
     import pyarrow as pa

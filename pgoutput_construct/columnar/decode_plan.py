@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar.rows import rows_schema
+from pgoutput_construct.columnar.row_schema import rows_schema
 from pgoutput_construct.pgtypes.column_reader import ColumnReader
 from pgoutput_construct.pgtypes.kernels.cast import Cast
 from pgoutput_construct.pgtypes.kernels.cast_table import find_cast
@@ -20,7 +20,7 @@ from pgoutput_construct.wire.messages import VALUE_TAGS, VALUES, RelationColumn,
 from pgoutput_construct.wire.protocol import RelationColumnFlags
 from pgoutput_construct.wire.types import Marker
 
-__all__ = ["SENT", "UNSENT", "Column", "Columns"]
+__all__ = ["SENT", "UNSENT", "DecodePlan", "PlannedColumn"]
 
 Numbers = NDArray[np.int64]
 
@@ -34,7 +34,7 @@ _ALL_SENT: Final = ""
 
 
 @dataclass(frozen=True)
-class Column:
+class PlannedColumn:
     """How one column is read."""
 
     name: str
@@ -44,13 +44,13 @@ class Column:
     reader: ColumnReader
 
 
-def _column(column: RelationColumn, types: Mapping[int, Type], target: pa.DataType) -> Column:
+def _column(column: RelationColumn, types: Mapping[int, Type], target: pa.DataType) -> PlannedColumn:
     oid = base_oid(column.type_oid, types)
     casts = {name: find_cast(code, oid, target) for name, code in SENT.items()}
-    return Column(column.name, target, casts, ColumnReader(column, types, target))
+    return PlannedColumn(column.name, target, casts, ColumnReader(column, types, target))
 
 
-class Columns:
+class DecodePlan:
     """What is read of the columns of one table, the same for all of its rows; threads may share it."""
 
     def __init__(self, description: Description, columns: pa.Schema) -> None:

@@ -9,8 +9,8 @@ from hypothesis.strategies import SearchStrategy
 
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.state import StreamState
+from pgoutput_construct.testing.random_tables import RandomTable, tables
 from pgoutput_construct.testing.strategies import any_of
-from pgoutput_construct.testing.tables import Table, tables
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.definitions import DEFINITIONS
 from pgoutput_construct.wire.options import options
@@ -28,7 +28,7 @@ from pgoutput_construct.wire.protocol import (
 )
 from pgoutput_construct.wire.types import Extended, Lsn, Timestamp
 
-__all__ = ["Changes", "Sent", "Transaction"]
+__all__ = ["ChangeStream", "Sent", "Transaction"]
 
 T = TypeVar("T")
 _START: Final = 800_000_000_000_000
@@ -74,7 +74,7 @@ class Transaction:
     """What its Prepare said."""
 
 
-class Changes:
+class ChangeStream:
     """Sends messages, and the changes of transactions; what a stream has around these is the subclass's."""
 
     def __init__(self, draw: st.DrawFn, session: Session, binary: bool) -> None:
@@ -135,7 +135,7 @@ class Changes:
         kind, old = DeleteOldKind.ROW if table.full else DeleteOldKind.KEY, self.draw(table.old(self.binary))
         self.send(m.Delete, xid=xid, relation_oid=table.oid, old_kind=kind.value, old=old)
 
-    def _one_of(self, some: list[Table], transaction: Transaction) -> tuple[Table, int]:
+    def _one_of(self, some: list[RandomTable], transaction: Transaction) -> tuple[RandomTable, int]:
         table = self.draw(st.sampled_from(some))
         return table, self._described_for(transaction, [table])
 
@@ -148,7 +148,7 @@ class Changes:
         # In a stream it carries the top-level xid, also from a subtransaction (ReorderBufferApplyMessage()).
         self.send(m.Message, xid=transaction.xid, flags=int(MessageFlags.TRANSACTIONAL), lsn=self.next_lsn())
 
-    def _described_for(self, transaction: Transaction, some: list[Table]) -> int:
+    def _described_for(self, transaction: Transaction, some: list[RandomTable]) -> int:
         """Send what describes tables where that is missing; return the (sub)transaction that changes them."""
         xid = self._changing(transaction)
         described = transaction.described if transaction.streamed else self.described

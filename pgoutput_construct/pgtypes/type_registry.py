@@ -19,9 +19,9 @@ from pgoutput_construct.pgtypes import (
     text_search,
 )
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, FIRST_USER_OID
-from pgoutput_construct.pgtypes.codec import Codec, Writer
 from pgoutput_construct.pgtypes.family import Family
 from pgoutput_construct.pgtypes.loader import base_oid
+from pgoutput_construct.pgtypes.value_codec import Codec, Writer
 from pgoutput_construct.wire.messages import Type
 
 __all__ = ["CODECS", "FAMILIES", "TEXT_WRITERS", "writer"]

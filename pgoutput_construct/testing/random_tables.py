@@ -13,7 +13,7 @@ from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID, TYPE_NAMES
 from pgoutput_construct.wire.messages import UNCHANGED, Binary, RelationColumn
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
-__all__ = ["Table", "tables"]
+__all__ = ["RandomTable", "tables"]
 
 _TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 
@@ -30,7 +30,7 @@ _TOASTED = ("bytea", "text")
 
 
 @dataclass(frozen=True)
-class Table:
+class RandomTable:
     """A table as one Relation describes it."""
 
     oid: int
@@ -86,7 +86,7 @@ class Table:
 
 
 @st.composite
-def tables(draw: st.DrawFn, number: int) -> Table:
+def tables(draw: st.DrawFn, number: int) -> RandomTable:
     """Return the tables of a number: their OIDs and names do not meet those of other numbers."""
     types = draw(st.lists(st.sampled_from([*_VALUES, "custom"]), min_size=1, max_size=4))
     identity = draw(st.sampled_from(RelationReplicaIdentity))
@@ -94,4 +94,4 @@ def tables(draw: st.DrawFn, number: int) -> Table:
     some = draw(st.sets(st.sampled_from(positions), min_size=1))
     # PostgreSQL marks all columns under REPLICA IDENTITY FULL, and none under NOTHING.
     key = {RelationReplicaIdentity.FULL: positions, RelationReplicaIdentity.NOTHING: ()}.get(identity, some)
-    return Table(FIRST_USER_OID + 2 * number, "public", f"table {number}", identity, tuple(types), frozenset(key))
+    return RandomTable(FIRST_USER_OID + 2 * number, "public", f"table {number}", identity, tuple(types), frozenset(key))

@@ -5,9 +5,9 @@ from typing import Any, Literal, TypeAlias
 
 from pgoutput_construct.errors import DecodeError, EngineError
 from pgoutput_construct.wire import connection_codec, connection_messages
+from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS
 from pgoutput_construct.wire.connection_definitions import DEFINITIONS
 from pgoutput_construct.wire.connection_messages import FOLLOWING, ConnectionMessage
-from pgoutput_construct.wire.fast import PAD, REJECTIONS
 from pgoutput_construct.wire.reference import Reference
 
 __all__ = [

@@ -17,7 +17,7 @@ from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.publisher.slots import Slot
-from pgoutput_construct.testing.invented import Change, InventedTable
+from pgoutput_construct.testing.fake_tables import Change, FakeTable
 from pgoutput_construct.testing.script_writer import ScriptWriter
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import MessageFlags
@@ -94,7 +94,7 @@ class TestPublisher(ScriptWriter):
 
     def table(
         self, name: str, columns: Mapping[str, str], key: Sequence[str] = (), namespace: str = "public"
-    ) -> InventedTable:
+    ) -> FakeTable:
         """Create a table: publications have it from now on, and a subscription finds it before its first row.
 
         Args:
@@ -104,7 +104,7 @@ class TestPublisher(ScriptWriter):
             namespace: Its schema.
         """
         self._oid += 2
-        table = InventedTable(name, columns, key, namespace, self._oid)
+        table = FakeTable(name, columns, key, namespace, self._oid)
         self._script.create(table.relation)
         return table
 
@@ -120,7 +120,7 @@ class TestPublisher(ScriptWriter):
         """Serve a transaction; return the position behind its end, which a client that has it confirms.
 
         Args:
-            changes: What ``InventedTable.insert`` and the others return; a Fault between them shows there.
+            changes: What ``FakeTable.insert`` and the others return; a Fault between them shows there.
             streamed: Send it while it runs, to clients that ask for that.
             prepared: Prepare it under this name first, for clients that ask for that.
             rolled_back: Changes of a subtransaction that is rolled back: only a streamed transaction sends them.
@@ -178,7 +178,7 @@ class TestPublisher(ScriptWriter):
         """Serve the abort of a subtransaction that sent nothing."""
         self._add(Lsn(self._lsn), m.StreamAbort(xid, self._next_xid()))
 
-    def describe(self, table: InventedTable) -> None:
+    def describe(self, table: FakeTable) -> None:
         """Serve what describes a table, though it was served before: in a transaction that does nothing else."""
         start, end = self._record()
         self._add(start, m.Begin(start, Timestamp.now(), self._next_xid()))

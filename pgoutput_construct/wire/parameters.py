@@ -9,7 +9,7 @@ from construct.expr import ExprMixin
 
 from pgoutput_construct.errors import PgoutputError
 
-__all__ = ["Given", "Layout", "Parameter"]
+__all__ = ["MessageDefinition", "Parameter", "ParameterDefaults"]
 
 _OWN: Final = frozenset({"classes_only", "open_end", "recorder"})
 """What this package itself says to its definitions."""
@@ -31,7 +31,7 @@ class Parameter(ExprMixin):
         return self.name
 
 
-class Layout(Struct):
+class MessageDefinition(Struct):
     """The definition of one message; its keywords are the parameters."""
 
     def __init__(self, defaults: Mapping[str, int], *subcons: Any) -> None:
@@ -60,7 +60,7 @@ class Layout(Struct):
         return {**self.defaults, **parameters}
 
 
-class Given:
+class ParameterDefaults:
     """The parameters of one specification, each with what holds where it is left out."""
 
     def __init__(self, **defaults: int) -> None:
@@ -72,6 +72,6 @@ class Given:
             raise AttributeError(name)
         return Parameter(name, self._defaults[name])
 
-    def layout(self, *subcons: Any) -> Layout:
+    def definition(self, *subcons: Any) -> MessageDefinition:
         """Return the definition of a message."""
-        return Layout(self._defaults, *subcons)
+        return MessageDefinition(self._defaults, *subcons)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pgoutput_construct.compiled.jit import WORD, copy_word, kernel, u8
 from pgoutput_construct.compiled.memory import bitmap, room
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.pgtypes.kernels.cast import Values
+from pgoutput_construct.pgtypes.kernels.cast import ColumnValues
 from pgoutput_construct.pgtypes.kernels.planned_casts import TEXT
 from pgoutput_construct.wire.messages import PgoutputMessage
 
@@ -141,7 +141,7 @@ def first_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArra
     return out
 
 
-def strings(values: Values, target: pa.DataType) -> pa.Array:
+def strings(values: ColumnValues, target: pa.DataType) -> pa.Array:
     """Return byte strings as binary or string; bytes that are not UTF-8 become U+FFFD in strings.
 
     Raises PgoutputError where they have 2 GiB or more together: Arrow counts their bytes in 32 bits.

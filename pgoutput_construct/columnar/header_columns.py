@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar.gather import strings
-from pgoutput_construct.pgtypes.kernels.cast import Values
+from pgoutput_construct.columnar.batch_arrays import strings
+from pgoutput_construct.pgtypes.kernels.cast import ColumnValues
 
 __all__ = ["HeaderColumn", "read_columns", "read_header"]
 
@@ -55,7 +55,7 @@ class HeaderColumn:
             absent = np.zeros(len(self.values[0]), np.uint8) if mask is None else mask.view(np.uint8)
             starts, lengths = self.values
             there = int(np.count_nonzero(absent == 0))
-            values = Values(data, starts, lengths, absent, 0, there, int(lengths.sum()))
+            values = ColumnValues(data, starts, lengths, absent, 0, there, int(lengths.sum()))
             return strings(values, self.target)
         if self.form == "letter":
             return pa.array(self.values[0].view("S1").astype(str), pa.string(), mask=mask)
