@@ -1,4 +1,7 @@
-"""What the generated codecs share. They only say yes or no: the reference reads the same input again and explains."""
+"""What the generated codecs import: rejection, padding, and the helpers that build message objects.
+
+A codec accepts input or rejects it, without saying why: the reference engine reads rejected input again and explains.
+"""
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -19,35 +22,36 @@ __all__ = [
 ]
 
 PAD: Final = bytes(9)
-"""Stands behind bytes that are read ahead: one read takes a value and the head of the next one, its tag and length.
+"""Zeros appended to the data, so that a codec can read ahead past its end: one ``unpack`` reads a value together with
+the tag and length of the next one.
 
-It is as long as the longest head (a tag and an Int64), and a read ahead begins at the latest where the last value
-ends: so it finds bytes also there. It cannot accept what is not there: what was read ahead counts only once the
-position has passed it, the position never goes back, and in the end it is compared with the size of the bytes.
+As long as the longest head that is read ahead (a tag and an Int64). A read ahead starts at the end of the last value at
+the latest, so it never leaves the padded buffer. Padding is never accepted as data: the position only grows, and the
+final position is compared with the size of the data without the padding.
 """
 
 NEAR: Final = 8192
-"""Bytes at the end of a buffer that are copied in front of PAD, to be read as if they were all of it."""
+"""A message that starts within this many bytes of the end of a buffer is read from a padded copy of these bytes."""
 
 NOTHING: Final[Any] = [None]
-"""A list of as many values as it is multiplied by, before they are read."""
+"""``NOTHING * n`` preallocates a list of n slots."""
 
 number: Callable[[type, int], Any] = int.__new__
 
 
-class Reject(Exception):  # noqa: N818 - a signal between the engines, which no user sees
+class Reject(Exception):  # noqa: N818 - a signal between the engines, never raised to users
     """The codec does not accept this input."""
 
 
 REJECTIONS = (Reject, struct.error, IndexError, KeyError, ValueError, TypeError, AttributeError, OverflowError)
-"""What a codec lets out for input that it does not accept."""
+"""The exceptions with which a codec rejects input."""
 
 
 def draft(cls: type) -> Any:
-    """Return a class of the same layout that is not frozen: its objects are filled, then given the class ``cls``.
+    """Return a class with the same slots that is not frozen: codecs fill its objects, then assign ``__class__ = cls``.
 
-    That is the quickest way to fill an object of a frozen class, twice as fast as setting its fields one by one and
-    four times as fast as its ``__init__``.
+    This is the fastest way to build an object of a frozen dataclass: twice as fast as ``object.__setattr__`` for each
+    field, and four times as fast as ``__init__``.
     """
     return type(cls.__name__, cls.__bases__, {"__slots__": vars(cls)["__slots__"]})
 
@@ -57,12 +61,18 @@ Readers: TypeAlias = Mapping[int, Callable[..., tuple[Any, int]]]
 
 
 def bound(function: Any, parameters: Sequence[int]) -> Any:
-    """Return a function of a codec that has its last arguments: as their defaults, which cost nothing in a call."""
+    """Bind trailing arguments of a codec's function as its defaults: unlike ``partial`` they cost nothing."""
     return FunctionType(function.__code__, function.__globals__, function.__name__, tuple(parameters))
 
 
 def read_whole(readers: Readers, data: bytes, parameters: Sequence[int] = ()) -> Any:
-    """Return the message that the bytes are, neither less nor more; raise one of REJECTIONS."""
+    """Return the message that fills ``data`` exactly; raise one of REJECTIONS.
+
+    Args:
+        readers: The codec's table READERS.
+        data: The bytes of one message.
+        parameters: The parameters of the layouts, in the codec's order.
+    """
     message, end = readers[data[0]](data + PAD, 0, len(data), *parameters)
     if end != len(data):
         raise Reject
@@ -70,10 +80,16 @@ def read_whole(readers: Readers, data: bytes, parameters: Sequence[int] = ()) ->
 
 
 def read_prefix(readers: Readers, data: bytes, start: int, parameters: Sequence[int] = ()) -> tuple[Any, int]:
-    """Return the message that starts at ``start``, and how many bytes it takes; raise one of REJECTIONS.
+    """Return the message at ``start`` and its size in bytes; raise one of REJECTIONS.
 
-    It copies the bytes near the end of ``data`` alone, where PAD must follow them. A message that is longer than these
-    and ends with ``data`` can be rejected although it is valid.
+    Only the last NEAR bytes are copied, to append PAD. A valid message that starts before them and ends with ``data``
+    may therefore be rejected; the caller then asks the reference.
+
+    Args:
+        readers: The codec's table READERS.
+        data: Any bytes, with a message at ``start``.
+        start: Offset of its first byte.
+        parameters: The parameters of the layouts, in the codec's order.
     """
     size = len(data)
     if size - start < NEAR:
@@ -85,7 +101,7 @@ def read_prefix(readers: Readers, data: bytes, start: int, parameters: Sequence[
 
 
 def string_bytes(value: str | None) -> bytes:
-    """Return a String as it is on the wire, its NUL included."""
+    """Return a String's bytes on the wire, including the terminating NUL; raise Reject."""
     if not isinstance(value, str):
         raise Reject
     try:
