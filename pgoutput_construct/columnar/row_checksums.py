@@ -1,8 +1,8 @@
-"""Checksums of rows that a server and Spark compute alike: what both hash, and what a checksum is.
+"""Checksums of rows that PostgreSQL and Spark compute alike: what is hashed, and how tables are divided.
 
-Both write the canonical text of each value (pgtypes/canonical_text.py). The text of a row is
-PostgreSQL's text of an array of its values (``array_out``): so values may hold anything. Of its MD5 digest two
-numbers of 60 bits are taken, whose sums over rows do not depend on their order.
+Both write the canonical text of each value (pgtypes/canonical_text.py). The text of a row is PostgreSQL's text of an
+array of its values (``array_out``), so a value may contain any character. Two numbers of 60 bits are taken from its MD5
+digest; a checksum is the sum of each over the rows, which does not depend on their order.
 """
 
 from typing import Final, NamedTuple
@@ -10,49 +10,49 @@ from typing import Final, NamedTuple
 __all__ = ["BUCKET_DIGITS", "DIGITS", "NOTHING", "ByHash", "ByKey", "Checksum", "Division"]
 
 DIGITS: Final = 15
-"""Hexadecimal digits of each of the two numbers of a digest: they fit into a signed 64-bit integer."""
+"""Hexadecimal digits of each of the two numbers of a digest; 60 bits fit into a signed 64-bit integer."""
 BUCKET_DIGITS: Final = 6
-"""Hexadecimal digits, at the end of a digest, that say which bucket a row is in."""
+"""Hexadecimal digits at the end of a digest that determine the bucket of a row."""
 
 
 class Checksum(NamedTuple):
-    """What is equal for equal rows, in whatever order."""
+    """The checksum of a set of rows, equal for equal rows in any order."""
 
     rows: int
-    """How many there are."""
+    """The number of rows."""
     first: int
     second: int
-    """The sums of the two numbers of their digests."""
+    """The sums of the two numbers of the rows' digests."""
 
 
 NOTHING: Final = Checksum(0, 0, 0)
-"""That of no rows."""
+"""The checksum of no rows."""
 
 
 class ByKey(NamedTuple):
-    """Ranges of the column that a key consists of, one after the other."""
+    """A table divided into consecutive ranges of its single key column."""
 
     column: str
     bounds: tuple[str, ...]
-    """The texts of the last keys of the ranges, in their order."""
+    """The upper bound of each range (inclusive), in PostgreSQL's text, in order."""
     after: str | None = None
-    """The first range begins after this key; None: with the first key there is."""
+    """The lower bound of the first range (exclusive); None: it starts at the first key."""
     to_the_end: bool = True
-    """Whether there is one more range, of all that comes after the last of the bounds."""
+    """Whether one more range follows, of all keys after the last bound."""
 
     def ends(self, number: int) -> tuple[str | None, str | None]:
-        """Return after which key a range begins, and with which it ends; None for no bound."""
+        """Return the lower (exclusive) and upper (inclusive) bound of a range; None for unbounded."""
         starts = (self.after, *self.bounds)
         return starts[number], self.bounds[number] if number < len(self.bounds) else None
 
 
 class ByHash(NamedTuple):
-    """A table divided into buckets by the digest of its key, or of the whole row where it has none."""
+    """A table divided into buckets by the digest of its key, or of the whole row if it has no key."""
 
     columns: tuple[str, ...]
-    """Those of the key, or all."""
+    """The columns of the key, or all columns."""
     buckets: int
-    """How many there are."""
+    """The number of buckets."""
 
 
 Division = ByKey | ByHash

@@ -116,7 +116,8 @@ class StreamState:
             return f"{cls.__name__} inside the stream of xid {self.stream_xid}: a Stream Stop must come before it"
         if not self.in_stream and inside == {True}:
             return f"{cls.__name__} outside a stream: a Stream Start must come before it"
-        return f"{cls.__name__} in the state {' or '.join(sorted(self._possible))}: it is permitted only in the state {needed}"
+        now = " or ".join(sorted(self._possible))
+        return f"{cls.__name__} in the state {now}: it is permitted only in the state {needed}"
 
 
 @cache

@@ -9,7 +9,7 @@ from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.index import index_batch
 from pgoutput_construct.columnar.row_schema import Payloads, States, check_names
 from pgoutput_construct.columnar.table import table_rows
-from pgoutput_construct.columnar.threads import checked
+from pgoutput_construct.columnar.threads import checked_threads
 from pgoutput_construct.stream.relations import Description
 
 
@@ -30,7 +30,7 @@ def decode_rows(
     """
     check_names(columns)
     index, reading, batches = index_batch(payloads, in_stream, **options), DecodePlan(description, columns), []
-    for block in table_rows(index, np.arange(len(index)), reading, checked(threads)):
+    for block in table_rows(index, np.arange(len(index)), reading, checked_threads(threads)):
         if block.errors:
             raise block.errors[0]
         batches.append(block.batch)
