@@ -115,5 +115,5 @@ def _error(frame: bytes, options: Mapping[str, Any]) -> PgoutputError:
     except PgoutputError as error:
         return error
     return DecodeError(
-        f"the kernel rejects a frame of {len(frame)} bytes that the definitions accept: please report it"
+        f"the kernel rejects a frame of {len(frame)} bytes which the definitions accept: please report it"
     )

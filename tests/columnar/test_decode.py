@@ -51,7 +51,7 @@ def insert(*values: Any) -> pgo.Insert:
 )
 def test_types_that_nothing_is_read_into(kind: pa.DataType) -> None:
     """They are refused, with the column and the remedy, before any row is read; a column of nulls may have any type."""
-    with pytest.raises(pgo.PgoutputError, match=r"column 't' cannot be read into Arrow's type .*: read it into string"):
+    with pytest.raises(pgo.PgoutputError, match=r"column 't' cannot be read as Arrow type .*: read it as string"):
         DecodePlan(described(("t", 25, -1)), pa.schema([("t", kind)]))
     absent = pa.schema([("t", pa.string()), ("u", kind)])
     assert decoded(described(("t", 25, -1)), insert(b"a"), columns=absent)[0] == {
