@@ -1,4 +1,4 @@
-"""A fixture for pytest: ``pytest_plugins = ["pgoutput_construct.testing.fixtures"]`` in a conftest.py brings it."""
+"""A pytest fixture: put ``pytest_plugins = ["pgoutput_construct.testing.fixtures"]`` in conftest.py."""
 
 from collections.abc import Iterator
 
