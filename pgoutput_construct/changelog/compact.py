@@ -37,7 +37,7 @@ from pgoutput_construct.changelog._segment.segment_writer import GROUP_ROWS, wri
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogLock, LogStore
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.stream.transaction_reader import COMMITTED
 
 __all__ = [
     "Compaction",

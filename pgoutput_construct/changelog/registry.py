@@ -14,7 +14,7 @@ from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.stream.transaction_reader import COMMITTED
 from pgoutput_construct.wire import Lsn
 
 __all__ = [

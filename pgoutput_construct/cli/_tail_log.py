@@ -11,7 +11,7 @@ from pgoutput_construct.cli._logging import warn_of_lacks
 from pgoutput_construct.cli._tail_output import Header, Wanted
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream import RowReader
-from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.stream.transaction_reader import COMMITTED
 from pgoutput_construct.wire import Lsn, Timestamp, parse
 from pgoutput_construct.wire.messages import Message, PgoutputMessage
 from pgoutput_construct.wire.protocol import MessageFlags

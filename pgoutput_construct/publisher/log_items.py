@@ -15,7 +15,7 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.publisher._feed.feed import PREPARED, served
 from pgoutput_construct.publisher.log_order import LogOrder, ended_of, transaction_of
 from pgoutput_construct.stream.bounds import said
-from pgoutput_construct.stream.logged import ABORTED, COMMITTED, EndedTransaction, LoggedTransaction
+from pgoutput_construct.stream.transaction_reader import ABORTED, COMMITTED, EndedTransaction, LoggedTransaction
 
 if TYPE_CHECKING:
     from pgoutput_construct.wire.messages import PgoutputMessage

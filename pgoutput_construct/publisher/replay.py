@@ -24,8 +24,8 @@ from pgoutput_construct.publisher.published_tables import ListedTable, Published
 from pgoutput_construct.publisher.replay_tables import TargetTable, create_tables, target_tables
 from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.stream.identifiers import quote_identifier
-from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.stream.transaction_reader import EndedTransaction
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["SUBSCRIPTION", "ReplayError", "compare_tables", "connected", "replay"]

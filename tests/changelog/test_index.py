@@ -24,7 +24,7 @@ from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.stream.transaction_reader import TransactionReader
 from pgoutput_construct.testing import Sent
 from tests.changelog.test_block import block_of
 from tests.live.recording import Recording

@@ -25,7 +25,7 @@ from pgoutput_construct.changelog._facts.successive_texts import RelationReader
 from pgoutput_construct.changelog._index.row_counts import COPIED
 from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex, struct_array
 from pgoutput_construct.columnar.descriptions import copy_scope
-from pgoutput_construct.stream.logged import COMMITTED, ROLLED_BACK
+from pgoutput_construct.stream.transaction_reader import COMMITTED, ROLLED_BACK
 from tests.changelog.plain_lineage import Found, plain_lineage, plain_numbers
 
 INT4, TEXT, VARCHAR = 23, 25, 1043

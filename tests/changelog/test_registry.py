@@ -11,7 +11,7 @@ from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.registry import next_seq_at
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.stream.transaction_reader import COMMITTED
 from pgoutput_construct.wire import Lsn, Timestamp
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording

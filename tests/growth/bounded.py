@@ -15,7 +15,7 @@ from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.postgres._capture.pump import Intake
 from pgoutput_construct.stream.rows import RowReader
 from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.stream.transaction_reader import TransactionReader
 
 OPTIONS = {"proto_version": 5, "streaming": "on"}
 TIME = pgo.Timestamp(800_000_000_000_000)

@@ -16,7 +16,7 @@ from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.faults import FAULTS, Fault
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.server import ThreadedPublisher
-from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.stream.transaction_reader import COMMITTED
 from tests.publisher.asking import eventually
 
 ARGUMENTS: dict[str, dict[str, Any]] = {

@@ -20,9 +20,9 @@ from pgoutput_construct.publisher._feed.feed import About
 from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.server import ThreadedPublisher
-from pgoutput_construct.testing.publishing import TestPublisher
+from pgoutput_construct.testing.scripted_publisher import TestPublisher
 from pgoutput_construct.wire import connection_messages as m
-from pgoutput_construct.wire.connection import build_connection
+from pgoutput_construct.wire.connection_engine import build_connection
 from pgoutput_construct.wire.messages import Binary
 from tests.publisher.asking import START, eventually, served, sqlstate
 from tests.publisher.wire_client import WireClient

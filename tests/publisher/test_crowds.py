@@ -18,7 +18,7 @@ from pgoutput_construct import testing
 from pgoutput_construct.cli._json_lines import Decoded, format_line
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire import connection_messages as m
-from pgoutput_construct.wire.connection import build_connection
+from pgoutput_construct.wire.connection_engine import build_connection
 from tests.publisher.asking import START, allowed, can_start, eventually, served, sqlstate
 from tests.publisher.wire_client import WireClient
 

@@ -15,7 +15,7 @@ from pgoutput_construct.publisher._feed.feed import About
 from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.server import ThreadedPublisher
-from pgoutput_construct.testing.publishing import TestPublisher
+from pgoutput_construct.testing.scripted_publisher import TestPublisher
 from pgoutput_construct.wire.messages import UNCHANGED
 from pgoutput_construct.wire.types import Lsn
 from tests.publisher.asking import eventually

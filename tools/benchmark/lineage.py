@@ -16,7 +16,7 @@ from pgoutput_construct.changelog._facts.events import TABLE_FACTS, LogEvent
 from pgoutput_construct.changelog._facts.lineage import LineageTracker
 from pgoutput_construct.changelog._index.row_counts import PLAIN
 from pgoutput_construct.changelog._index.segment_index import SegmentIndex, struct_array
-from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.stream.transaction_reader import COMMITTED
 
 __all__ = ["main"]
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pgoutput_construct.changelog import ChangeLog, LogEntry
-from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.rows import RowReader
 from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.stream.transactions import Spans, TransactionReader
+from pgoutput_construct.stream.transaction_reader import EndedTransaction, Spans, TransactionReader
 from pgoutput_construct.wire import Commit, CommitPrepared, Message, PgoutputMessage, StreamCommit, parse
 from pgoutput_construct.wire.protocol import MessageFlags
 from tools.faults.changes import Change, shown

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction
+from pgoutput_construct.stream.transaction_reader import COMMITTED, EndedTransaction
 from pgoutput_construct.wire import Lsn
 from tools.faults.changes import Change
 from tools.faults.contents import Contents, Transaction

@@ -20,7 +20,7 @@ from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.processes import kill, start
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.stream.transaction_reader import COMMITTED
 from pgoutput_construct.wire import Insert, parse
 from tools.faults.upkeep_child import KEPT, end_of, number_before
 

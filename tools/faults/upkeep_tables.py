@@ -28,7 +28,7 @@ from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture
-from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.stream.transaction_reader import COMMITTED
 from pgoutput_construct.wire import Lsn
 from tools.faults.bank import PUBLICATION, SLOT, Bank, Moment
 from tools.faults.errors import FaultsError

@@ -9,12 +9,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import frame_kernels, index_batch, kernels
-from pgoutput_construct.columnar.headers import HeaderColumn, read_columns
+from pgoutput_construct.columnar.header_columns import HeaderColumn, read_columns
 from pgoutput_construct.columnar.index import BatchIndex, payload_bounds
 from pgoutput_construct.pgtypes.kernels.row_plan import ENTRIES, lay_out
 from pgoutput_construct.wire import codec, frame_codec
+from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS
 from pgoutput_construct.wire.engine import engine
-from pgoutput_construct.wire.fast import PAD, REJECTIONS
 from pgoutput_construct.wire.messages import BY_TAG, VALUE_TAGS, VALUES
 from pgoutput_construct.wire.protocol import ParseOptions
 

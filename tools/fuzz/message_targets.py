@@ -12,11 +12,11 @@ from pgoutput_construct.columnar.envelope import Frames, split_frames
 from pgoutput_construct.errors import DecodeError, EngineError, PgoutputError
 from pgoutput_construct.testing.payloads import connection_messages
 from pgoutput_construct.wire import build, build_frame, codec, connection_codec, frame_codec, parse, parse_frame
-from pgoutput_construct.wire.connection import build_connection, message_size, next_state, parse_connection
+from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS, read_whole
 from pgoutput_construct.wire.connection_definitions import DEFINITIONS
+from pgoutput_construct.wire.connection_engine import build_connection, message_size, next_state, parse_connection
 from pgoutput_construct.wire.connection_messages import FOLLOWING, ConnectionMessage
 from pgoutput_construct.wire.engine import FRAMES, MESSAGES, parse_prefix, refused
-from pgoutput_construct.wire.fast import PAD, REJECTIONS, read_whole
 from pgoutput_construct.wire.jsonable import from_json, to_json
 from pgoutput_construct.wire.options import STATE_PARAMETERS, combinations
 from pgoutput_construct.wire.options import options as checked

@@ -18,7 +18,7 @@ from pgoutput_construct.changelog._facts.lineage import lineage_of
 from pgoutput_construct.changelog._facts.segment_descriptions import described
 from pgoutput_construct.changelog._index.planning import lost_ends, run_spans
 from pgoutput_construct.changelog._index.segment_index import SegmentIndex
-from pgoutput_construct.columnar.gather import look_up, tag_table
+from pgoutput_construct.columnar.batch_arrays import look_up, tag_table
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.wire.messages import Truncate
 

@@ -13,14 +13,18 @@ from pgoutput_construct.changelog._index.row_counts import copied_rows, count_co
 from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex, struct_array
 from pgoutput_construct.changelog._segment.block import Block, Flags, Numbers, header_role
 from pgoutput_construct.changelog._segment.segment_schema import Part
+from pgoutput_construct.columnar.batch_arrays import look_up, tag_table
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
-from pgoutput_construct.columnar.gather import look_up, tag_table
 from pgoutput_construct.columnar.index import IS_ROW
 from pgoutput_construct.errors import EngineError, PgoutputError
 from pgoutput_construct.stream.bounds import PLAIN_BEGIN, PLAIN_COMMIT
-from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction, LoggedTransaction
 from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.stream.transaction_reader import (
+    COMMITTED,
+    EndedTransaction,
+    LoggedTransaction,
+    TransactionReader,
+)
 from pgoutput_construct.wire.protocol import BEGINS, DESCRIPTIONS, ENDS
 
 __all__ = ["IndexBuilder"]

@@ -13,9 +13,8 @@ from pgoutput_construct.changelog._facts.segment_descriptions import Sent, descr
 from pgoutput_construct.changelog._index.log_index import NUMBERS, LogIndex, apart, count_commits
 from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
-from pgoutput_construct.stream.logged import COMMITTED
 from pgoutput_construct.stream.relations import Description, RelationHistory
-from pgoutput_construct.stream.transactions import Spans
+from pgoutput_construct.stream.transaction_reader import COMMITTED, Spans
 from pgoutput_construct.wire.messages import Relation
 
 __all__ = [

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._index.segment_index import COLUMNS
 from pgoutput_construct.changelog._segment.block import Block, Numbers
+from pgoutput_construct.columnar.batch_arrays import all_same, look_up, tag_table
 from pgoutput_construct.columnar.descriptions import OUTSIDE, find_descriptions
-from pgoutput_construct.columnar.gather import all_same, look_up, tag_table
 from pgoutput_construct.columnar.index import IS_ROW
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.wire.messages import Begin, BeginPrepare, Commit, Prepare, StreamStart, StreamStop

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
+from pgoutput_construct.columnar.batch_arrays import look_up, tag_table
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
-from pgoutput_construct.columnar.gather import look_up, tag_table
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array
 from pgoutput_construct.stream.bounds import CLOSES, OPENERS, having
 from pgoutput_construct.wire.messages import PgoutputMessage

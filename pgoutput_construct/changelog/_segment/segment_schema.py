@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._facts.events import LogEvent, log_events
 from pgoutput_construct.changelog._segment.block import NO_XID, Block, Numbers
+from pgoutput_construct.columnar.batch_arrays import first_bytes
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
-from pgoutput_construct.columnar.gather import first_bytes
 from pgoutput_construct.columnar.index import payload_bounds
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire.options import STATE_PARAMETERS

@@ -48,7 +48,7 @@ from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.postgres._capture.gaps import REMEDY, LogGapError
 from pgoutput_construct.stream.bounds import effect_of, said
-from pgoutput_construct.stream.logged import ABORTED, COMMITTED
+from pgoutput_construct.stream.transaction_reader import ABORTED, COMMITTED
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.messages import PgoutputMessage
 

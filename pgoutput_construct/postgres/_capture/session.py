@@ -22,7 +22,7 @@ from pgoutput_construct.changelog._segment.footer import Position
 from pgoutput_construct.changelog._segment.segment_schema import segment_table
 from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.writer import LogWriter
-from pgoutput_construct.columnar.copied import CopiedRows, CopyFormat
+from pgoutput_construct.columnar.copy_format import CopiedRows, CopyFormat
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.compiled.memory import read_only
 from pgoutput_construct.errors import ReplicationError

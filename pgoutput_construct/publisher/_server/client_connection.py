@@ -12,7 +12,7 @@ from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.publisher._feed.encodings import UTF8, ClientEncoding
 from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.wire import connection_messages as m
-from pgoutput_construct.wire.connection import (
+from pgoutput_construct.wire.connection_engine import (
     FIRST_STATE,
     Role,
     build_connection,

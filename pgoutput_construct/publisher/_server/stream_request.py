@@ -11,7 +11,7 @@ from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.engine import build
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, combinations, problems
 from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, ReplicationOptions
-from pgoutput_construct.wire.tables import Option
+from pgoutput_construct.wire.spec_metadata import Option
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["named_publications", "requested_options", "unknown_publications", "unmade"]

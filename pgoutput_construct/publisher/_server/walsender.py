@@ -28,7 +28,7 @@ from pgoutput_construct.publisher._server.stream_request import (
 from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.slots import Slot
 from pgoutput_construct.wire import connection_messages as m
-from pgoutput_construct.wire.connection import build_connection
+from pgoutput_construct.wire.connection_engine import build_connection
 from pgoutput_construct.wire.engine import build_frame, parse_frame
 from pgoutput_construct.wire.frames import PrimaryKeepalive, StandbyStatusUpdate, XLogData
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS

@@ -20,7 +20,7 @@ from pgoutput_construct.columnar.index import IS_ROW, LISTS_TABLES, BatchIndex, 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.dates import FIRST_TIMESTAMP, LAST_TIMESTAMP
 from pgoutput_construct.stream.relations import RelationHistory
-from pgoutput_construct.stream.transactions import Spans
+from pgoutput_construct.stream.transaction_reader import Spans
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 

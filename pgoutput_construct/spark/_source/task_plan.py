@@ -27,7 +27,7 @@ from pgoutput_construct.spark._log_view.table_columns import ColumnDefault
 from pgoutput_construct.spark._log_view.visible_rows import LogPlan
 from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.stream.relations import RelationHistory
-from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
+from pgoutput_construct.stream.transaction_reader import SPAN_COLUMNS, Spans
 
 __all__ = [
     "ReaderColumns",

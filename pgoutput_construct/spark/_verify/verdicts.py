@@ -14,7 +14,7 @@ __all__ = ["Difference", "TableVerdict", "VerificationRecord"]
 
 @dataclass(frozen=True)
 class Difference:
-    """A row in which server and warehouse differ; values are canonical texts (``pgtypes/canonical.py``)."""
+    """A row in which server and warehouse differ; values are canonical texts (``pgtypes/canonical_text.py``)."""
 
     key: Mapping[str, str | None]
     """The columns of its key; all columns of a table without one."""

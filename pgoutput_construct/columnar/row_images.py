@@ -1,4 +1,9 @@
-"""One side of some rows, the new one or the old one: a walk over their values, and a column of each."""
+"""The new or the old tuples of a block of rows: a walk over their values, and the Arrow arrays of their columns.
+
+A walk decodes fixed-width values and texts on its way, by the plan of the columns (``pgtypes.kernels.row_plan``), and
+notes offset, length and tag of the values that it leaves. These are decoded afterwards, a column at a time by the casts
+of their types, and finally one by one through psycopg.
+"""
 
 from collections.abc import Sequence
 from functools import cached_property, partial
@@ -11,29 +16,29 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import mean_size, present, scatter
+from pgoutput_construct.columnar.batch_arrays import mean_size, present, scatter
+from pgoutput_construct.columnar.decode_plan import SENT, UNSENT, DecodePlan, PlannedColumn
 from pgoutput_construct.columnar.index import BatchIndex
-from pgoutput_construct.columnar.reading import SENT, UNSENT, Column, Columns
 from pgoutput_construct.compiled.memory import LINE, bitmap, room
 from pgoutput_construct.pgtypes.family import CannotHold
-from pgoutput_construct.pgtypes.kernels.cast import Values
+from pgoutput_construct.pgtypes.kernels.cast import ColumnValues
 from pgoutput_construct.pgtypes.kernels.row_plan import READ, Plan, lay_out, learn, read_array
 from pgoutput_construct.pgtypes.loader import FORMATS
 from pgoutput_construct.wire.messages import VALUE_TAGS, VALUES
 
-__all__ = ["Side"]
+__all__ = ["RowImages"]
 
 Numbers = NDArray[np.int64]
 
 
-class Side:
-    """The new rows of some payloads, or their old ones.
+class RowImages:
+    """The new tuples of some payloads, or their old ones.
 
-    Where most payloads have this side, the columns are read over all of them, and are null in the others; where few
-    have it, such as the old rows of inserts, over those few, and then spread out.
+    If most payloads have one, the columns are decoded over all payloads, with nulls for those without. If few have one,
+    as with the old tuples of mostly inserts, the columns are decoded over those few, and then spread out.
     """
 
-    def __init__(self, index: BatchIndex, columns: Columns, rows: Numbers, side: str) -> None:
+    def __init__(self, index: BatchIndex, columns: DecodePlan, rows: Numbers, side: str) -> None:
         self.index = index
         self.columns = columns
         self.side = side
@@ -42,24 +47,24 @@ class Side:
         """The indexes of the payloads."""
         self.count = len(rows)
         self.places, self.have = present(index.rows[side], rows)
-        """Where this side of each row begins, -1 for none; and how many rows have it."""
+        """The offset of each tuple, -1 for none; and the number of rows that have one."""
         self.sparse: Numbers | None = np.flatnonzero(self.present) if 2 * self.have < self.count else None
-        """The rows that have this side, where these are few."""
+        """The rows that have a tuple, if these are few."""
         self.rows = slice(None) if self.sparse is None else self.sparse
-        """Which of the rows are looked at."""
+        """The rows that are walked."""
         places = self.places[self.rows]
         self.counts = np.zeros(len(places), np.int32)
         self.fits = self._walk(columns.plan)
-        """Whether all rows have as many values as there are columns."""
+        """Whether the number of values of each row is that of the columns."""
         self.refused: dict[str, dict[int, str]] = {}
-        """PostgreSQL's text of values that their column cannot hold, by column and row."""
+        """PostgreSQL's text of values that their Arrow type cannot represent, by column and row."""
         self.arrays: dict[str, pa.Array] = {}
 
     def _walk(self, lines: Plan) -> bool:
-        """Walk over the rows, and read what the lines of a plan say."""
+        """Walk over the rows, and decode the columns for which the plan has a line."""
         index, columns, chosen, rows = self.index, self.columns, self.chosen[self.rows], len(self.counts)
         self.seen, self.sizes = _counters(columns.width)
-        """How often each tag stands in a column, and how many bytes the values have that are not read."""
+        """How often each tag occurs in a column, and the total bytes of the values that the walk left."""
         if not self.have:
             return True
         self.starts, self.lengths, self.tags = _places(columns.width, rows)
@@ -74,11 +79,11 @@ class Side:
         return bool(fits)
 
     def _mean_size(self) -> float:
-        """Return how many bytes a payload has on the average."""
+        """Return the average size of a payload in bytes."""
         return mean_size(self.index.starts, self.index.ends, self.chosen[self.rows])
 
     def _with_limit(self, expected: Numbers) -> Numbers:
-        """Return the bytes that are expected of a row; not more than payloads have, where it comes to many."""
+        """Return the expected bytes of a row; if the buffer would be large, at most twice the average payload."""
         total = int(expected.sum())
         if total * len(self.counts) < _MANY:
             return expected
@@ -86,16 +91,16 @@ class Side:
 
     @cached_property
     def present(self) -> NDArray[np.bool_]:
-        """Which of the rows have this side."""
+        """Which of the rows have a tuple."""
         return self.places >= 0
 
     @cached_property
     def validity(self) -> pa.Buffer | None:
-        """Which of the rows that are looked at have this side, as Arrow wants it; None for all of them."""
+        """The validity bitmap of the rows that are walked; None if all of them have a tuple."""
         return None if self.have == len(self.counts) else bitmap(self.present[self.rows])
 
     def _blank(self, positions: Sequence[int], kind: int) -> None:
-        """Treat some columns as null in rows of one kind. PostgreSQL sends them so: then there is nothing to do."""
+        """Set some columns to null in rows of one kind. PostgreSQL sends them as null anyway; then nothing is done."""
         null = VALUE_TAGS["null"]
         for position in positions:
             if self.seen[position, null] < self.have:
@@ -104,14 +109,14 @@ class Side:
                 self.seen[position, READ] -= len(self.counts) - self.have
 
     def read(self, others: Sequence[int], key: int) -> None:
-        """Read all columns that have values; ``others`` are nulls in rows that are keys."""
+        """Decode all columns that have values; ``others`` are null in rows whose kind is ``key``."""
         lines = self.columns.plan.copy()
         while self.have and (wrong := self._read(others, key)):
-            lines[wrong] = 0  # their values are read where they stand
+            lines[wrong] = 0  # the walk leaves them; they are decoded one by one
             self._walk(lines)
 
     def _read(self, others: Sequence[int], key: int) -> list[int]:
-        """Read all columns; return those of which the walk has copied texts that are not UTF-8."""
+        """Decode all columns; return those in which the walk has copied texts that are not UTF-8."""
         self.refused.clear()
         self._blank(others, key)
         seen, plan, wrong = self.seen[:, [READ, *SENT.values()]].tolist(), self.plan.tolist(), []
@@ -142,7 +147,7 @@ class Side:
         return pa.Array.from_buffers(target, self.count, [bitmap(self.present)], children=children)
 
     def unchanged(self) -> pa.Array:
-        """Return the names of the columns that were not sent, row by row; empty lists where the side is missing."""
+        """Return the names of the columns that were not sent ('u'), for each row; an empty list without a tuple."""
         if not self.seen[:, UNSENT].any():
             return self.columns.all_sent(self.count)
         positions = sorted(self.columns.readers)
@@ -155,35 +160,35 @@ class Side:
         return pa.ListArray.from_arrays(pa.array(np.cumsum(counts, dtype=np.int32)), values)
 
     def untyped(self, prefix: str) -> dict[str, dict[int, str]]:
-        """Return what the columns cannot hold, by name and row."""
+        """Return the texts of values that the columns' types cannot represent, by name and row."""
         return {prefix + name: texts for name, texts in self.refused.items() if texts}
 
-    def _walked(self, position: int, column: Column, entries: Sequence[int], count: int) -> pa.Array:
-        """Return the values that the walk over the rows has read."""
+    def _walked(self, position: int, column: PlannedColumn, entries: Sequence[int], count: int) -> pa.Array:
+        """Return the values that the walk has decoded."""
         validity = (
             self.validity if count == self.have else bitmap((self.tags[position] == READ) & self.present[self.rows])
         )
         return read_array(column.target, entries, self.content, len(self.counts), validity)
 
-    def _cast(self, position: int, column: Column, name: str) -> pa.Array:
-        """Return the values of one format, by the kernel of their type, and one by one where it leaves them."""
+    def _cast(self, position: int, column: PlannedColumn, name: str) -> pa.Array:
+        """Return the values of one format, decoded by the kernel of their type, or one by one if it leaves them."""
         code, tags, cast = SENT[name], self.tags[position], column.casts[name]
         if cast is None:
             return self._one_by_one(position, column, name, tags == code)
         given = self.index.data, self.starts[position], self.lengths[position], tags, code
-        values = Values(*given, int(self.seen[position, code]), int(self.sizes[position]))
+        values = ColumnValues(*given, int(self.seen[position, code]), int(self.sizes[position]))
         try:
             array, left = cast(values, column.target)
-        except ValueError:  # Arrow's own: a text is not UTF-8, or no number
+        except ValueError:  # ArrowInvalid: a text is not UTF-8, or not a number
             return self._one_by_one(position, column, name, tags == code)
         if left is None:
             return array
         return pc.if_else(pa.array(left), self._one_by_one(position, column, name, left), array)
 
-    def _one_by_one(self, position: int, column: Column, name: str, chosen: NDArray[np.bool_]) -> pa.Array:
-        """Load the chosen values through psycopg; the others are null, as are those that the type cannot hold."""
+    def _one_by_one(self, position: int, column: PlannedColumn, name: str, chosen: NDArray[np.bool_]) -> pa.Array:
+        """Load the chosen values through psycopg; others are null, and so are values that the type cannot represent."""
         known: Any = VALUES[name]
-        # Without the fields that a class of bytes may have: what loads values looks at their bytes alone.
+        # Without the further fields of a FieldedBytes class: loaders use the bytes alone.
         make: Any = FORMATS.get(known, partial(bytes.__new__, known))
         refused = self.refused.setdefault(column.name, {})
         loaded: list[Any] = [None] * len(chosen)
@@ -198,14 +203,14 @@ class Side:
 
 
 _MANY: Final = 1 << 26
-"""Bytes of texts that are made room for without a look at how many there are."""
+"""Bytes that are allocated for texts without comparing the estimate with the size of the payloads."""
 _TAGS: Final = 256
 
 
 def _counters(columns: int) -> tuple[Numbers, Numbers]:
-    """Return zeros for each column: one for each tag, and one more.
+    """Return counters for each column: one for each tag, and one for bytes.
 
-    No other thread has a part of their memory's lines: each would wait for the other's writes, for every value.
+    They share no cache line with another thread's: false sharing would cost a wait at every value.
     """
     zeros = np.zeros((_TAGS + LINE // 8) * columns, np.int64)
     tags = _TAGS * columns
@@ -213,7 +218,7 @@ def _counters(columns: int) -> tuple[Numbers, Numbers]:
 
 
 def _places(columns: int, rows: int) -> Any:
-    """Return room for where each value starts, its length and its tag, which is READ."""
+    """Return arrays for the offset, length and tag of each value; tags are preset to READ, decoded by the walk."""
     views = room(columns * rows, np.int64), room(columns * rows, np.int32), room(columns * rows)
     views[2].fill(READ)
     return tuple(view.reshape(columns, rows) for view in views)

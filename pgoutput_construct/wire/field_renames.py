@@ -1,6 +1,6 @@
-"""Names that fields had before: they work still, with a warning that says the new one.
+"""Deprecated names of message fields: they still work, with a DeprecationWarning that names the current one.
 
-The package itself may use former names without one: it has to run when the specification alone has changed.
+No warning is raised for the package's own code: it must keep running when only the specification has changed.
 """
 
 import sys
@@ -16,18 +16,18 @@ T = TypeVar("T", bound=type)
 _PACKAGE: Final = __name__.partition(".")[0]
 
 _RENAMED: Final[dict[type, Mapping[str, str]]] = {}
-"""The former names of the fields of classes, each with the name of today."""
+"""For each class, its fields' former names and what they are called now."""
 
 
 def former(message: object, old: str, new: str) -> None:
-    """Say that a field is read by a former name."""
+    """Warn that a field is read by its former name."""
     _warn_user(type(message), old, new)
 
 
 def renamed(**names: str) -> Callable[[T], T]:
-    """Let a class take former names of its fields as keywords; ``names`` maps each to the name of today.
+    """Let a class accept former field names as keywords; ``names`` maps each to the current name.
 
-    ``dataclasses.replace`` passes what is not replaced by the names of today: there a former name replaces.
+    ``dataclasses.replace`` passes every field under its current name, so there a former name wins over it.
     """
 
     def decorate(cls: T) -> T:
@@ -51,7 +51,7 @@ def renamed(**names: str) -> Callable[[T], T]:
 
 
 def of_today(cls: type, value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an object of JSON with the names that fields have today."""
+    """Return a JSON object with former field names replaced by the current ones."""
     names = _RENAMED.get(cls)
     if not names or not names.keys() & value.keys():
         return value
@@ -65,7 +65,7 @@ def _message(cls: type, old: str, new: str) -> str:
 
 
 def _warn_user(cls: type, old: str, new: str) -> None:
-    """Warn where the name is written, unless that is in the package."""
+    """Warn at the caller's line, unless the caller is part of the package."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__") in (__name__, cls.__module__, "dataclasses"):
         frame, level = frame.f_back, level + 1

@@ -1,22 +1,22 @@
-"""The text of values that a server and Spark write alike: what checksums of rows are made of.
+"""The canonical text of a value, which PostgreSQL and Spark produce alike; checksums of rows are computed from it.
 
-PostgreSQL's text of a value is what its output function writes under ``SESSION_SETTINGS``. The canonical text is the
-same, but for two kinds of columns, by their Arrow type:
+It is PostgreSQL's text, the result of the output function under ``SESSION_SETTINGS``, except for these columns, by
+their Arrow type:
 
 | Arrow | canonical text |
 |---|---|
 | float, double | the bits of the value as hexadecimal digits; ``NaN`` |
 | decimal(p, s) | with ``s`` digits after the point, whatever the column's own modifier |
-| binary of a uuid | as of a bytea |
+| binary, of a uuid | that of a bytea |
 
-A value that the Arrow type cannot hold (``_untyped``) has PostgreSQL's text in any case.
+A value that the Arrow type cannot represent (``_untyped``) always has PostgreSQL's text.
 """
 
 from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.pgtypes.arrays import spark_array, spark_quoted, sql_array
 from pgoutput_construct.pgtypes.numbers import FLOAT_TEXTS, SparkFloats
-from pgoutput_construct.pgtypes.registry import FAMILIES
+from pgoutput_construct.pgtypes.type_registry import FAMILIES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,17 +28,20 @@ if TYPE_CHECKING:
 __all__ = ["canonical_sql", "output_text"]
 
 _PLAIN_SQL: Final = "CASE WHEN num_nulls({value}) = 0 THEN concat({value}) END"
-"""What the output function says: a cast to text differs (bool, inet, char). A composite of NULLs IS NULL, yet none."""
+"""The output function's text, by concat(): a cast to text differs (bool, inet, char).
+
+num_nulls() and not IS NULL, which is true for a composite whose fields are all NULL.
+"""
 _SPARK_TEXTS: Final = {name: text for family in FAMILIES.values() for name, text in family.spark.items()}
 
 
 def canonical_sql(type_name: str, element_name: str | None, arrow: "pa.DataType") -> str:
-    """Return an expression in SQL for the canonical text of ``{value}``, NULL for NULL.
+    """Return an SQL expression for the canonical text of ``{value}``, NULL for NULL.
 
     Args:
-        type_name: The type's name (pg_type.typname); of a domain that of its base type.
-        element_name: Of an array the name of its elements' type.
-        arrow: The type that Arrow has for it.
+        type_name: The name of the type (pg_type.typname); for a domain, of its base type.
+        element_name: For an array, the name of its element type.
+        arrow: The Arrow type of the column.
     """
     import pyarrow as pa
 
@@ -46,7 +49,7 @@ def canonical_sql(type_name: str, element_name: str | None, arrow: "pa.DataType"
         element = _special(element_name or "", arrow.value_type)
         return _PLAIN_SQL if element is None else sql_array(element, _PLAIN_SQL)
     special = _special(type_name, arrow)
-    # NULL::numeric <> 'NaN' is not true: what has no value must be asked for first.
+    # NULL::numeric <> 'NaN' is not true, so NULL must be tested first.
     return _PLAIN_SQL if special is None else f"CASE WHEN {{value}} IS NOT NULL THEN {special.text} END"
 
 
@@ -57,12 +60,12 @@ def _special(type_name: str, arrow: "pa.DataType") -> "SqlText | None":
 def output_text(value: "Column", kind: "T.DataType", floats: SparkFloats = FLOAT_TEXTS) -> "Column":
     """Return PostgreSQL's text of a value in Spark; null for NULL.
 
-    The session's own settings (its time zone, how it casts) make no difference.
+    It does not depend on the session's settings, such as its time zone and ANSI mode.
 
     Args:
         value: The value.
-        kind: Its type in Spark.
-        floats: How floating-point numbers are written: ``FLOAT_BITS`` makes the text canonical.
+        kind: Its Spark type.
+        floats: The text of floating-point numbers: ``FLOAT_BITS`` makes the result canonical.
     """
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql import types as T  # noqa: N812

@@ -1,4 +1,7 @@
-"""Functions of C libraries, called from kernels by their addresses: numba caches no kernel that holds an address."""
+"""C functions called from kernels by their address.
+
+The address is an argument, because numba does not cache a kernel that contains one.
+"""
 
 import ctypes
 from typing import Any
@@ -16,14 +19,16 @@ _BITS = {ctypes.c_int: 32, ctypes.c_void_p: 64, ctypes.c_ssize_t: 64}
 
 
 def address_of(function: Any) -> int:
-    """Return where a function of ctypes is, for what ``foreign`` returns."""
+    """Return the address of a ctypes function, the first argument of a function that ``foreign`` returns."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def foreign(result: Any, *arguments: Any) -> Any:
-    """Return a function that calls the C function at an address with a tuple of arguments; all are numbers.
+    """Return a function for kernels that calls the C function at an address with a tuple of integers.
 
-    ``result`` and ``arguments`` are c_int, c_void_p and c_ssize_t of ctypes; a result of None is 0.
+    Args:
+        result: The C type of the result, one of ctypes' c_int, c_void_p and c_ssize_t; None for void, which returns 0.
+        arguments: The C types of the arguments.
     """
 
     def call(typing: Any, address: Any, given: Any) -> Any:
@@ -55,5 +60,5 @@ def _copy(typing: Any, target: Any, at: Any, address: Any, size: Any) -> Any:
 
 @kernel
 def copy_from(address: int, size: int, target: Any, at: int) -> None:
-    """Copy so many bytes from an address to a place in an array, which has room for them."""
+    """Copy ``size`` bytes from an address to an offset in an array; the caller guarantees that both are in bounds."""
     _copy(target, at, address, size)

@@ -1,4 +1,7 @@
-"""The parameters of definitions: those left out are off, at the first version; those that do not exist are refused."""
+"""Parameters of the construct definitions, passed as keywords of parse and build.
+
+Parameters that are left out are off, at the first protocol version; unknown ones are refused.
+"""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -9,21 +12,21 @@ from construct.expr import ExprMixin
 
 from pgoutput_construct.errors import PgoutputError
 
-__all__ = ["Given", "Layout", "Parameter"]
+__all__ = ["MessageDefinition", "Parameter", "ParameterDefaults"]
 
 _OWN: Final = frozenset({"classes_only", "open_end", "recorder"})
-"""What this package itself says to its definitions."""
+"""Keywords that only this package passes to its definitions."""
 
 
 class Parameter(ExprMixin):
-    """The value of a parameter in a condition, wherever the definition stands: in one of another library, too."""
+    """A parameter in a condition; also works if the definition is nested in a construct of another library."""
 
     def __init__(self, name: str, default: int) -> None:
         self.name = name
         self.default = default
 
     def __call__(self, context: Any) -> int:
-        """Return the value in a context of construct."""
+        """Return the parameter's value in a construct context."""
         value: int = context["_params"].get(self.name, self.default)
         return value
 
@@ -31,23 +34,23 @@ class Parameter(ExprMixin):
         return self.name
 
 
-class Layout(Struct):
-    """The definition of one message; its keywords are the parameters."""
+class MessageDefinition(Struct):
+    """The definition of one message: a Struct whose keywords are the parameters of its specification."""
 
     def __init__(self, defaults: Mapping[str, int], *subcons: Any) -> None:
         super().__init__(*subcons)
         self.defaults = defaults
 
     def parse_stream(self, stream: IO[bytes], **parameters: Any) -> Any:
-        """Return what a stream has; raise PgoutputError for a parameter that there is not."""
+        """Parse a message from a stream; raise PgoutputError for an unknown parameter."""
         return super().parse_stream(stream, **self._checked(parameters))
 
     def build_stream(self, obj: Any, stream: IO[bytes], **parameters: Any) -> Any:
-        """Write an object; raise PgoutputError for a parameter that there is not."""
+        """Write an object to a stream; raise PgoutputError for an unknown parameter."""
         return super().build_stream(obj, stream, **self._checked(parameters))
 
     def sizeof(self, **parameters: Any) -> int:
-        """Return its size where that is always the same; raise PgoutputError for a parameter that there is not."""
+        """Return the size in bytes if it is fixed; raise PgoutputError for an unknown parameter."""
         size: int = super().sizeof(**self._checked(parameters))
         return size
 
@@ -60,18 +63,18 @@ class Layout(Struct):
         return {**self.defaults, **parameters}
 
 
-class Given:
-    """The parameters of one specification, each with what holds where it is left out."""
+class ParameterDefaults:
+    """The parameters of one specification, and their default values."""
 
     def __init__(self, **defaults: int) -> None:
         self._defaults = defaults
 
     def __getattr__(self, name: str) -> Any:
-        """Return a parameter; raise AttributeError for one that there is not."""
+        """Return a parameter; raise AttributeError if it does not exist."""
         if name.startswith("_") or name not in self._defaults:
             raise AttributeError(name)
         return Parameter(name, self._defaults[name])
 
-    def layout(self, *subcons: Any) -> Layout:
-        """Return the definition of a message."""
-        return Layout(self._defaults, *subcons)
+    def definition(self, *subcons: Any) -> MessageDefinition:
+        """Return the definition of a message that consists of these constructs."""
+        return MessageDefinition(self._defaults, *subcons)

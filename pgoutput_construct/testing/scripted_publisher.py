@@ -1,4 +1,5 @@
-"""A publisher for tests: a client of replication meets what it should, and what it should not, without a server.
+"""A publisher for tests: a replication client connects to it without a server, and meets what the test commits, or
+faults.
 
 >>> with testing.publisher() as publisher:
 ...     orders = publisher.table("orders", {"id": "int4", "note": "text"}, key=["id"])
@@ -17,7 +18,7 @@ from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.publisher.slots import Slot
-from pgoutput_construct.testing.invented import Change, InventedTable
+from pgoutput_construct.testing.fake_tables import Change, FakeTable
 from pgoutput_construct.testing.script_writer import ScriptWriter
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import MessageFlags
@@ -38,12 +39,12 @@ def publisher(
     """Serve what a test commits, on a port of 127.0.0.1, while the context is open.
 
     Args:
-        port: Where it listens; 0: at a free port, see ``TestPublisher.dsn``.
-        server_version: The PostgreSQL that it stands for, such as 160004.
-        publications: The publications that it has; none: any that a client names.
-        database: The database that it stands for.
-        settings: More of ``pgoutput_construct.publisher.Settings``: ``method``, ``user``, ``password``, ``rate``,
-            ``wal_sender_timeout`` and others.
+        port: The port to listen on; 0: a free port, see ``TestPublisher.dsn``.
+        server_version: The server version that it claims, such as 160004.
+        publications: The publications that exist; empty: any that a client names.
+        database: The name of its database.
+        settings: Further fields of ``pgoutput_construct.publisher.Settings``: ``method``, ``user``, ``password``,
+            ``rate``, ``wal_sender_timeout`` and others.
     """
     about = About(server_version, "7000000000000000000", database, 1, tuple(publications), {})
     script = Script(about)
@@ -52,9 +53,9 @@ def publisher(
 
 
 class TestPublisher(ScriptWriter):
-    """A publisher whose stream a test invents; what it commits is served at once."""
+    """A publisher whose stream a test defines; commits are served at once."""
 
-    __test__ = False  # not a class of tests
+    __test__ = False  # pytest: this is not a test class
 
     def __init__(self, running: ThreadedPublisher, script: Script) -> None:
         super().__init__(script)
@@ -68,43 +69,42 @@ class TestPublisher(ScriptWriter):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port it listens on."""
         return self._running.publisher.port
 
     def slot(self, name: str) -> Slot | None:
-        """Return a slot, and in it the position that its client has confirmed; None where it does not exist."""
+        """Return a slot, with the LSN that its client has confirmed; None if it does not exist."""
         return self._running.publisher.slots.get(name)
 
     def wait_confirmed(self, slot: str, lsn: Lsn, timeout: float = 30.0) -> Slot:
-        """Wait until a slot's client has confirmed a position; return the slot.
+        """Wait until a slot's client has confirmed an LSN; return the slot.
 
-        A client confirms what it has a little later than it has it: PostgreSQL when it is flushed, others every few
-        seconds.
+        Clients confirm with a delay: PostgreSQL once its WAL is flushed, others every few seconds.
 
         Args:
-            slot: The slot; a client that begins with it may come yet.
-            lsn: The position, such as ``commit`` returns it.
-            timeout: Seconds after which TimeoutError is raised; it says how far the client has come.
+            slot: The slot; it may not exist yet.
+            lsn: The LSN, such as ``commit`` returns it.
+            timeout: Seconds after which TimeoutError is raised, with the LSN confirmed so far.
         """
         return self._running.publisher.slots.wait_confirmed(slot, lsn, timeout)
 
     def create_slot(self, name: str, **options: Any) -> Slot:
-        """Make a slot, as CREATE_REPLICATION_SLOT does; a client that begins with one that there is not makes it."""
+        """Create a slot, as CREATE_REPLICATION_SLOT does; otherwise START_REPLICATION creates a missing one."""
         return self._running.publisher.slots.create(name, **options)
 
     def table(
         self, name: str, columns: Mapping[str, str], key: Sequence[str] = (), namespace: str = "public"
-    ) -> InventedTable:
-        """Create a table: publications have it from now on, and a subscription finds it before its first row.
+    ) -> FakeTable:
+        """Create a table in all publications, which a subscription finds before the table's first row.
 
         Args:
             name: Its name.
             columns: The built-in type of each column, such as ``{"id": "int4"}``.
-            key: The columns of its replica identity; none: REPLICA IDENTITY FULL.
+            key: The columns of its replica identity; empty: REPLICA IDENTITY FULL.
             namespace: Its schema.
         """
         self._oid += 2
-        table = InventedTable(name, columns, key, namespace, self._oid)
+        table = FakeTable(name, columns, key, namespace, self._oid)
         self._script.create(table.relation)
         return table
 
@@ -117,14 +117,14 @@ class TestPublisher(ScriptWriter):
         rolled_back: Sequence[Change] = (),
         origin: str | None = None,
     ) -> Lsn:
-        """Serve a transaction; return the position behind its end, which a client that has it confirms.
+        """Serve a transaction; return the LSN after its end, which a client confirms once it has received it.
 
         Args:
-            changes: What ``InventedTable.insert`` and the others return; a Fault between them shows there.
-            streamed: Send it while it runs, to clients that ask for that.
-            prepared: Prepare it under this name first, for clients that ask for that.
-            rolled_back: Changes of a subtransaction that is rolled back: only a streamed transaction sends them.
-            origin: The replication origin that it comes from.
+            changes: Results of ``FakeTable.insert`` and the like; a Fault among them occurs at that point.
+            streamed: Stream it before its commit, to clients that requested streaming.
+            prepared: Prepare it under this gid first, for clients that requested two-phase.
+            rolled_back: Changes of a subtransaction that is rolled back; sent only if ``streamed``.
+            origin: The replication origin of the transaction.
         """
         if streamed:
             return self._commit_streamed(changes, prepared, rolled_back)
@@ -145,19 +145,19 @@ class TestPublisher(ScriptWriter):
         return xid
 
     def interleaved(self, *transactions: Sequence[Change]) -> Lsn:
-        """Serve streamed transactions whose segments alternate; return the position behind the last of them."""
+        """Serve streamed transactions whose segments alternate; return the LSN after the last commit."""
         xids = [self._next_xid() for _ in transactions]
-        for place in range(max(map(len, transactions), default=0)):
+        for number in range(max(map(len, transactions), default=0)):
             for xid, changes in zip(xids, transactions, strict=True):
-                if place < len(changes):
-                    self._segment(xid, changes[place : place + 1], is_first=place == 0)
+                if number < len(changes):
+                    self._segment(xid, changes[number : number + 1], is_first=number == 0)
         end = Lsn(self._lsn)
         for xid, changes in zip(xids, transactions, strict=True):
             end = self._stream_commit(xid) if changes else end
         return end
 
     def message(self, prefix: str, content: bytes, transactional: bool = True) -> Lsn:
-        """Serve a message of pg_logical_emit_message(), of any size; return the position behind it."""
+        """Serve a message of pg_logical_emit_message(), of any size; return the LSN after it."""
         flags = int(MessageFlags.TRANSACTIONAL) if transactional else 0
         start, end = self._record()
         sent = m.Message(flags=flags, lsn=end, prefix=prefix, content=content)
@@ -170,7 +170,7 @@ class TestPublisher(ScriptWriter):
         return end
 
     def stray_stream_abort(self) -> None:
-        """Serve the abort of a transaction that was never streamed, as PostgreSQL 18 does now and then."""
+        """Serve the abort of a transaction that was never streamed, as PostgreSQL 18 may do."""
         xid = self._next_xid()
         self._add(Lsn(self._lsn), m.StreamAbort(xid, xid))
 
@@ -178,15 +178,15 @@ class TestPublisher(ScriptWriter):
         """Serve the abort of a subtransaction that sent nothing."""
         self._add(Lsn(self._lsn), m.StreamAbort(xid, self._next_xid()))
 
-    def describe(self, table: InventedTable) -> None:
-        """Serve what describes a table, though it was served before: in a transaction that does nothing else."""
+    def describe(self, table: FakeTable) -> None:
+        """Serve the Relation of a table again, in a transaction without changes."""
         start, end = self._record()
         self._add(start, m.Begin(start, Timestamp.now(), self._next_xid()))
         self._add(Lsn(0), table.relation)
         self._add(end, m.Commit(start, end, Timestamp.now()))
 
     def undescribed(self, change: Change) -> Lsn:
-        """Serve a change whose Relation comes behind it, which no server does; return the position behind both."""
+        """Serve a change before its Relation, which no server does; return the LSN after the transaction."""
         start, end = self._record()
         self._add(start, m.Begin(start, Timestamp.now(), self._next_xid()))
         self._add(end, change.message)
@@ -195,11 +195,11 @@ class TestPublisher(ScriptWriter):
         return end
 
     def send(self, message: m.PgoutputMessage, lsn: Lsn | None = None) -> None:
-        """Serve one message as it is; raise ProtocolError where it cannot come."""
+        """Serve a single message; raise ProtocolError if the stream's state does not permit it."""
         self._add(Lsn(self._lsn) if lsn is None else lsn, message)
 
     def fault(self, name: str, **arguments: Any) -> None:
-        """Let a fault show before whatever is served next, once.
+        """Inject a fault before the next message served, once.
 
         The names are the keys of ``pgoutput_construct.publisher.faults.FAULTS``: cut, cut inside a message, stall
         (``seconds``), keepalive storm (``count``), keepalive that demands a reply, empty payload, clock going back

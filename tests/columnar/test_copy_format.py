@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar.copied import CopiedRows, CopyFormat, binary_copy_start
+from pgoutput_construct.columnar.copy_format import CopiedRows, CopyFormat, binary_copy_start
 from pgoutput_construct.errors import EngineError
 
 LAYOUT = {"proto_version": 4, "streaming": "parallel"}

@@ -1,4 +1,8 @@
-"""The constructs that hold others: conditions, counts, repeats, choices, and records of a class."""
+"""The constructs that contain others: conditions, counts, repeats, choices, lengths, and records of a class.
+
+A construct's ``_parse`` and ``_build`` are what construct calls; a path such as ``(parsing) -> columns -> [3]`` goes
+into the error (``reference.path_text`` prints it as ``.columns[3]``).
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -8,15 +12,17 @@ from typing import IO, Any
 from construct import Array, Construct, Container, Default, IfThenElse, Subconstruct
 from construct.expr import ExprMixin
 
-from pgoutput_construct.wire.primitives import Absent, FieldError, Letter, Number, as_int, shown, take
+from pgoutput_construct.wire.primitives import Absent, FieldError, Letter, Number, Primitive, as_int, shown, take
 from pgoutput_construct.wire.types import Extended, FieldedBytes
 
 __all__ = [
+    "Closed",
     "Composed",
     "Counted",
     "Extending",
     "HasBit",
     "Kind",
+    "Length",
     "Record",
     "Reserved",
     "SizeOf",
@@ -29,35 +35,35 @@ __all__ = [
 ]
 
 Reference = Callable[[Any], Any]
-"""A name of an earlier field or a parameter, written as construct's ``this.name``."""
+"""An earlier field or a parameter, written as construct's ``this.name``."""
 
 
 def when(condition: Reference, subcon: Construct, otherwise: Construct = Absent) -> Construct:
-    """Return a field that is there when the condition holds, and otherwise another one, or None."""
+    """Return a field that is on the wire if the condition holds; if not, ``otherwise`` is (nothing, None in Python)."""
     return Default(IfThenElse(condition, subcon, otherwise), None)
 
 
 class HasBit(ExprMixin):
-    """A condition: a bit is set in an earlier field of the same structure."""
+    """A condition: whether a bit is set in an earlier field of the same structure."""
 
     def __init__(self, name: str, mask: int) -> None:
         self.name = name
         self.mask = mask
 
     def __call__(self, context: Any, *others: Any) -> bool:
-        """Return whether it is set; it is not where the field is absent."""
+        """Return whether it is set; False if the field is absent."""
         return bool((as_int(context.get(self.name)) or 0) & self.mask)
 
 
 class Reserved(Subconstruct):
-    """A constant where another version of the protocol has a field: it is checked, and None in Python."""
+    """A constant in place of a field of another protocol version: checked on the wire, None in Python."""
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> None:
         self.subcon._parsereport(stream, context, path)
 
 
 class SizeOf(Subconstruct):
-    """A count or length that is measured on build, from the field beside it that it measures."""
+    """A count or length: read as a number, and on build taken from the field that it counts or measures."""
 
     def __init__(self, measured: str, number: Number, absent: int | None = None) -> None:
         super().__init__(number)
@@ -70,13 +76,13 @@ class SizeOf(Subconstruct):
         try:
             size = self.absent if value is None and self.absent is not None else len(value)
         except TypeError:
-            place = path.rpartition(" -> ")[0] + " -> " + self.measured
-            raise FieldError(f"must have a length, not {shown(value)}", place, stream.tell()) from None
+            measured = path.rpartition(" -> ")[0] + " -> " + self.measured
+            raise FieldError(f"must have a length, not {shown(value)}", measured, stream.tell()) from None
         return self.subcon._build(size, stream, context, path)
 
 
 class Counted(Array):
-    """A repeat whose items carry their index in the path: ``columns[3]``."""
+    """A repeat with a count; the path of an item has its index: ``columns[3]``."""
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> tuple[Any, ...]:
         count = self.count(context)
@@ -91,7 +97,7 @@ class Counted(Array):
 
 
 class Terminated(Subconstruct):
-    """A repeat behind whose last item a byte is zero; no item begins with such a byte."""
+    """A repeat that a zero byte terminates; no item may begin with a zero byte."""
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> tuple[Any, ...]:
         items: list[Any] = []
@@ -108,14 +114,14 @@ class Terminated(Subconstruct):
             self.subcon._build(item, stream, context, f"{path} -> [{i}]")
             stream.seek(start)
             if stream.read(1) == b"\0":
-                raise FieldError("must not begin with a byte that is zero, which ends them", f"{path} -> [{i}]", start)
+                raise FieldError("must not begin with a zero byte, which ends the list", f"{path} -> [{i}]", start)
             stream.seek(0, SEEK_END)
         stream.write(b"\0")
         return obj
 
 
 class ToEnd(Subconstruct):
-    """A repeat whose items follow each other up to the end of the message."""
+    """A repeat whose items extend to the end of the message."""
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> tuple[Any, ...]:
         items: list[Any] = []
@@ -133,7 +139,10 @@ class ToEnd(Subconstruct):
 
 
 class Kind(Letter):
-    """The tag of a choice; None where the choice is optional and what follows it (``before``) comes at once."""
+    """The tag of a choice; None if the choice is optional and the byte after it (``before``) follows directly.
+
+    The old tuple of an Update, for example: K or O, or the N of the new tuple directly.
+    """
 
     def __init__(
         self,
@@ -152,11 +161,11 @@ class Kind(Letter):
             self.fixed_size = None
 
     def problem(self, tag: str, context: Any) -> str | None:
-        """Return why a tag cannot come under the parameters, None where it can."""
+        """Return why a tag is not permitted under the parameters, None if it is."""
         if tag in self.since and context["_params"].get("proto_version", 1) < self.since[tag]:
             return f"{tag!r} belongs to protocol version {self.since[tag]} and newer"
         if tag in self.only and not self.only[tag][0](context):
-            return f"{tag!r} comes only where this holds: {self.only[tag][1]}"
+            return f"{tag!r} is permitted only if: {self.only[tag][1]}"
         return None
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> str | None:
@@ -176,9 +185,10 @@ class Kind(Letter):
 
 
 class Valued(Construct):
-    """A choice whose branch shows in the Python value itself: None, a constant, or a class of bytes.
+    """A choice whose tag is implied by the Python value: None, a constant, or an instance of a class of bytes.
 
-    ``values`` maps each tag to the constant or the class; ``cases`` maps the tags of classes to what follows them.
+    A value of a tuple, for example: None (n), UNCHANGED (u), bytes (t) or Binary (b). ``values`` maps each tag to the
+    constant or the class; ``cases`` maps the tags of classes to the construct that reads their content.
     """
 
     def __init__(
@@ -214,7 +224,7 @@ class Valued(Construct):
 
 
 class Composed(Subconstruct):
-    """A value that is bytes with more fields: an object of its class, made of what a Struct reads."""
+    """A value of a FieldedBytes class: bytes with further fields, built from what a Struct reads."""
 
     def __init__(self, cls: type[FieldedBytes], content: str, subcon: Construct) -> None:
         super().__init__(subcon)
@@ -226,7 +236,7 @@ class Composed(Subconstruct):
         return self.made(found)
 
     def made(self, found: Mapping[str, Any]) -> Any:
-        """Return the value that has these fields."""
+        """Return the value with the fields that the Struct read."""
         return self.cls(found[self.content], **{name: found[name] for name in self.cls.FIELDS})
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
@@ -246,7 +256,7 @@ class Record(Subconstruct):
         return record(self.cls, self.subcon._parsereport(stream, context, path))
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
-        # A Struct alone builds from mappings, as any construct does; build() takes the classes only.
+        # Used directly, a definition builds from mappings, as any construct does; build() accepts the classes only.
         plain = isinstance(obj, Mapping) and not context._params.get("classes_only")
         if not plain and not isinstance(obj, self.cls):
             raise FieldError(f"must be a {self.cls.__name__}, not {shown(obj)}", path, stream.tell())
@@ -255,7 +265,7 @@ class Record(Subconstruct):
 
 
 class Extending(Record):
-    """An Extended: an object of its class where the condition holds, its principal value alone where it does not."""
+    """An Extended: an object of its class if the condition holds, its principal value alone if it does not."""
 
     def __init__(self, condition: Reference, cls: type[Extended], subcon: Construct) -> None:
         super().__init__(cls, subcon)
@@ -277,11 +287,57 @@ class Extending(Record):
         return obj
 
 
+class Length(Primitive):
+    """A message's length in bytes, which includes the length itself but not the tag; ``Closed`` writes it on build."""
+
+    def __init__(self, number: Number) -> None:
+        super().__init__()
+        self.number = number
+        self.fixed_size = number.fixed_size
+        self.flagbuildnone = True
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> int:
+        start = stream.tell()
+        length = self.number._parse(stream, context, path)
+        after = stream.tell()
+        left = stream.seek(0, SEEK_END) - start
+        stream.seek(after)
+        if length != left:
+            raise FieldError(f"is {length} bytes, but {left} bytes are left", path, start)
+        return length
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        self.number._build(0, stream, context, path)
+
+
+class Closed(Primitive):
+    """The end of a message whose Length is at ``offset``; on build it writes the length there."""
+
+    def __init__(self, offset: int, number: Number) -> None:
+        super().__init__()
+        self.offset = offset
+        self.number = number
+        self.fixed_size = 0
+        self.flagbuildnone = True
+
+    def _parse(self, stream: IO[bytes], context: Any, path: str) -> None:
+        if left := len(stream.read()):
+            stream.seek(-left, SEEK_CUR)
+            more = f"its length counts {left} more byte{'s' * (left > 1)}"
+            raise FieldError(f"ends here, but {more}", path, stream.tell())
+
+    def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
+        size = stream.tell()
+        stream.seek(self.offset)
+        self.number._build(size - self.offset, stream, context, path)
+        stream.seek(size)
+
+
 def record(cls: type, container: Container) -> Any:
-    """Return an object of a generated class from what its Struct has read."""
+    """Return an object of a generated class from the Container that its Struct has read."""
     return cls(**{field.name: container[field.name] for field in fields(cls)})
 
 
 def wire_fields(obj: Any) -> Mapping[str, Any]:
-    """Return the fields of an object of a generated class as its Struct builds them."""
+    """Return the fields of an object of a generated class as a mapping, from which its Struct builds."""
     return {field.name: getattr(obj, field.name) for field in fields(obj)} if is_dataclass(obj) else obj

@@ -1,4 +1,4 @@
-"""What a generated stream has inside its transactions: changes, and what describes them."""
+"""The changes inside the transactions of a generated stream, and the Relations and Types that describe them."""
 
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
@@ -9,8 +9,8 @@ from hypothesis.strategies import SearchStrategy
 
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.stream.state import StreamState
+from pgoutput_construct.testing.random_tables import RandomTable, tables
 from pgoutput_construct.testing.strategies import any_of
-from pgoutput_construct.testing.tables import Table, tables
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.definitions import DEFINITIONS
 from pgoutput_construct.wire.options import options
@@ -28,19 +28,19 @@ from pgoutput_construct.wire.protocol import (
 )
 from pgoutput_construct.wire.types import Extended, Lsn, Timestamp
 
-__all__ = ["Changes", "Sent", "Transaction"]
+__all__ = ["ChangeStream", "Sent", "Transaction"]
 
 T = TypeVar("T")
 _START: Final = 800_000_000_000_000
-"""When streams begin: microseconds since 2000-01-01 UTC, in May 2025."""
+"""The time at which streams start: microseconds since 2000-01-01 UTC, in May 2025."""
 
-_BY_THEMSELVES: Final[tuple[type, ...]] = tuple(
+_STANDALONE: Final[tuple[type, ...]] = tuple(
     cls
     for cls, steps in TRANSITIONS.items()
     if cls not in CHANGES | DESCRIPTIONS | BEGINS | ENDS | {m.Message, m.Origin}
     and all(before == after for before, after in steps.items())
 )
-"""The messages that depend on no others and change nothing for them, and that nothing else here sends."""
+"""Messages that neither depend on others nor affect them, and that nothing else here sends: those of later versions."""
 
 
 class Sent(NamedTuple):
@@ -51,31 +51,31 @@ class Sent(NamedTuple):
     message: m.PgoutputMessage
     """The message."""
     stream_xid: int | None
-    """Top-level xid of the stream around it, None outside; a Stream Start is outside, a Stream Stop inside."""
+    """Top-level xid of the stream that it is in, None outside; a Stream Start is outside, a Stream Stop inside."""
 
     @property
     def in_stream(self) -> bool:
-        """Whether it stands between Stream Start and Stream Stop: the keyword of parse and build."""
+        """Whether it is between Stream Start and Stream Stop: the keyword of parse and build."""
         return self.stream_xid is not None
 
 
 @dataclass(eq=False)
 class Transaction:
-    """A transaction whose changes are being sent, or that is prepared."""
+    """A transaction that is open or prepared."""
 
     xid: int
     streamed: bool = False
     subxids: list[int] = field(default_factory=list)
-    """Subtransactions of a streamed one that are not rolled back; each has changes in the stream."""
+    """Subtransactions of a streamed transaction that were not rolled back; each has changes in the stream."""
     described: set[int] = field(default_factory=set)
-    """OIDs whose Relation its stream has had."""
+    """OIDs whose Relation was sent in its stream."""
     gid: str = ""
     prepare: dict[str, Any] = field(default_factory=dict)
-    """What its Prepare said."""
+    """The fields of its Prepare."""
 
 
-class Changes:
-    """Sends messages, and the changes of transactions; what a stream has around these is the subclass's."""
+class ChangeStream:
+    """Sends single messages, and the changes of transactions; subclasses send what encloses them."""
 
     def __init__(self, draw: st.DrawFn, session: Session, binary: bool) -> None:
         self.draw = draw
@@ -85,19 +85,19 @@ class Changes:
         self.sent: list[Sent] = []
         self.tables = [draw(tables(number)) for number in range(draw(st.integers(1, 3)))]
         self.described: set[int] = set()
-        """OIDs whose Relation counts for every transaction that is not streamed."""
+        """OIDs whose Relation was sent for transactions that are not streamed."""
         self._last_xid = 700
         self._lsn = Lsn(0x1000000)
         self._skeletons: dict[tuple[Any, ...], Any] = {}
 
     def begin(self) -> Transaction:
-        """Return a transaction that has sent nothing."""
+        """Return a new transaction."""
         return Transaction(self.next_xid())
 
     def body(self, transaction: Transaction, first: bool = True) -> None:
-        """Send the changes of a transaction, or of a segment of it; what belongs before the first change as well."""
+        """Send the changes of a transaction, or of a segment of it; ``first``: and perhaps an Origin before them."""
         if first and self.draw(st.integers(0, 4)) == 4:
-            # The origin's position is known from the commit record, which a stream does not wait for.
+            # The origin's LSN is in the commit record, which does not exist yet when a transaction is streamed.
             self.send(m.Origin, origin_lsn=Lsn(0) if transaction.streamed else self.next_lsn())
         for _ in range(self.draw(st.integers(0, 4))):
             changes = [self._insert, self._truncate, self._inside_message]
@@ -106,13 +106,13 @@ class Changes:
             self.draw(st.sampled_from(changes))(transaction)
 
     def others(self) -> list[type]:
-        """Return the messages that can come here and stand by themselves, of which nothing else here knows."""
+        """Return the standalone messages that are permitted in the current state."""
         given = options(**self.session.options | self.session.state.parameters)
-        known = (cls for cls in _BY_THEMSELVES if SINCE.get(cls, 0) <= self.session.proto_version)
+        known = (cls for cls in _STANDALONE if SINCE.get(cls, 0) <= self.session.proto_version)
         return [cls for cls in known if self.state.permits(cls) and given.refusal(cls) is None]
 
     def other(self) -> None:
-        """Send one of them outside of transactions."""
+        """Send a standalone message outside of transactions."""
         self.send(self.draw(st.sampled_from(self.others())))
 
     def _other_inside(self, transaction: Transaction) -> None:
@@ -135,7 +135,7 @@ class Changes:
         kind, old = DeleteOldKind.ROW if table.full else DeleteOldKind.KEY, self.draw(table.old(self.binary))
         self.send(m.Delete, xid=xid, relation_oid=table.oid, old_kind=kind.value, old=old)
 
-    def _one_of(self, some: list[Table], transaction: Transaction) -> tuple[Table, int]:
+    def _one_of(self, some: list[RandomTable], transaction: Transaction) -> tuple[RandomTable, int]:
         table = self.draw(st.sampled_from(some))
         return table, self._described_for(transaction, [table])
 
@@ -148,14 +148,14 @@ class Changes:
         # In a stream it carries the top-level xid, also from a subtransaction (ReorderBufferApplyMessage()).
         self.send(m.Message, xid=transaction.xid, flags=int(MessageFlags.TRANSACTIONAL), lsn=self.next_lsn())
 
-    def _described_for(self, transaction: Transaction, some: list[Table]) -> int:
-        """Send what describes tables where that is missing; return the (sub)transaction that changes them."""
+    def _described_for(self, transaction: Transaction, some: list[RandomTable]) -> int:
+        """Send missing Relations and Types of tables; return the xid of the (sub)transaction that changes them."""
         xid = self._changing(transaction)
         described = transaction.described if transaction.streamed else self.described
         for table in some:
             if table.oid in described:
                 continue
-            for _ in range(table.types.count("custom")):  # PostgreSQL says it of each column
+            for _ in range(table.types.count("custom")):  # PostgreSQL sends a Type for each column
                 self.send(m.Type, xid=xid, type_oid=table.custom_oid, namespace="public", name="custom")
             names = {"namespace": table.namespace, "name": table.name, "replica_identity": table.replica_identity}
             self.send(m.Relation, xid=xid, relation_oid=table.oid, columns=table.columns, **names)
@@ -163,7 +163,7 @@ class Changes:
         return xid
 
     def _changing(self, transaction: Transaction) -> int:
-        """Return the xid of a change: of a streamed transaction, or of one of its subtransactions."""
+        """Return the xid for a change: that of the transaction, or of a subtransaction if it is streamed."""
         known = [transaction.xid, *transaction.subxids]
         xid = self.draw(st.sampled_from([*known, None])) if transaction.streamed else transaction.xid
         if xid is None:
@@ -172,18 +172,18 @@ class Changes:
         return xid
 
     def send(self, cls: type, **values: Any) -> None:
-        """Send a message; what is not said of it is drawn, and what these options do not carry is left out."""
+        """Send a message; fields that are not given are drawn, and fields that the options do not carry are omitted."""
         skeleton = self._skeleton(cls)
         absent = {f.name for f in fields(cls) if f.default is None and getattr(skeleton, f.name) is None}
         said = {name: value for name, value in values.items() if name not in absent}
         shaped = {name: _shaped(value, getattr(skeleton, name)) for name, value in said.items() if value is not None}
         message = replace(skeleton, **said | shaped)
         stream_xid = self.session.stream_xid
-        self.state.advance(message)  # refuses what the specification's transitions do not have
+        self.state.advance(message)  # raises if the specification's transitions do not permit it
         self.sent.append(Sent(self.session.build(message), message, stream_xid))
 
     def _skeleton(self, cls: type) -> Any:
-        """Return any message of a class that can be sent here, one for the whole stream."""
+        """Return a drawn message of a class, the same for the whole stream, whose fields ``send`` replaces."""
         states = self.session.state.parameters
         key = cls, *states.values()
         if key not in self._skeletons:
@@ -192,7 +192,7 @@ class Changes:
         return self._skeletons[key]
 
     def taken(self, some: list[T]) -> T:
-        """Return one of some, which is none of them any more."""
+        """Remove and return a random element."""
         return some.pop(self.draw(st.integers(0, len(some) - 1)))
 
     def next_xid(self) -> int:
@@ -201,12 +201,12 @@ class Changes:
         return self._last_xid
 
     def next_lsn(self) -> Lsn:
-        """Return the position of a new record, behind all others."""
+        """Return the LSN of a new record, after all others."""
         self._lsn = Lsn(self._lsn + 8 * self.draw(st.integers(1, 1000)))
         return self._lsn
 
     def time(self) -> Timestamp:
-        """Return the moment of a record: later records are later."""
+        """Return the time of the latest record; it increases with the LSN."""
         return Timestamp(_START + self._lsn)
 
 
@@ -216,7 +216,7 @@ def _strategy(cls: type, parameters: tuple[int, ...]) -> SearchStrategy[Any]:
 
 
 def _shaped(value: Any, like: Any) -> Any:
-    """Return a value with the fields that these options bring to it, taken from another value of its place."""
+    """Return a value with the further fields that the options add to it, taken from ``like``, a drawn value."""
     if isinstance(like, Extended):
         changed: Any = {like.PRINCIPAL: _shaped(value, getattr(like, like.PRINCIPAL))}
         return replace(like, **changed)  # type: ignore[type-var]

@@ -1,4 +1,4 @@
-"""The tables of generated streams: what Type and Relation say of them, and rows that fit."""
+"""The tables of generated streams: their Relation and Types, and strategies of their rows."""
 
 import struct
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID, TYPE_NAMES
 from pgoutput_construct.wire.messages import UNCHANGED, Binary, RelationColumn
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
-__all__ = ["Table", "tables"]
+__all__ = ["RandomTable", "tables"]
 
 _TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
 
@@ -24,13 +24,13 @@ _VALUES: Final[Mapping[str, tuple[SearchStrategy[Any], Callable[[Any], str], Cal
     "bytea": (st.binary(max_size=8), lambda value: "\\x" + value.hex(), bytes),
     "text": (_TEXT, str, str.encode),
 }
-"""By type: values, each as its output function and as its send function writes it."""
+"""By type: a strategy of values, and functions to text and to binary format."""
 _TOASTED = ("bytea", "text")
 """The types whose values may be stored out of line, so that an update need not send them."""
 
 
 @dataclass(frozen=True)
-class Table:
+class RandomTable:
     """A table as one Relation describes it."""
 
     oid: int
@@ -44,7 +44,7 @@ class Table:
 
     @property
     def full(self) -> bool:
-        """Whether old rows come whole."""
+        """Whether old rows are sent in full."""
         return self.replica_identity == RelationReplicaIdentity.FULL
 
     @property
@@ -64,19 +64,19 @@ class Table:
 
     @lru_cache(maxsize=1000)  # noqa: B019 - tables are few, and building strategies is what takes the time
     def row(self, binary: bool, updated: bool = False) -> SearchStrategy[tuple[Any, ...]]:
-        """Return the rows of this table; those of an update may leave TOASTed values out."""
+        """Return the rows of this table; ``updated`` rows may omit TOASTed values."""
         return st.tuples(*(self._value(at, binary, updated) for at in range(len(self.types))))
 
     @lru_cache(maxsize=1000)  # noqa: B019 - as above
     def old(self, binary: bool) -> SearchStrategy[tuple[Any, ...]]:
-        """Return old rows: of the key, or whole ones where the replica identity is full."""
+        """Return old rows: the key columns, or full rows if the replica identity is full."""
         if self.full:
             return self.row(binary)
         return st.tuples(*(self._value(at, binary) if at in self.key else st.none() for at in range(len(self.types))))
 
     def _value(self, at: int, binary: bool, updated: bool = False) -> SearchStrategy[Any]:
         values, as_text, as_bytes = _VALUES.get(self.types[at], _VALUES["text"])
-        # A type without a send function is sent as text under the option binary, too.
+        # A type without a send function is sent as text even with the option binary.
         if binary and self.types[at] != "custom":
             sent: SearchStrategy[Any] = values.map(lambda value: Binary(as_bytes(value)))
         else:
@@ -86,12 +86,12 @@ class Table:
 
 
 @st.composite
-def tables(draw: st.DrawFn, number: int) -> Table:
-    """Return the tables of a number: their OIDs and names do not meet those of other numbers."""
+def tables(draw: st.DrawFn, number: int) -> RandomTable:
+    """Return tables for a number; their OIDs and names differ from those for other numbers."""
     types = draw(st.lists(st.sampled_from([*_VALUES, "custom"]), min_size=1, max_size=4))
     identity = draw(st.sampled_from(RelationReplicaIdentity))
     positions = range(len(types))
     some = draw(st.sets(st.sampled_from(positions), min_size=1))
     # PostgreSQL marks all columns under REPLICA IDENTITY FULL, and none under NOTHING.
     key = {RelationReplicaIdentity.FULL: positions, RelationReplicaIdentity.NOTHING: ()}.get(identity, some)
-    return Table(FIRST_USER_OID + 2 * number, "public", f"table {number}", identity, tuple(types), frozenset(key))
+    return RandomTable(FIRST_USER_OID + 2 * number, "public", f"table {number}", identity, tuple(types), frozenset(key))

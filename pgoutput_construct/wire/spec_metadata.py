@@ -1,4 +1,4 @@
-"""What the rows of the generated tables are: of options, and of places in a message."""
+"""Records of the generated tables: options, transaction bounds, and descriptions of fields."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -11,36 +11,36 @@ class OptionValue(NamedTuple):
     """One value of an option."""
 
     server: int
-    """The first PostgreSQL (major version) that has it."""
+    """The first PostgreSQL major version that supports it."""
     since: int
-    """The first protocol version that has it."""
+    """The first protocol version that supports it."""
     sets: tuple[str, ...] = ()
-    """The parameters of the layouts that it sets."""
+    """The layout parameters that it turns on."""
 
 
 class Option(NamedTuple):
     """One option of START_REPLICATION."""
 
     default: object
-    """What holds where the option is not given; None where it must be given."""
+    """The value if the option is not given; None if it is required."""
     values: Mapping[object, OptionValue]
-    """The values it can have, empty for those that are numbers or names."""
+    """The permitted values; empty for numbers and names."""
     server: int
-    """The first PostgreSQL (major version) that has it."""
+    """The first PostgreSQL major version that supports it."""
     description: str
     """One line."""
 
 
 class Bound(NamedTuple):
-    """What a message does that begins or ends a transaction, or a part of one."""
+    """The role of a message that begins or ends a transaction, or a part of one."""
 
     effect: str
-    """A word of the specification language: begin, commit, abort_streamed, ..."""
+    """What it does, a word of the specification language: begin, commit, abort_streamed, ..."""
     roles: Mapping[str, tuple[str, ...]]
-    """Its fields by what they say: xid, subxid, gid, lsn, end_lsn, time, first; of several one is there."""
+    """Its fields by role (xid, subxid, gid, lsn, end_lsn, time, first); of several fields, one has a value."""
 
     def get(self, message: object, role: str) -> Any:
-        """Return what a message says in a role, None where it says nothing."""
+        """Return the value of the field with a role; None if the message has none."""
         values = (getattr(message, name) for name in self.roles.get(role, ()))
         return next((value for value in values if value is not None), None)
 
@@ -49,19 +49,19 @@ _NONE: Final[Mapping[int | str, str]] = MappingProxyType({})
 
 
 class Described(NamedTuple):
-    """One field, part, repeat or message, in the words of the specification."""
+    """The specification's description of one field, part, repeat or message."""
 
     notation: str
     """The documents' notation; of a message, its name there; ``Byte1`` for the tag of a choice."""
     description: str
     """One line, with units."""
     values: Mapping[int | str, str] = _NONE
-    """The only values, each with its meaning."""
+    """The permitted values and their meanings; empty if any value is permitted."""
     bits: Mapping[int | str, str] = _NONE
-    """The only bits, each with its meaning."""
+    """The permitted bits and their meanings; empty for fields that are no flags."""
 
     def meaning(self, value: object) -> str:
-        """Return what a value of the field stands for; nothing where every value is only itself."""
+        """Return the meaning of a value, such as the names of its bits; "" if the specification gives none."""
         if self.bits and isinstance(value, int):
             return ", ".join(meaning for bit, meaning in self.bits.items() if value & int(bit)) or "none"
         return self.values.get(value, "") if isinstance(value, int | str) else ""

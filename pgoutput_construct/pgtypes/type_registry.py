@@ -1,4 +1,4 @@
-"""All families, and what each says, by the type's name."""
+"""All families, and the codecs of all types by name."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -19,9 +19,9 @@ from pgoutput_construct.pgtypes import (
     text_search,
 )
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, FIRST_USER_OID
-from pgoutput_construct.pgtypes.codec import Codec, Writer
 from pgoutput_construct.pgtypes.family import Family
 from pgoutput_construct.pgtypes.loader import base_oid
+from pgoutput_construct.pgtypes.value_codec import Codec, Writer
 from pgoutput_construct.wire.messages import Type
 
 __all__ = ["CODECS", "FAMILIES", "TEXT_WRITERS", "writer"]
@@ -38,23 +38,25 @@ _SINGLE: Final = {
 _ELEMENTS: Final = {**_SINGLE, "ranges": ranges.family_over(_codecs(_SINGLE))}
 
 FAMILIES: Final[Mapping[str, Family]] = {**_ELEMENTS, "arrays": arrays.family_over(_codecs(_ELEMENTS))}
-"""By the names of their modules."""
+"""All families by the names of their modules."""
 
 _KNOWN: Final = _codecs(FAMILIES)
 _ALIKE: Final = {row.name: BUILTIN_TYPES[row.binary_like].name for row in BUILTIN_TYPES.values() if row.binary_like}
 
 CODECS: Final[Mapping[str, Codec]] = _KNOWN | {name: _KNOWN[like] for name, like in _ALIKE.items() if like in _KNOWN}
-"""By name in pg_type: all types that are built in, but those that are ``without_codec`` in their families."""
+"""Codecs by typname: all built-in types except those ``without_codec`` in their families."""
 
 TEXT_WRITERS: Final[Mapping[str, Writer]] = {name: codec.text for name, codec in CODECS.items()}
-"""By name in pg_type: bytes of the binary format -> PostgreSQL's text; raises one of ``CODEC_ERRORS``.
+"""By typname: a function from binary format to PostgreSQL's text, which raises one of ``CODEC_ERRORS``.
 
-Only what can be written exactly as the server would: no locale, no catalog, no guess.
+Only types whose text equals the server's exactly, without its locale or catalog.
 """
 
 
 def writer(type_oid: int, types: Mapping[int, Type]) -> Writer:
-    """Return what writes the text of a type's values in binary format; it raises one of ``CODEC_ERRORS`` for none.
+    """Return the function that converts a type's values from binary format to text.
+
+    The function raises one of ``CODEC_ERRORS`` for bytes whose text cannot be determined.
 
     Args:
         type_oid: The type's OID.
@@ -68,4 +70,4 @@ def writer(type_oid: int, types: Mapping[int, Type]) -> Writer:
 
 
 def _refuse(data: bytes) -> str:
-    raise ValueError("only its server knows its text")
+    raise ValueError("only the server can write the text of this type")

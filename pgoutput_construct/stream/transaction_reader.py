@@ -1,45 +1,105 @@
-"""Which positions of a log belong to which committed transaction, from its control messages alone.
+"""Which seqs of a log belong to which transaction, and how it ended; read from the control messages alone.
 
-Rows are not looked at: a log of millions of rows is described by a few spans of positions, small enough to be given
-to every machine that decodes a part of the log. Each row then finds its transaction by itself.
+Rows are not read. A log of millions of rows is described by a few spans of seqs, small enough to be sent to every
+machine that decodes a part of the log, where each row finds its transaction by its seq.
 """
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.bounds import CLOSES, effect_of, having, said
-from pgoutput_construct.stream.logged import ABORTED, COMMITTED, ROLLED_BACK, EndedTransaction, LoggedTransaction
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.protocol import BEGINS, ENDS, STATES, TRANSITIONS
 from pgoutput_construct.wire.types import Lsn
 
-__all__ = ["SPAN_COLUMNS", "Spans", "TransactionReader"]
+__all__ = [
+    "ABORTED",
+    "COMMITTED",
+    "ROLLED_BACK",
+    "SPAN_COLUMNS",
+    "EndedTransaction",
+    "LoggedTransaction",
+    "Spans",
+    "TransactionReader",
+]
 
 _INT64_MAX: Final = 2**63 - 1
 _INITIAL: Final = next(iter(STATES))
+
+
+@dataclass(slots=True)
+class LoggedTransaction:
+    """A transaction of a log, as far as it has been read."""
+
+    xid: int
+    """Top-level transaction ID."""
+    streamed: bool = False
+    """Whether it was streamed in segments, before its end."""
+    final_lsn: int | None = None
+    """The LSN of its commit record, from its Begin; None if it was streamed or prepared."""
+    gid: str | None = None
+    """The global identifier under which it is, or is being, prepared."""
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """The first and last seq of each of its pieces."""
+    aborted: set[int] = field(default_factory=set)
+    """Its subtransactions that were rolled back."""
+    since: int | None = None
+    """The first seq of the piece that is open now; None between pieces."""
+
+    @property
+    def stream_xid(self) -> int:
+        """The top-level xid of its streams, -1 for one that was not streamed."""
+        return self.xid if self.streamed else -1
+
+    @property
+    def first_seq(self) -> int:
+        """Its first seq in the log."""
+        return min(first for first, _ in (*self.spans, *([] if self.since is None else [(self.since, 0)])))
+
+
+COMMITTED: Final = "committed"
+ABORTED: Final = "aborted"
+ROLLED_BACK: Final = "rolled back"
+
+
+class EndedTransaction(NamedTuple):
+    """A transaction with its outcome."""
+
+    seq: int
+    """The seq of the message that ended it."""
+    outcome: str
+    """COMMITTED; ABORTED; ROLLED_BACK for ROLLBACK PREPARED."""
+    transaction: LoggedTransaction
+    """The transaction."""
+    commit_lsn: int | None
+    """LSN of the commit or abort record; None if the server does not send it."""
+    end_lsn: int | None
+    """LSN of the end of that record."""
+    time: int | None
+    """Time of that record: microseconds since 2000-01-01 UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
     """The committed transactions of a log as columns: entry ``i`` of each describes one span; in log order.
 
-    Spans do not overlap. A transaction that was streamed has one for each of its segments.
+    Spans do not overlap. A streamed transaction has one for each of its segments.
     """
 
     first_seq: "array[int]"
-    """Position in the log of the message that opens the span: Begin, Begin Prepare or Stream Start.
+    """The seq of the message that opens the span: Begin, Begin Prepare or Stream Start.
 
-    A transaction that was prepared without changes has neither: it stands where its Prepare, or Commit Prepared, is.
+    A transaction prepared without changes has none of them: its span is its Prepare, or its Commit Prepared.
     """
     last_seq: "array[int]"
-    """Position of the message that closes it: Commit, Prepare or Stream Stop."""
+    """The seq of the message that closes the span: Commit, Prepare or Stream Stop."""
     stream_xid: "array[int]"
-    """Top-level xid of the stream whose segment it is, -1 for a span that was not streamed."""
+    """Top-level xid of the stream that the span is a segment of, -1 if it was not streamed."""
     commit_lsn: "array[int]"
     """LSN of the commit record."""
     commit_time: "array[int]"
@@ -47,36 +107,36 @@ class Spans:
     xid: "array[int]"
     """Top-level transaction ID."""
     position: "array[int]"
-    """How many messages of the transaction the earlier spans hold."""
+    """The number of messages of the transaction in its earlier spans."""
     aborted: dict[int, frozenset[int]]
     """Subtransactions that were rolled back, by the index of the span."""
 
 
-SPAN_COLUMNS: Final = tuple(field.name for field in fields(Spans) if field.name != "aborted")
-"""The fields of Spans that are columns, one entry a span."""
+SPAN_COLUMNS: Final = tuple(column.name for column in fields(Spans) if column.name != "aborted")
+"""The fields of Spans that are columns, with one entry for each span."""
 
 _Span = tuple[int, int, int, int, int, int, int, frozenset[int]]
 """One span, in the order of the fields of Spans."""
 
 
 class TransactionReader:
-    """Reads the control messages of a log in order and collects the spans of the transactions that committed.
+    """Reads the control messages of a log in order, and collects the transactions with their outcomes.
 
-    What a lost connection left half in the log is void, because the server sends it again from its start: a
-    transaction when another one or a stream opens before its end, a stream when a Stream Start with
-    ``first_segment`` opens it again. What has no end yet, and what is prepared and neither committed nor rolled
-    back, is not visible. Anything else that does not fit together raises ProtocolError with the seq.
+    A lost connection may leave a partial transaction in the log. It is void, because the server sends the transaction
+    again from its start: a transaction is void if another one or a stream opens before its end, and a stream if a
+    Stream Start with ``first_segment`` opens it again. Transactions without an end, and prepared ones that were neither
+    committed nor rolled back, are not visible. Any other inconsistency raises ProtocolError with the seq.
     """
 
     def __init__(self, unfinished: Iterable[LoggedTransaction] = ()) -> None:
-        """Begin a log, or go on with one that has these ``unfinished`` transactions."""
+        """Start at the beginning of a log, or resume after a part of it with these ``unfinished`` transactions."""
         self._open: LoggedTransaction | None = None
         self._opened_by: frozenset[type[PgoutputMessage]] = frozenset()
-        """The message that began what is open; after a resumption all that may have."""
+        """The message that opened the current piece; after resuming, all messages that may have."""
         self._streams: dict[int, LoggedTransaction] = {}
         self._prepared: dict[str, LoggedTransaction] = {}
         self.ended: list[EndedTransaction] = []
-        """The transactions that ended, in the order of their ends; who takes them away may empty the list."""
+        """The transactions that ended, in that order; the caller may empty the list."""
         self._effects: Mapping[str, Callable[[int, PgoutputMessage], object]] = {
             "begin": self._begin,
             "begin_prepared": self._begin_prepared,
@@ -97,13 +157,13 @@ class TransactionReader:
             self._resume(transaction)
 
     def read(self, control: ControlMessage) -> None:
-        """Take in the next control message; rows, messages and descriptions may come too and change nothing."""
+        """Process the next control message; rows, logical messages and descriptions are permitted, and ignored."""
         seq, _, message = control
         effect = effect_of(message)
         if effect is not None:
             self._effects[effect](seq, message)
         elif type(message) in BEGINS | ENDS:
-            raise ProtocolError(f"seq {seq}: what {type(message).__name__} does to a transaction is not known")
+            raise ProtocolError(f"seq {seq}: the effect of {type(message).__name__} on transactions is unknown")
 
     def _begin(self, seq: int, message: PgoutputMessage) -> None:
         lsn = _number(said(message, "lsn"))
@@ -122,7 +182,7 @@ class TransactionReader:
     def _prepare(self, seq: int, message: PgoutputMessage) -> None:
         gid = _said(seq, message, "gid")
         if self._open is None and _INITIAL in TRANSITIONS[type(message)]:
-            # PostgreSQL 18 sends no Begin Prepare where there are no changes (ReorderBufferPrepare()).
+            # PostgreSQL 18 sends no Begin Prepare if the transaction has no changes (ReorderBufferPrepare()).
             transaction = LoggedTransaction(_said(seq, message, "xid"), spans=[(seq, seq)])
         else:
             transaction = self._end(seq, message)
@@ -133,7 +193,7 @@ class TransactionReader:
         transaction = self._leave(seq, message)
         _check_same(seq, message, {"xid": transaction.xid, "gid": transaction.gid}, transaction)
         transaction.gid = None  # it was never prepared
-        self._take_back(seq, transaction, message)
+        self._end_aborted(seq, transaction, message)
 
     def _commit_streamed(self, seq: int, message: PgoutputMessage) -> None:
         self._publish(seq, self._streamed(seq, _said(seq, message, "xid")), message)
@@ -145,29 +205,29 @@ class TransactionReader:
 
     def _inner(self, seq: int, message: PgoutputMessage) -> None:
         if self._open is None:
-            raise ProtocolError(f"seq {seq}: {type(message).__name__} outside of transactions and streams")
+            raise ProtocolError(f"seq {seq}: {type(message).__name__} outside of a transaction or stream")
 
     def interrupt(self) -> None:
-        """Void the piece that is open, as what opens another one does."""
+        """Discard the open piece, as the begin of another one does."""
         self._void()
 
     def reconnect(self) -> None:
-        """Void all that has no end and is not prepared: a new connection begins, which sends it from its start."""
+        """Discard all transactions without an end, except prepared ones: a new connection sends them from the start."""
         self.interrupt()
         self._streams.clear()
 
     def forget(self) -> None:
-        """Void all that has no end, what is prepared, too."""
+        """Discard all transactions without an end, including prepared ones."""
         self.reconnect()
         self._prepared.clear()
 
     @property
     def since(self) -> int | None:
-        """Where the piece begins that is open, None between pieces."""
+        """The first seq of the open piece, None between pieces."""
         return None if self._open is None else self._open.since
 
     def prepared(self, gid: str) -> LoggedTransaction:
-        """Return the transaction that is prepared under a name; raise KeyError for none."""
+        """Return the transaction prepared under a gid; raise KeyError if there is none."""
         return self._prepared[gid]
 
     def unfinished(self) -> list[LoggedTransaction]:
@@ -176,7 +236,7 @@ class TransactionReader:
         return [*plain, *self._streams.values(), *self._prepared.values()]
 
     def spans(self) -> Spans:
-        """Return the spans of all transactions that have committed so far."""
+        """Return the spans of all transactions in ``ended`` that committed."""
         spans = sorted((span for ended in self.ended for span in _spans(ended)), key=itemgetter(0))
         *columns, aborted = zip(*spans, strict=True) if spans else [()] * len(fields(Spans))
         by_index = {index: xids for index, xids in enumerate(aborted) if xids}
@@ -207,10 +267,8 @@ class TransactionReader:
     def _leave(self, seq: int, message: PgoutputMessage) -> LoggedTransaction:
         transaction, begins = self._open, CLOSES[type(message)]
         if transaction is None or transaction.since is None or not begins & self._opened_by:
-            now = "nothing is open" if transaction is None else f"what is open began with {_names(self._opened_by)}"
-            raise ProtocolError(
-                f"seq {seq}: {type(message).__name__} ends what begins with {_names(begins)}, and {now}"
-            )
+            now = "nothing is open" if transaction is None else f"{_names(self._opened_by)} is open"
+            raise ProtocolError(f"seq {seq}: {type(message).__name__} must follow {_names(begins)}, but {now}")
         transaction.spans.append((transaction.since, seq))
         self._open, transaction.since = None, None
         return transaction
@@ -234,32 +292,32 @@ class TransactionReader:
 
     def _known(self, seq: int, xid: int, transaction: LoggedTransaction | None) -> LoggedTransaction:
         if transaction is None or transaction is self._open:
-            raise ProtocolError(f"seq {seq}: of the streamed transaction {xid} an earlier segment is missing")
+            raise ProtocolError(f"seq {seq}: an earlier segment of the streamed transaction {xid} is missing")
         return transaction
 
     def _abort_streamed(self, seq: int, abort: PgoutputMessage) -> None:
-        # PostgreSQL 18 may send this for what it never streamed (ReorderBufferCheckAndTruncateAbortedTXN()).
+        # PostgreSQL 18 may send this for a transaction never streamed (ReorderBufferCheckAndTruncateAbortedTXN()).
         xid, subxid = _said(seq, abort, "xid"), _said(seq, abort, "subxid")
         if xid != subxid:
             if xid in self._streams:
                 self._streams[xid].aborted.add(subxid)
         elif (transaction := self._streams.pop(xid, None)) is not None:
-            self._take_back(seq, transaction, abort)
+            self._end_aborted(seq, transaction, abort)
 
-    def _take_back(self, seq: int, transaction: LoggedTransaction, abort: PgoutputMessage) -> None:
+    def _end_aborted(self, seq: int, transaction: LoggedTransaction, abort: PgoutputMessage) -> None:
         lsn, time = _number(said(abort, "lsn")), _number(said(abort, "time"))
         end = _number(said(abort, "end_lsn"))
         self.ended.append(EndedTransaction(seq, ABORTED, transaction, lsn, lsn if end is None else end, time))
 
     def _commit_prepared(self, seq: int, commit: PgoutputMessage) -> None:
-        # What was prepared before the slot knew of two phases is sent completely before this, too. PostgreSQL 15 to 17
-        # send nothing else of a transaction without changes (ReorderBufferReplay()).
+        # A transaction prepared before the slot had two_phase is sent as a whole before this message, as well.
+        # PostgreSQL 15 to 17 send this message alone for a transaction without changes (ReorderBufferReplay()).
         xid, gid = _said(seq, commit, "xid"), _said(seq, commit, "gid")
         empty = LoggedTransaction(xid, gid=gid, spans=[(seq, seq)])
         transaction = self._prepared.pop(gid, None) or empty
         if transaction.xid != xid:
             raise ProtocolError(
-                f"seq {seq}: transaction {xid} is committed, but the one prepared as {gid!r} is {transaction.xid}"
+                f"seq {seq}: COMMIT PREPARED {gid!r} has xid {xid}, but transaction {transaction.xid} was prepared so"
             )
         self._publish(seq, transaction, commit)
 
@@ -275,29 +333,29 @@ class TransactionReader:
 
 
 def _record(seq: int, transaction: LoggedTransaction, end: PgoutputMessage) -> tuple[int, int, int]:
-    """Return where the record of an end is, where it ends (where that is not said, the same), and its time."""
+    """Return the LSN of the record that ended a transaction, the LSN after it (if not sent, the same), and its time."""
     lsn = said(end, "lsn")
     lsn = transaction.final_lsn if lsn is None else int(lsn)
     if lsn is None:
         lsn = _said(seq, end, "lsn")
     if lsn > _INT64_MAX:
-        raise ProtocolError(f"seq {seq}: no server has reached the position {Lsn(lsn)}")
+        raise ProtocolError(f"seq {seq}: the LSN {Lsn(lsn)} exceeds the 63 bits that a log stores")
     end_lsn = _number(said(end, "end_lsn"))
     return lsn, lsn if end_lsn is None else end_lsn, int(_said(seq, end, "time"))
 
 
 def _check_same(seq: int, end: PgoutputMessage, known: Mapping[str, object], transaction: LoggedTransaction) -> None:
-    """Raise ProtocolError where an end says in some role something else than its begin."""
+    """Raise ProtocolError if an end contradicts its begin in xid, gid or LSN."""
     both = ((value, said(end, role)) for role, value in known.items())
     if any(None not in pair and pair[0] != pair[1] for pair in both):
         raise ProtocolError(f"seq {seq}: {end} is not the end of {transaction}")
 
 
 def _said(seq: int, message: PgoutputMessage, role: str) -> Any:
-    """Return what a message says in a role; raise ProtocolError where it says nothing."""
+    """Return the value that a message has for a role; raise ProtocolError if it has none."""
     value = said(message, role)
     if value is None:
-        raise ProtocolError(f"seq {seq}: {type(message).__name__} does not say the {role} of its transaction")
+        raise ProtocolError(f"seq {seq}: {type(message).__name__} has no {role} of its transaction")
     return value
 
 

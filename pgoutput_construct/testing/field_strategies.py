@@ -1,4 +1,4 @@
-"""What the strategies of messages are made of: text, bytes, repeats, choices and records."""
+"""Strategies for the parts of messages: text, bytes, repeats, choices and records."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Branch(NamedTuple):
-    """The branch of a choice that was taken: its tag, and what follows it."""
+    """A drawn branch of a choice: its tag, and its content."""
 
     kind: str | None
     value: Any
@@ -25,7 +25,7 @@ class After(NamedTuple):
 
 
 def strings() -> SearchStrategy[str]:
-    """Return strs as parse gives them: no NUL, and surrogates only for bytes that are not UTF-8."""
+    """Return strs as ``parse`` returns them: without NUL, and with surrogates only for bytes that are not UTF-8."""
     raw = st.binary(max_size=24).map(lambda data: data.replace(b"\0", b"").decode("utf-8", "surrogateescape"))
     return st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=24) | raw
 
@@ -36,12 +36,12 @@ def blobs() -> SearchStrategy[bytes]:
 
 
 def several(items: SearchStrategy[T], least: int = 0) -> SearchStrategy[tuple[T, ...]]:
-    """Return the items of a repeat: none of them where these options have no such item."""
+    """Return the items of a repeat; always none if the options permit no item."""
     return st.just(()) if items.is_empty else st.lists(items, min_size=least, max_size=4).map(tuple)
 
 
 def branches(cases: Mapping[str, SearchStrategy[Any]], optional: bool = False) -> SearchStrategy[Branch]:
-    """Return the branches of a choice, none of them included where it is optional."""
+    """Return the branches of a choice; also no branch if it is optional."""
     possible = {kind: strategy for kind, strategy in cases.items() if not strategy.is_empty}
     taken = [st.builds(Branch, st.just(kind), strategy) for kind, strategy in possible.items()]
     return st.one_of(*taken, *([st.just(Branch(None, None))] if optional else []))

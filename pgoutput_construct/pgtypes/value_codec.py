@@ -1,4 +1,4 @@
-"""The two formats of a value: PostgreSQL's text, and the bytes of its binary format; and what arrays consist of."""
+"""The codec of a type: functions between PostgreSQL's text and the bytes of its binary format."""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 CODEC_ERRORS: Final = (ValueError, ArithmeticError, struct.error, LookupError, RecursionError, NameError, TypeError)
-"""What a writer of text raises for bytes that are not of its type, and a reader for such text."""
+"""The exceptions that a codec raises for bytes, or a text, that are not a value of its type."""
 
 Writer = Callable[[bytes], str]
 """Binary format -> PostgreSQL's text, as its output function writes it; raises one of ``CODEC_ERRORS``."""
@@ -27,38 +27,38 @@ Reader = Callable[[str], bytes]
 MAX_DIMENSIONS: Final = 6
 """MAXDIM in PostgreSQL's array.h."""
 NUMERIC_NEGATIVE: Final = 0x4000
-"""NUMERIC_NEG in numeric.c; here, where kernels and numbers have it from."""
+"""NUMERIC_NEG in numeric.c; here because both ``numbers`` and kernels import it."""
 
 
 class Codec(NamedTuple):
-    """How the values of a type are written in either format."""
+    """The two conversions of a type's values."""
 
     text: Writer
     binary: Reader | None = None
-    """None: its text is not read; whoever asks for binary format gets the text, as of a type without a send function.
+    """None: not implemented; a client that requests the binary format gets text, as for types without a send function.
 
-    It reads what PostgreSQL writes under DateStyle ISO, IntervalStyle postgres and TimeZone UTC. Of other text it may
-    make anything: whether ``text`` makes the same text of it again tells.
+    It reads what PostgreSQL writes under DateStyle ISO, IntervalStyle postgres and TimeZone UTC. For other text the
+    result is undefined; to validate it, compare ``text`` of the result with the original.
     """
 
 
 def hexadecimal(data: bytes) -> str:
-    """Write bytes as bytea does: ``\\x`` and hexadecimal digits."""
+    """Return bytes in the text format of bytea: ``\\x`` and hexadecimal digits."""
     return "\\x" + data.hex()
 
 
 def utf8(data: bytes) -> str:
-    """Read text; raise UnicodeDecodeError (a ValueError) for what is not UTF-8."""
+    """Decode UTF-8; raise UnicodeDecodeError, a ValueError."""
     return data.decode("utf-8")
 
 
 def split_items(data: bytes) -> Iterator[bytes | None]:
-    """Split what arrays and ranges are made of: 4 bytes length, then as many bytes; -1 for NULL."""
+    """Split the items of an array or range: each has 4 bytes length, -1 for NULL, then as many bytes."""
     at = 0
     while at < len(data):
         (length,) = struct.unpack_from("!i", data, at)
         at += 4
         if not -1 <= length <= len(data) - at:
-            raise ValueError("a length beyond the end")
+            raise ValueError(f"length {length} exceeds the {len(data) - at} bytes that are left")
         yield None if length < 0 else data[at : at + length]
         at += max(length, 0)

@@ -1,7 +1,7 @@
-"""Rows as COPY ... TO STDOUT sends them, made into Insert payloads by a kernel for each of its formats.
+"""Rows of COPY ... TO STDOUT to Insert payloads, by one kernel for the text format and one for the binary format.
 
-Source: PostgreSQL documentation, COPY, section "File Formats". In both formats the server sends each row in a
-CopyData message of its own. What the kernels write is what the builders do (tests compare them).
+Source: PostgreSQL's documentation, COPY, section "File Formats". In both formats the server sends each row in a
+CopyData message of its own. The kernels write the same bytes as ``wire.build`` (tests compare them).
 """
 
 import sys
@@ -37,11 +37,11 @@ Numbers = NDArray[np.int64]
 
 _OUTSIDE: Final[Mapping[str, Any]] = dict.fromkeys(STATE_PARAMETERS, False)
 _NULL, _TEXT, _BINARY = (VALUE_TAGS[name] for name in ("null", "text", "binary"))
-_HEAD: Final = 5  # bytes of a value before its data: its tag and its length
+_HEAD: Final = 5  # bytes of a value before its data: tag and length
 
 _TAB, _NEWLINE, _ESCAPE, _NULL_MARK = ord("\t"), ord("\n"), ord("\\"), ord("N")
 _ESCAPED: Final = np.zeros(256, np.uint8)
-"""What an escaped letter stands for; 0 for what COPY TO does not escape (CopyAttributeOutText)."""
+"""The character of each escape sequence, by its letter; 0 for what COPY TO never writes (CopyAttributeOutText)."""
 for _letter, _meaning in zip(b"bfnrtv\\", b"\b\f\n\r\t\v\\", strict=True):
     _ESCAPED[_letter] = _meaning
 
@@ -55,25 +55,25 @@ _NULL_LENGTH: Final = 0xFFFFFFFF
 
 @inlined
 def _plain_bytes(word: int) -> int:
-    """Return how many of the first bytes of a word are neither control characters nor backslashes."""
+    """Return the number of leading bytes of a word that are neither control characters nor backslashes."""
     other = word ^ (_ESCAPE * _ONES)
     marks = (((word - 0x20 * _ONES) & ~word) | ((other - _ONES) & ~other)) & _HIGHS
     if marks == 0:
         return 8
-    # Marks above the lowest one may be false, since the subtraction borrows; the lowest is right.
+    # The subtraction borrows, so marks above the lowest one may be wrong; the lowest one is right.
     return (((marks & -marks) - 1 & _ONES) * _ONES >> 56) - 1
 
 
 @inlined
 def _copy(target: Any, at: int, data: Any, start: int, size: int) -> None:
-    """Copy bytes, and up to seven more behind them, in both places."""
+    """Copy ``size`` bytes word by word; it reads and writes up to seven bytes more, for which both arrays have room."""
     for step in range(0, size, WORD):
         copy_word(target, at + step, data, start + step)
 
 
 @kernel
 def _put_text(data: Any, at: int, end: int, out: Any, to: int, escaped: Any) -> tuple[int, int]:
-    """Write one value of the text format; return the places after it, -1 for what is none."""
+    """Write one value of the text format; return the positions after it, -1 in ``data`` if it is malformed."""
     start = to + _HEAD
     place = start
     if at + 1 < end and u8(data, at) == _ESCAPE and u8(data, at + 1) == _NULL_MARK:
@@ -105,7 +105,7 @@ def _put_text(data: Any, at: int, end: int, out: Any, to: int, escaped: Any) -> 
 
 @kernel
 def _from_text(data: Any, ends: Any, head: Any, kinds: Any, escaped: Any, out: Any, to: int, out_ends: Any) -> int:
-    """Write the payloads of rows in text format from a place on; return how many were good before one that is not."""
+    """Write the payloads of rows in text format at ``to``; return the number of rows before a malformed one."""
     at, columns = 0, len(kinds)
     for row in range(len(ends)):
         end = ends[row] - 1
@@ -130,7 +130,7 @@ def _from_text(data: Any, ends: Any, head: Any, kinds: Any, escaped: Any, out: A
 
 @kernel
 def _from_binary(data: Any, ends: Any, head: Any, kinds: Any, escaped: Any, out: Any, to: int, out_ends: Any) -> int:
-    """Write the payloads of rows in binary format from a place on; return how many were good before one that is not."""
+    """Write the payloads of rows in binary format at ``to``; return the number of rows before a malformed one."""
     at, columns = 0, len(kinds)
     for row in range(len(ends)):
         end = ends[row]
@@ -162,30 +162,41 @@ def _from_binary(data: Any, ends: Any, head: Any, kinds: Any, escaped: Any, out:
 
 
 class CopyFormat:
-    """How the rows of one table come, and what their payloads begin with."""
+    """The format of the COPY of one table, and the head of its payloads."""
 
     def __init__(
         self, relation_oid: int, columns: int, layout: Mapping[str, Any], binary: Sequence[bool] | None = None
     ) -> None:
-        """Read rows of so many columns into Inserts of a table under options (``StreamOptions.layout``).
+        """Prepare the conversion of a table's rows into Inserts.
 
-        ``binary`` is None for the text format; for the binary one it says of each column whether its type has a
-        binary form: the text that comes for another one is marked as text.
+        Args:
+            relation_oid: The table.
+            columns: The number of columns.
+            layout: The options of START_REPLICATION that determine layouts (``StreamOptions.layout``).
+            binary: None for the text format. For the binary format, whether each column's type has a binary format:
+                the others are copied as text, and are marked as text.
         """
         empty = build(Insert(relation_oid=relation_oid, new=(None,) * columns), **_OUTSIDE, **layout)
-        # The kernels copy whole words: they may read and write beyond what they need.
+        # The kernels copy whole words, so they read and write up to a word beyond the end.
         self._head = np.frombuffer(empty[: len(empty) - columns] + bytes(WORD), np.uint8)
         self._kinds = np.where(np.array(binary or [False] * columns, np.bool_), _BINARY, _TEXT).astype(np.uint8)
         self._kernel = _from_text if binary is None else _from_binary
 
     def room(self, rows: int, size: int) -> int:
-        """Return how many bytes the payloads of rows may take that have a size together."""
+        """Return the most bytes that the payloads of ``rows`` rows with ``size`` bytes in total can take."""
         return size + rows * (len(self._head) + _HEAD * len(self._kinds)) + 2 * WORD
 
     def write(self, data: Bytes, ends: Numbers, out: Bytes, at: int) -> Numbers:
-        """Write a payload for each row into ``out`` from ``at`` on, where there is ``room``; return where they end.
+        """Write a payload for each row; return the offsets in ``out`` at which the payloads end.
 
-        The rows stand one after the other, and end at ``ends``. Raises EngineError for what no COPY sends.
+        Args:
+            data: The rows, one after the other.
+            ends: The offset at which each row ends.
+            out: The target, with ``room`` after ``at``.
+            at: The offset of the first payload.
+
+        Raises:
+            EngineError: A row that no COPY sends.
         """
         size, out_ends = int(ends[-1]), np.empty(len(ends), np.int64)
         source = data if len(data) >= size + WORD else np.append(data[:size], np.zeros(WORD, np.uint8))
@@ -198,24 +209,30 @@ class CopyFormat:
 
 
 class CopiedRows:
-    """Payloads of rows, one after the other in one piece of memory, behind those that describe them."""
+    """The payloads of copied rows in one buffer, after the Relation and Types that describe them."""
 
     def __init__(self, form: CopyFormat, described: Sequence[bytes], size: int) -> None:
-        """Take rows in a form, behind ``described``; ``size`` bytes of payloads have room, or the first rows."""
+        """Create an empty buffer.
+
+        Args:
+            form: The format of the rows.
+            described: The payloads of the Types and the Relation, which come first.
+            size: Bytes to allocate; more if the first rows need more.
+        """
         self._form, self._described, self._size = form, b"".join(described), size
         self._ends: list[Numbers] = [np.cumsum([0, *map(len, described)], dtype=np.int64)]
         self._out = np.empty(0, np.uint8)
         self.rows = 0
-        """How many rows it has."""
+        """The number of rows added."""
 
     def has_room(self, data: Bytes, ends: Numbers) -> bool:
-        """Return whether rows can be added; the first ones always can."""
+        """Return whether the rows fit into the buffer; the first ones always do."""
         return not self.rows or self._form.room(len(ends), int(ends[-1])) <= len(self._out) - int(self._ends[-1][-1])
 
     def add(self, data: Bytes, ends: Numbers) -> None:
-        """Add rows for which there is room; they stand one after the other, and end at ``ends``.
+        """Add rows that fit (``has_room``), one after the other in ``data``; ``ends`` are the offsets of their ends.
 
-        Raises EngineError for what no COPY sends.
+        Raises EngineError for a row that no COPY sends.
         """
         at = int(self._ends[-1][-1])
         if not self.rows:
@@ -225,7 +242,7 @@ class CopiedRows:
         self.rows += len(ends)
 
     def payloads(self) -> pa.Array:
-        """Return all payloads, without a copy of their bytes."""
+        """Return all payloads as an array that shares the buffer."""
         ends = np.concatenate(self._ends)
         content = self._out[: ends[-1]] if self.rows else np.frombuffer(self._described, np.uint8)
         return pa.Array.from_buffers(
@@ -234,7 +251,7 @@ class CopiedRows:
 
 
 def binary_copy_start(data: Bytes) -> int:
-    """Return where the first row begins in what COPY sends first in binary format; raise EngineError for another."""
+    """Return the size in bytes of the header of COPY's binary format; raise EngineError if ``data`` has none."""
     start = len(_SIGNATURE) + 8
     if bytes(data[: len(_SIGNATURE)]) != _SIGNATURE or len(data) < start:
         raise EngineError("COPY in binary format does not begin with its signature; please report this")

@@ -1,4 +1,4 @@
-"""Invented tables and their changes, in rows of Python values, as the messages that a server would send."""
+"""Tables that exist in a test only: rows of Python values in, the messages that a server would send out."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,34 +19,34 @@ from pgoutput_construct.wire.protocol import (
     UpdateOldKind,
 )
 
-__all__ = ["Change", "InventedTable", "text_of"]
+__all__ = ["Change", "FakeTable", "text_of"]
 
 Row = Mapping[str, Any]
-"""Values by column; ``pgoutput_construct.UNCHANGED`` for one that is not sent."""
+"""Values by column; ``pgoutput_construct.UNCHANGED`` for a value that is not sent."""
 
 
 class Change(NamedTuple):
-    """A change of a table, as a message without its transaction."""
+    """A change of a table: a message that is not part of a transaction yet."""
 
-    table: "InventedTable"
+    table: "FakeTable"
     message: m.PgoutputMessage
 
 
 @dataclass(frozen=True, eq=False)
-class InventedTable:
+class FakeTable:
     """A table that exists in a test only."""
 
     name: str
     columns: Mapping[str, str]
     """The built-in type of each column."""
     key: Sequence[str] = ()
-    """The columns of its replica identity; none: REPLICA IDENTITY FULL, unless ``identity`` says otherwise."""
+    """The columns of its replica identity; empty: REPLICA IDENTITY FULL, unless ``identity`` is given."""
     namespace: str = "public"
     oid: int = FIRST_USER_OID
     modifiers: Mapping[str, int] = field(default_factory=dict)
     """Type modifiers, as atttypmod in pg_attribute."""
     types: Mapping[str, m.Type] = field(default_factory=dict)
-    """What describes the types of columns that are not built in, by the name that ``columns`` gives them."""
+    """The Type messages of column types that are not built in, by their names in ``columns``."""
     identity: RelationReplicaIdentity | None = None
     """Its replica identity; None: DEFAULT with a key, FULL without."""
 
@@ -59,7 +59,7 @@ class InventedTable:
 
     @property
     def relation(self) -> m.Relation:
-        """What describes it."""
+        """The Relation that describes it."""
         return m.Relation(
             relation_oid=self.oid,
             namespace=self.namespace,
@@ -69,11 +69,11 @@ class InventedTable:
         )
 
     def insert(self, row: Row) -> Change:
-        """Return the insert of a row; columns that it does not have are NULL."""
+        """Return the insert of a row; missing columns are NULL."""
         return Change(self, m.Insert(relation_oid=self.oid, new=self._tuple(row)))
 
     def update(self, row: Row, old: Row | None = None) -> Change:
-        """Return an update to ``row``; ``old`` is the row before it, needed without a key and where the key changes."""
+        """Return an update to ``row``; ``old`` is the row before, required without a key, or if the key changes."""
         if not self.key:
             kind: str | None = UpdateOldKind.ROW.value
             before: m.TupleData | None = self._tuple(self._needed(old))
@@ -84,13 +84,13 @@ class InventedTable:
         return Change(self, m.Update(relation_oid=self.oid, old_kind=kind, old=before, new=new))
 
     def delete(self, old: Row) -> Change:
-        """Return the delete of a row; of a table with a key the key is enough."""
+        """Return the delete of a row; if the table has a key, ``old`` needs the key columns only."""
         kind = (DeleteOldKind.KEY if self.key else DeleteOldKind.ROW).value
         row = {name: old[name] for name in self.key} if self.key else old
         return Change(self, m.Delete(relation_oid=self.oid, old_kind=kind, old=self._tuple(row)))
 
-    def truncate(self, *others: "InventedTable", restart_identity: bool = False) -> Change:
-        """Return a truncate of this table, and of others with it."""
+    def truncate(self, *others: "FakeTable", restart_identity: bool = False) -> Change:
+        """Return a truncate of this table, together with others."""
         options = TruncateOptions.RESTART_IDENTITY if restart_identity else TruncateOptions(0)
         oids = (self.oid, *(other.oid for other in others))
         return Change(self, m.Truncate(options=int(options), relation_oids=oids))
@@ -105,12 +105,12 @@ class InventedTable:
         if name in self.types:
             return self.types[name].type_oid
         if name not in TYPE_NAMES:
-            raise PgoutputError(f"{name!r} is no built-in type: write one such as text or int4, or say it in types")
+            raise PgoutputError(f"{name!r} is not a built-in type such as text or int4: describe it in types")
         return TYPE_NAMES[name].oid
 
     def _needed(self, old: Row | None) -> Row:
         if old is None:
-            raise PgoutputError(f"{self.name} has REPLICA IDENTITY FULL: say the old row")
+            raise PgoutputError(f"{self.name} has REPLICA IDENTITY FULL: pass the old row")
         return old
 
     def _tuple(self, row: Row) -> m.TupleData:
@@ -121,10 +121,10 @@ class InventedTable:
 
 
 def text_of(value: Any) -> m.Unchanged | bytes | None:
-    """Return a Python value as a message has it; raise PgoutputError.
+    """Return a Python value in text format, as a message contains it; raise PgoutputError.
 
-    It is in text format, as psycopg dumps it, which is needed for all but numbers, text,
-    bytes, booleans and dates; a ``Binary`` is in binary format already.
+    psycopg dumps it, except numbers, text, bytes, booleans and dates, which need no psycopg. None, UNCHANGED and
+    ``Binary`` are returned unchanged.
     """
     if value is None or value is m.UNCHANGED or isinstance(value, m.Binary):
         return value

@@ -1,4 +1,4 @@
-"""Scenarios of a seed as one stream, which a publisher serves, and what it means: for tests in any language."""
+"""The scenarios of a seed as a publisher's feed, and the expected tables as JSON, for subscribers in any language."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, Final
@@ -9,22 +9,22 @@ from hypothesis import strategies as st
 from pgoutput_construct.publisher._feed.feed import About
 from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher.published_tables import ListedTable, listed_tables
-from pgoutput_construct.testing.invented import text_of
+from pgoutput_construct.testing.fake_tables import text_of
 from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable
 from pgoutput_construct.testing.scenarios import Scenario, scenarios
 
-__all__ = ["ScenarioFeed", "invented", "meaning"]
+__all__ = ["ScenarioFeed", "expected_state", "seeded_scenarios"]
 
 _SYSTEM: Final = "7000000000000000000"
 
 
-def invented(count: int, number: int, first: int = 0) -> list[Scenario]:
+def seeded_scenarios(count: int, number: int, first: int = 0) -> list[Scenario]:
     """Return scenarios that follow each other in one stream.
 
     Args:
-        count: How many.
-        number: A seed: with one release of Hypothesis, what it invents stays what it is.
-        first: The number of the first of them.
+        count: The number of scenarios.
+        number: The seed; with the same release of Hypothesis it always gives the same scenarios.
+        first: The number of the first scenario.
     """
     found: list[Scenario] = []
 
@@ -39,37 +39,37 @@ def invented(count: int, number: int, first: int = 0) -> list[Scenario]:
 
 
 class ScenarioFeed(Script):
-    """Scenarios as what a publisher serves."""
+    """The feed of a publisher that serves scenarios."""
 
     def __init__(self, found: Sequence[Scenario], server_version: int = 180000) -> None:
-        """Take their streams; ``server_version`` is that of the PostgreSQL that they stand for, such as 160004."""
+        """Concatenate the streams; ``server_version`` is the version that the publisher claims, such as 160004."""
         super().__init__(About(server_version, _SYSTEM, "postgres", 1, (), {}))
-        self._first = [table.invented for scenario in found for table in scenario.first]
+        self._first = [table.fake for scenario in found for table in scenario.first]
         for lsn, message in (each for scenario in found for each in scenario.sent):
             self.add(lsn, message)
 
     def published(self, publications: Collection[str]) -> Sequence[ListedTable]:
-        """Return the tables as they are in the beginning: a subscriber alters them as the stream says."""
+        """Return the tables as they are at the start; a subscriber applies the stream's alterations."""
         return listed_tables((table.relation for table in self._first), publications)
 
 
-def meaning(found: Sequence[Scenario]) -> dict[str, Any]:
-    """Return what scenarios mean, as JSON: what to begin with, and what the tables must hold in the end.
+def expected_state(found: Sequence[Scenario]) -> dict[str, Any]:
+    """Return, as JSON values, how to set up a subscriber of scenarios, and the expected content of its tables.
 
-    It has the ``statements`` that create the tables at a subscriber, the position behind the stream as ``end``, and of
-    each of the ``tables`` ``schema``, ``name``, ``columns`` and ``rows``: values in text format, None for NULL.
+    Keys are ``statements``, which create the tables at a subscriber, ``end``, the LSN after the stream, and ``tables``,
+    each with ``schema``, ``name``, ``columns`` and ``rows``: values in text format, None for NULL.
     """
     return {
         "statements": [statement for scenario in found for statement in scenario.definitions],
         "end": str(found[-1].end),
-        "tables": [_told(scenario, table) for scenario in found for table in scenario.tables],
+        "tables": [_expected_table(scenario, table) for scenario in found for table in scenario.tables],
     }
 
 
-def _told(scenario: Scenario, table: ScenarioTable) -> dict[str, Any]:
-    names = list(table.invented.columns)
+def _expected_table(scenario: Scenario, table: ScenarioTable) -> dict[str, Any]:
+    names = list(table.fake.columns)
     rows = [_texts(table.sent(row, binary=False), names) for row in scenario.rows[table.name]]
-    return {"schema": table.invented.namespace, "name": table.name, "columns": names, "rows": rows}
+    return {"schema": table.fake.namespace, "name": table.name, "columns": names, "rows": rows}
 
 
 def _texts(row: Row, names: Sequence[str]) -> list[str | None]:

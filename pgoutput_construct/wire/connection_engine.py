@@ -1,13 +1,17 @@
-"""Parse and build the messages of a connection: the frontend and backend messages of spec/protocol.yaml."""
+"""Parse and build the frontend and backend messages of a connection (spec/protocol.yaml).
+
+Unlike replication messages they carry their own length, and the same tag means different messages, by sender and by the
+state of the connection.
+"""
 
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
 from pgoutput_construct.errors import DecodeError, EngineError
 from pgoutput_construct.wire import connection_codec, connection_messages
+from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS
 from pgoutput_construct.wire.connection_definitions import DEFINITIONS
 from pgoutput_construct.wire.connection_messages import FOLLOWING, ConnectionMessage
-from pgoutput_construct.wire.fast import PAD, REJECTIONS
 from pgoutput_construct.wire.reference import Reference
 
 __all__ = [
@@ -24,20 +28,21 @@ Role: TypeAlias = Literal["server", "client"]
 """Who sends a message."""
 
 FIRST_STATE = next(iter(FOLLOWING))[0]
-"""The state of a connection on which nothing has been said."""
+"""The state of a connection before its first message."""
 
 _REFERENCE = Reference({}, DEFINITIONS)
 
 
 def parse_connection(data: bytes, sender: Role, state: str) -> ConnectionMessage:
-    """Return the message that some bytes are, neither less nor more.
+    """Return the message that fills ``data`` exactly.
 
     Args:
         data: The message with its tag and length.
-        sender: Who has sent it.
-        state: The state of the connection, one of spec/protocol.yaml: it tells apart what begins alike.
+        sender: Which side sent it.
+        state: The state of the connection (spec/protocol.yaml): a tag's meaning depends on it.
 
-    Raises DecodeError, with path and offset, for bytes that are no message which the sender can send in this state.
+    Raises:
+        DecodeError: Bytes that are not a message which the sender can send in this state, with path and offset.
     """
     cls = _class(data, sender, state)
     try:
@@ -47,11 +52,11 @@ def parse_connection(data: bytes, sender: Role, state: str) -> ConnectionMessage
     except REJECTIONS:
         pass
     _REFERENCE.read(cls, data, {})
-    raise EngineError(f"{cls.__name__}: the engines differ about {data[:80]!r}: please report this")
+    raise EngineError(f"{cls.__name__}: the engines disagree about {data[:80]!r}: please report this")
 
 
 def build_connection(message: ConnectionMessage) -> bytes:
-    """Return the bytes of a message; raise EncodeError, with the path, for what cannot be one."""
+    """Return the bytes of a message; raise EncodeError, with the path, for a value that it cannot carry."""
     build = connection_codec.BUILDERS.get(type(message))
     if build is not None:
         try:
@@ -62,9 +67,15 @@ def build_connection(message: ConnectionMessage) -> bytes:
 
 
 def message_size(data: bytes | bytearray, sender: Role, state: str) -> int | None:
-    """Return how many bytes the message takes that ``data`` begins with; None where that needs more of them.
+    """Return the size in bytes of the message at the start of ``data``; None if more bytes are needed to know it.
 
-    Raises DecodeError for a tag that the sender cannot send in this state.
+    Args:
+        data: The bytes received so far.
+        sender: Which side sent them.
+        state: The state of the connection.
+
+    Raises:
+        DecodeError: A tag that the sender cannot send in this state.
     """
     tagged = _tagged(sender, state)
     if not data and b"" not in tagged:
@@ -80,7 +91,7 @@ def message_size(data: bytes | bytearray, sender: Role, state: str) -> int | Non
 
 
 def next_state(message: ConnectionMessage, sender: Role, state: str) -> str:
-    """Return the state that follows a message; raise DecodeError where it cannot come."""
+    """Return the state after a message; raise DecodeError if the sender cannot send it in this state."""
     following = FOLLOWING[state, sender].get(type(message))
     if following is None:
         raise DecodeError(f"a {sender} cannot send {type(message).__name__} in the state {state!r}")
@@ -100,8 +111,8 @@ def _class(data: bytes, sender: Role, state: str) -> type[ConnectionMessage]:
     tagged = _tagged(sender, state)
     tag = b"" if b"" in tagged else data[:1]
     for cls in tagged.get(tag, ()):
-        place = len(tag) + connection_codec.LENGTH.size
-        if data[place : place + len(cls.CODE)] == cls.CODE:
+        code = len(tag) + connection_codec.LENGTH.size
+        if data[code : code + len(cls.CODE)] == cls.CODE:
             return cls
     raise DecodeError(_unknown(data[: len(tag) + 8], sender, state), offset=0)
 
