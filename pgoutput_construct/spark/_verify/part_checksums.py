@@ -1,4 +1,4 @@
-"""Digests and checksums of rows in Spark, equal to the server's (``columnar/row_checksums.py``), by parts of a table."""
+"""Digests and checksums of a table's rows in Spark, by parts: those of the server (``columnar/row_checksums.py``)."""
 
 import math
 from collections.abc import Sequence

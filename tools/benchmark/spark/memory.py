@@ -103,7 +103,9 @@ def watched(module: str) -> Iterator[dict[int, float]]:
         while not done.wait(_PAUSE):
             for process in psutil.Process().children(recursive=True):
                 try:
-                    if any(module in part for part in process.cmdline()):
+                    # Not the JVM: its command line names the module among Spark's settings.
+                    command = process.cmdline()
+                    if command[1:2] == ["-m"] and any(module in part for part in command):
                         peaks[process.pid] = _peak(process.pid)
                 except (psutil.Error, OSError, StopIteration):
                     continue  # it has ended
