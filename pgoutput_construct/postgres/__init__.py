@@ -20,7 +20,7 @@ with needing("postgres"):
     from pgoutput_construct.errors import ReplicationError
     from pgoutput_construct.postgres._capture.pump import CaptureProgress
     from pgoutput_construct.postgres._snapshot.jobs import CopyProgress
-    from pgoutput_construct.postgres._snapshot.request import snapshot
+    from pgoutput_construct.postgres._snapshot.snapshot_request import snapshot
     from pgoutput_construct.postgres.capture import capture
     from pgoutput_construct.postgres.connection import (
         SESSION_SETTINGS,
@@ -39,7 +39,7 @@ with needing("postgres"):
         read_publications,
     )
     from pgoutput_construct.postgres.replication import ReplicationStream
-    from pgoutput_construct.postgres.slots import (
+    from pgoutput_construct.postgres.replication_slots import (
         SlotHealth,
         check_slot,
         create_slot,

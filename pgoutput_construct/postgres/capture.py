@@ -8,15 +8,15 @@ from typing import Unpack
 
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
+from pgoutput_construct.postgres._capture.capture_session import Callbacks, Capturing, Retry, activity
 from pgoutput_construct.postgres._capture.gaps import OnLostSlot
 from pgoutput_construct.postgres._capture.preparation import Plan
 from pgoutput_construct.postgres._capture.pump import CaptureProgress
-from pgoutput_construct.postgres._capture.session import Callbacks, Capturing, Retry, activity
-from pgoutput_construct.postgres._capture.transactions import Ending
-from pgoutput_construct.postgres._capture.watch import Heartbeat, Watch
+from pgoutput_construct.postgres._capture.slot_watch import Heartbeat, Watch
+from pgoutput_construct.postgres._capture.transaction_tracker import Ending
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch, OnRewrite
+from pgoutput_construct.postgres._patience import Patience, collected_signals
 from pgoutput_construct.postgres._snapshot.copier import Copier
-from pgoutput_construct.postgres._waiting import Patience, collected_signals
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.publications import NewPublication
 from pgoutput_construct.wire import Lsn

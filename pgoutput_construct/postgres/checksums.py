@@ -23,8 +23,8 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.pgtypes.canonical import canonical_sql
 from pgoutput_construct.pgtypes.registry import TEXT_WRITERS
+from pgoutput_construct.postgres._patience import Asked, Patience
 from pgoutput_construct.postgres._snapshot.snapshots import read_snapshot
-from pgoutput_construct.postgres._waiting import Asked, Patience
 from pgoutput_construct.postgres.connection import (
     Connection,
     connect,

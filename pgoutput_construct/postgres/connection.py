@@ -11,7 +11,7 @@ from psycopg import conninfo, sql
 
 from pgoutput_construct.catalog_queries import FLUSHED_LSN, IS_STANDBY, CatalogQuery
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres._waiting import Patience, PatientConnection, in_background
+from pgoutput_construct.postgres._patience import Patience, PatientConnection, in_background
 from pgoutput_construct.wire import Lsn
 
 __all__ = [

@@ -17,7 +17,7 @@ from pgoutput_construct.changelog.options import StreamOptions
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._frames import FrameReader
-from pgoutput_construct.postgres._waiting import PatientConnection, result_of
+from pgoutput_construct.postgres._patience import PatientConnection, result_of
 from pgoutput_construct.postgres.connection import ask, ask_one, connect, describe_error, is_transient
 from pgoutput_construct.postgres.publications import LostPublicationError, Notices
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, StandbyStatusUpdate, Timestamp, build_frame, parse_frame

@@ -11,7 +11,7 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.pgtypes.arrow_types import UNTYPED
 from pgoutput_construct.pgtypes.column_reader import ColumnReader
 from pgoutput_construct.pgtypes.family import CannotHold
-from pgoutput_construct.postgres._waiting import Patience
+from pgoutput_construct.postgres._patience import Patience
 from pgoutput_construct.postgres.connection import connect, describe_error
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire.messages import RelationColumn

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.cli.replicate import _conclusion, _Report
+from pgoutput_construct.cli.replicate_command import _conclusion, _Report
 from pgoutput_construct.spark.warehouse.batches import Batch
 from pgoutput_construct.spark.warehouse.notes import Progress, Warehouse
 from tests.cli.conftest import Run

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import (
     SESSION_SETTINGS,
     ReplicationError,

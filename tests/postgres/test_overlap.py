@@ -15,7 +15,7 @@ from pgoutput_construct.changelog._upkeep.note import read_note
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.verify import verify
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.postgres import SegmentLimits, create_slot, drop_slot
 from pgoutput_construct.postgres._capture.overlap import Overlap, find_overlap

@@ -17,11 +17,11 @@ import pytest
 from pytest import LogCaptureFixture as Caplog
 
 from pgoutput_construct.changelog.options import StreamOptions
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import ReplicationError, ReplicationStream, capture, connect, create_slot
-from pgoutput_construct.postgres._waiting import Patience, Stopped
-from pgoutput_construct.postgres.peeking import open_slot
+from pgoutput_construct.postgres._patience import Patience, Stopped
 from pgoutput_construct.postgres.replication import Silence, is_at_work
+from pgoutput_construct.postgres.slot_peek import open_slot
 from pgoutput_construct.wire import Lsn
 from tests.postgres.proxy import Proxy
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until

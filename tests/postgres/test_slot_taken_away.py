@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tests.live.capture import EACH_VERSION
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
 from tools.servers import open_server

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from pgoutput_construct.postgres import CaptureProgress, SegmentLimits
-from pgoutput_construct.postgres._capture.watch import Watch
+from pgoutput_construct.postgres._capture.slot_watch import Watch
 from pgoutput_construct.wire import Lsn
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
 

@@ -11,7 +11,7 @@ import psycopg
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.verify import verify
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import create_slot, current_lsn
 from tools.faults.breaking import SLOW, Breaking
 from tools.faults.capturing import COMMANDS, CapturedLog, CaptureProcess

@@ -35,7 +35,7 @@ from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres._snapshot.snapshots import check_can_copy, read_snapshot
 from pgoutput_construct.postgres.connection import Connection, current_lsn
-from pgoutput_construct.postgres.slots import LostSlotError, UndecodableSlotError, drop_slot, slot_health
+from pgoutput_construct.postgres.replication_slots import LostSlotError, UndecodableSlotError, drop_slot, slot_health
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["REMEDY", "LogGapError", "OnLostSlot", "Recovery", "announce", "announce_slot", "begin_anew", "near_ones"]

@@ -31,7 +31,7 @@ from pgoutput_construct.postgres.publications import (
     read_publications,
     read_published,
 )
-from pgoutput_construct.postgres.slots import (
+from pgoutput_construct.postgres.replication_slots import (
     ExportedSnapshot,
     LostSlotError,
     check_slot,

@@ -15,12 +15,12 @@ from pgoutput_construct.columnar.envelope import FrameBatch, Frames, split_frame
 from pgoutput_construct.columnar.scopes import ScopeReader
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.postgres._capture.overlap import Overlap
-from pgoutput_construct.postgres._capture.transactions import Admission, Ending, TransactionTracker
+from pgoutput_construct.postgres._capture.transaction_tracker import Admission, Ending, TransactionTracker
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres._snapshot.copier import Copier
 from pgoutput_construct.postgres._snapshot.jobs import CopyProgress
 from pgoutput_construct.postgres.replication import ReplicationStream
-from pgoutput_construct.postgres.slots import SlotHealth
+from pgoutput_construct.postgres.replication_slots import SlotHealth
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive
 

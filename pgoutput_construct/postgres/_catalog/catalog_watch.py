@@ -19,7 +19,7 @@ from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.changelog._upkeep.requests import ask, requests
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres._catalog.known_tables import Known, News, Shape, shape_of
+from pgoutput_construct.postgres._catalog.catalog_state import Known, News, Shape, shape_of
 from pgoutput_construct.postgres._catalog.table_catalog import (
     CATALOG_SINCE,
     catalog_digest,

@@ -11,9 +11,9 @@ from psycopg import pq, sql
 from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.columnar.copied import CopiedRows, CopyFormat, binary_copy_start
 from pgoutput_construct.postgres._frames import FrameReader
+from pgoutput_construct.postgres._patience import ANSWER_SECONDS, PatientConnection, result_of
 from pgoutput_construct.postgres._snapshot.copied_tables import Leaf, PublishedTable
 from pgoutput_construct.postgres._snapshot.jobs import Chunk, Piece
-from pgoutput_construct.postgres._waiting import ANSWER_SECONDS, PatientConnection, result_of
 from pgoutput_construct.postgres.connection import Connection
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.wire import Timestamp

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pgoutput_construct.catalog_queries import for_release
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
-from pgoutput_construct.postgres._catalog.known_tables import Shape
+from pgoutput_construct.postgres._catalog.catalog_state import Shape
 from pgoutput_construct.postgres.connection import Connection, fetch
 from pgoutput_construct.stream.identifiers import full_name, qualified_name
 from pgoutput_construct.wire import Relation, Type, build

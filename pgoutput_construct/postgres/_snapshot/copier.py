@@ -24,6 +24,7 @@ from pgoutput_construct.changelog.writer import Durable, LogWriter
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._catalog.table_catalog import locked_tables
+from pgoutput_construct.postgres._patience import Asked, PatientConnection, Stopped
 from pgoutput_construct.postgres._snapshot.chunks import ChangedTableError, ChunkReader, was_changed
 from pgoutput_construct.postgres._snapshot.copied_tables import PublishedTable, read_tables
 from pgoutput_construct.postgres._snapshot.jobs import CopyProgress, Piece, Pieces, TableJob
@@ -41,15 +42,14 @@ from pgoutput_construct.postgres._snapshot.snapshots import (
     wait_until_flushed,
 )
 from pgoutput_construct.postgres._snapshot.workers import NO_LOCK, Workers, connect_to_copy, copying_error
-from pgoutput_construct.postgres._waiting import Asked, PatientConnection, Stopped
 from pgoutput_construct.postgres.connection import Connection, current_lsn, describe_error, is_standby
 from pgoutput_construct.postgres.publications import read_published
-from pgoutput_construct.postgres.slots import ExportedSnapshot
+from pgoutput_construct.postgres.replication_slots import ExportedSnapshot
 from pgoutput_construct.stream.identifiers import full_name, qualified_name
 from pgoutput_construct.wire import Lsn
 
 if TYPE_CHECKING:
-    from pgoutput_construct.postgres._catalog.known_tables import Shape
+    from pgoutput_construct.postgres._catalog.catalog_state import Shape
 
 __all__ = ["Copier", "CopyMaker"]
 

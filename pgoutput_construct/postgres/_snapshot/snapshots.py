@@ -20,7 +20,7 @@ from pgoutput_construct.changelog._index.planning import committed
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres._waiting import PatientConnection
+from pgoutput_construct.postgres._patience import PatientConnection
 from pgoutput_construct.postgres.connection import Connection, ask_one, current_lsn, fetch, fetch_row, is_standby, run
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn

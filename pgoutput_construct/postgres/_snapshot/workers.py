@@ -11,10 +11,10 @@ from typing import Final
 import psycopg
 
 from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres._patience import Asked, Patience, PatientConnection, Stopped
 from pgoutput_construct.postgres._snapshot.chunks import ChunkReader, was_changed
 from pgoutput_construct.postgres._snapshot.jobs import Chunk, TableJob
 from pgoutput_construct.postgres._snapshot.snapshots import LostSnapshotError, imported, lock_holders
-from pgoutput_construct.postgres._waiting import Asked, Patience, PatientConnection, Stopped
 from pgoutput_construct.postgres.connection import Connection, connect, describe_error, run
 
 __all__ = ["NO_LOCK", "Workers", "connect_to_copy", "copying_error"]

@@ -18,7 +18,7 @@ from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.changelog._segment.columns import segment_table
 from pgoutput_construct.columnar import chosen_types, columns_schema
 from pgoutput_construct.columnar.descriptions import OUTSIDE
-from pgoutput_construct.postgres.peeking import open_slot
+from pgoutput_construct.postgres.slot_peek import open_slot
 from pgoutput_construct.spark.change_frames import CHANGE, changes_schema
 from pgoutput_construct.spark.metadata import Prefix
 from pgoutput_construct.spark.source.fields import held_fields

@@ -12,7 +12,7 @@ from pgoutput_construct.changelog._facts.completeness import lacks_of, whole_tab
 from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.changelog._facts.events import PUBLICATION_FACTS, TABLE_FACTS, events_of
 from pgoutput_construct.cli.group import cli
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres import capture, check_wal_level, create_slot, drop_slot, ensure_publication
 from pgoutput_construct.postgres.publications import NewPublication

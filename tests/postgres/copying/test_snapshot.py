@@ -17,7 +17,7 @@ from pgoutput_construct.postgres import ChangeLog, NewPublication, current_lsn, 
 from pgoutput_construct.postgres._capture import preparation
 from pgoutput_construct.postgres._snapshot import chunks, copier, jobs, workers
 from pgoutput_construct.postgres._snapshot.copied_tables import PublishedTable, read_tables
-from pgoutput_construct.postgres.slots import ExportedSnapshot
+from pgoutput_construct.postgres.replication_slots import ExportedSnapshot
 from tests.postgres.copying.conftest import Source
 from tests.postgres.shop import wait_until
 

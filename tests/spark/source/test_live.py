@@ -9,7 +9,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import pgoutput_construct as pgo
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import register
 from pgoutput_construct.spark.source.datasource import PgoutputSource
 from tests.live.capture import drop_slot

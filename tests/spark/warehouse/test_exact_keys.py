@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from psycopg import sql
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark.warehouse import batches, read_current, replicate
 from tests.postgres.shop import PUBLICATION, Shop
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark.warehouse import read_current, replicate
 from tests.postgres.shop import Shop
 from tests.spark.warehouse.rounds import open_differences

@@ -14,7 +14,7 @@ from pgoutput_construct.changelog import ChangeLog, registry
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.reader import identity_of
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import capture, current_lsn, snapshot
 from pgoutput_construct.spark import read_current, register, replicate
 from pgoutput_construct.spark.verifying import verify

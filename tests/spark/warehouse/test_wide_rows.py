@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import replicate
 from pgoutput_construct.spark.source.offsets import Limits, next_seq
 from pgoutput_construct.spark.warehouse import staging

@@ -30,16 +30,16 @@ from pgoutput_construct.postgres._capture.gaps import LogGapError, Recovery, ann
 from pgoutput_construct.postgres._capture.overlap import Overlap, is_sent_alike
 from pgoutput_construct.postgres._capture.preparation import Plan, Prepared, check_same_server, prepare
 from pgoutput_construct.postgres._capture.pump import CaptureProgress, Intake, Pump
-from pgoutput_construct.postgres._capture.transactions import Ending
-from pgoutput_construct.postgres._capture.watch import Watch
+from pgoutput_construct.postgres._capture.slot_watch import Watch
+from pgoutput_construct.postgres._capture.transaction_tracker import Ending
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres._frames import Gatherer
+from pgoutput_construct.postgres._patience import Patience, PatientConnection, Stopped, in_background
 from pgoutput_construct.postgres._snapshot.copier import Copier
-from pgoutput_construct.postgres._waiting import Patience, PatientConnection, Stopped, in_background
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.publications import LostPublicationError
 from pgoutput_construct.postgres.replication import DecodingError, ReplicationStream, Silence, SilentServerError
-from pgoutput_construct.postgres.slots import UndecodableSlotError, drop_slot, end_reader
+from pgoutput_construct.postgres.replication_slots import UndecodableSlotError, drop_slot, end_reader
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.wire import Lsn, Timestamp, XLogData, build_frame
 from pgoutput_construct.wire import messages as m

@@ -15,7 +15,7 @@ from psycopg import sql
 
 from pgoutput_construct.catalog_queries import BLOCKING_WRITER, SLOTS
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres._waiting import ANSWER_SECONDS, Patience, PatientConnection, Stopped
+from pgoutput_construct.postgres._patience import ANSWER_SECONDS, Patience, PatientConnection, Stopped
 from pgoutput_construct.postgres.connection import (
     Connection,
     ask,

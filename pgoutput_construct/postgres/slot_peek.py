@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from typing import Final
 
 from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres._patience import Patience, PatientConnection
 from pgoutput_construct.postgres._snapshot.copied_tables import read_tables
-from pgoutput_construct.postgres._waiting import Patience, PatientConnection
 from pgoutput_construct.postgres.connection import connect, fetch, fetch_row, run
 from pgoutput_construct.postgres.replication import is_at_work
-from pgoutput_construct.postgres.slots import check_slot
+from pgoutput_construct.postgres.replication_slots import check_slot
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Commit, Lsn, parse
 

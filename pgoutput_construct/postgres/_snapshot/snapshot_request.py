@@ -21,7 +21,7 @@ from pgoutput_construct.postgres._snapshot.snapshots import check_can_copy
 from pgoutput_construct.postgres.capture import capture
 from pgoutput_construct.postgres.connection import Connection, connect
 from pgoutput_construct.postgres.publications import find_table, read_published
-from pgoutput_construct.postgres.slots import slot_health
+from pgoutput_construct.postgres.replication_slots import slot_health
 from pgoutput_construct.stream.identifiers import qualified_name
 
 __all__ = ["snapshot"]

@@ -14,10 +14,10 @@ import psycopg
 from pgoutput_construct.catalog_queries import SENDER_STATE
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
-from pgoutput_construct.postgres._waiting import Patience, Stopped
+from pgoutput_construct.postgres._patience import Patience, Stopped
 from pgoutput_construct.postgres.connection import Connection, ask, connect, fetch
 from pgoutput_construct.postgres.publications import LostPublicationError, missing_publications
-from pgoutput_construct.postgres.slots import SlotHealth, slot_health
+from pgoutput_construct.postgres.replication_slots import SlotHealth, slot_health
 
 __all__ = ["HEARTBEAT_PREFIX", "Heartbeat", "Watch"]
 
