@@ -23,8 +23,8 @@ __all__ = [
     "PatientConnection",
     "Stopped",
     "collected_signals",
-    "in_background",
     "result_of",
+    "run_in_thread",
 ]
 
 
@@ -64,10 +64,10 @@ class Patience:
         poll = select.poll()
         poll.register(fileno, _EVENTS[wanted])
         while not (events := poll.poll(_SLICE * 1000)):
-            deadline = self.look_up(deadline)
+            deadline = self.check(deadline)
         return _ready(events[0][1], wanted)
 
-    def look_up(self, deadline: float) -> float:
+    def check(self, deadline: float) -> float:
         """Return the deadline, or the next one; raise Stopped or, after the last one, psycopg.OperationalError."""
         if self.asked is not None and (reason := self.asked()):
             raise Stopped(reason)
@@ -113,7 +113,7 @@ class PatientConnection(psycopg.Connection[Any]):
         self.pgconn.finish()  # an answer that comes later must not be taken for the next one's
 
 
-def in_background(function: Callable[[], Result], patience: Patience, discard: Callable[[Result], object]) -> Result:
+def run_in_thread(function: Callable[[], Result], patience: Patience, discard: Callable[[Result], object]) -> Result:
     """Run what cannot be interrupted (finding a host, connecting) in a thread, and wait for it with patience.
 
     Where nobody waits any more ``discard`` gets the result. Raises what ``function`` raises, psycopg.OperationalError
@@ -124,7 +124,7 @@ def in_background(function: Callable[[], Result], patience: Patience, discard: C
     deadline = time.monotonic() + patience.seconds
     try:
         while not wait_for_futures([outcome], _SLICE).done:
-            deadline = patience.look_up(deadline)
+            deadline = patience.check(deadline)
     except BaseException:
         outcome.add_done_callback(lambda late: late.exception() or discard(late.result()))
         raise

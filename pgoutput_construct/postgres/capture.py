@@ -8,11 +8,11 @@ from typing import Unpack
 
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
-from pgoutput_construct.postgres._capture.capture_session import Callbacks, Capturing, Retry, activity
+from pgoutput_construct.postgres._capture.capture_session import Callbacks, CaptureSession, Retry, activity
 from pgoutput_construct.postgres._capture.gaps import OnLostSlot
-from pgoutput_construct.postgres._capture.preparation import Plan
+from pgoutput_construct.postgres._capture.preparation import CapturePlan
 from pgoutput_construct.postgres._capture.pump import CaptureProgress
-from pgoutput_construct.postgres._capture.slot_watch import Heartbeat, Watch
+from pgoutput_construct.postgres._capture.slot_watch import Heartbeat, SlotWatch
 from pgoutput_construct.postgres._capture.transaction_tracker import Ending
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch, OnRewrite
 from pgoutput_construct.postgres._patience import Patience, collected_signals
@@ -126,7 +126,9 @@ def capture(
     writes = heartbeat is not None
     asked = Patience()
     holder = partial(connect, dsn, patience=asked) if snapshot else None
-    plan = Plan(slot, names, options, create_slot, failover, slot_timeout, new_log, new, holder, on_lost_slot, writes)
+    plan = CapturePlan(
+        slot, names, options, create_slot, failover, slot_timeout, new_log, new, holder, on_lost_slot, writes
+    )
     beat = None if heartbeat is None else Heartbeat(heartbeat, transactional_heartbeat)
     callbacks = Callbacks(stop, on_progress)
     _return_large_buffers()
@@ -134,11 +136,11 @@ def capture(
         if file_mode is not None:
             writer.store.set_file_mode(file_mode)
         catalog = CatalogWatch(writer, slot, names, on_rewrite)
-        watch = Watch(dsn, slot, names, status_interval, beat, catalog, on_lost_slot == "snapshot")
+        watch = SlotWatch(dsn, slot, names, status_interval, beat, catalog, on_lost_slot == "snapshot")
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
         with Copier(dsn, writer.store, names, workers, snapshot, status_interval) as copier, watch:
-            catalog.asked_for_copies, copier.on_copied = copier.look, catalog.confirm
-            copier.is_said = catalog.has_said
+            catalog.on_copies_requested, copier.on_copied = copier.poll, catalog.repeat_facts
+            copier.has_facts_of = catalog.has_facts_of
 
             def check() -> None:
                 watch.check()
@@ -152,10 +154,12 @@ def capture(
                 until_idle,
                 lambda: activity(progress),
                 check,
-                lambda first: catalog.settled(first) and not copier.busy,
+                lambda first: catalog.is_settled(first) and not copier.busy,
             )
             asked.asked = ending.reason
-            run = Capturing(dsn, plan, writer, ending, callbacks, progress, watch, catalog, copier, status_interval)
+            run = CaptureSession(
+                dsn, plan, writer, ending, callbacks, progress, watch, catalog, copier, status_interval
+            )
             return run.run(Retry(reconnect_seconds))
 
 

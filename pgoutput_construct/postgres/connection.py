@@ -11,7 +11,7 @@ from psycopg import conninfo, sql
 
 from pgoutput_construct.catalog_queries import FLUSHED_LSN, IS_STANDBY, CatalogQuery
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres._patience import Patience, PatientConnection, in_background
+from pgoutput_construct.postgres._patience import Patience, PatientConnection, run_in_thread
 from pgoutput_construct.wire import Lsn
 
 __all__ = [
@@ -106,7 +106,7 @@ def connect(
     # The addresses have deadlines of their own, one after the other.
     whole = Patience(math.inf, patience.asked)
     try:
-        connection = in_background(lambda: _open(options), whole, PatientConnection.close)
+        connection = run_in_thread(lambda: _open(options), whole, PatientConnection.close)
         connection.patience = patience
         connection.execute(_settings(connection.info.server_version))
     except psycopg.Error as error:

@@ -312,7 +312,7 @@ class LostPublicationError(ReplicationError):
         self.what = what
         """What the server said, or lacks."""
 
-    def remedied(self, connection: Connection, asked: Iterable[str], logged: Iterable[str]) -> ReplicationError:
+    def with_remedy(self, connection: Connection, asked: Iterable[str], logged: Iterable[str]) -> ReplicationError:
         """Return an error with the way past it where the publication exists by now; itself where it does not.
 
         All that was changed before the end of the WAL is captured with the publications from before: ``asked``

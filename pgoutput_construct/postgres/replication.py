@@ -118,16 +118,16 @@ class ReplicationStream:
             raise describe_error(error, "the replication connection broke") from error
         self._notices.check()
         if frames or self.frames.fed:
-            self.silence.heard()
+            self.silence.note_activity()
         if not frames and self.frames.ended:
             raise _server_error(result, _ENDED)
         if not frames:
             self.silence.check()
         return frames
 
-    def hold(self, seconds: float) -> None:
+    def pause(self, seconds: float) -> None:
         """Read nothing for a while, or until ``frames.wake``: a server whose frames nobody reads is not silent."""
-        self.silence.heard()
+        self.silence.note_activity()
         self.frames.pause(seconds)
 
     def read(self, timeout: float) -> Frame | None:
@@ -204,7 +204,7 @@ class ReplicationStream:
         while not self._closed.wait(due - time.monotonic()):
             if time.monotonic() >= self._status_sent + self._interval:
                 try:
-                    self.send_status(reply_requested=self.silence.asks())
+                    self.send_status(reply_requested=self.silence.should_ask())
                 except ReplicationError:
                     return  # who reads is told so, after what came before
             due = self._status_sent + self._interval
@@ -329,31 +329,31 @@ class Silence:
         *,
         allowed: float | None = None,
         silent_before: int = 0,
-        seen_working: Callable[[], float] = lambda: 0.0,
+        last_active: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """Ask after each ``interval`` of silence, and give up after three of them.
 
         Args:
             interval: Seconds.
             allowed: Seconds of silence that the server's settings allow (``_sender_timeout``): it is not given up
-                before. None to ask ``seen_working`` instead.
+                before. None to ask ``last_active`` instead.
             silent_before: How many connections in a row ended in silence: each doubles the limit.
-            seen_working: Returns when the server was last seen at work for this stream, in seconds of
+            last_active: Returns when the server was last seen at work for this stream, in seconds of
                 ``time.monotonic``; called often while it is silent.
         """
         self.interval = interval
         self.limit = max(_INTERVALS * interval * 2**silent_before, allowed or 0.0)
         """Seconds without a sign of life after which the server is given up."""
-        self._seen_working = seen_working
+        self._seen_working = last_active
         self._heard = self._asked = time.monotonic()
         self._said = False
 
-    def heard(self) -> None:
+    def note_activity(self) -> None:
         """Note that the server sent something."""
         self._heard = time.monotonic()
         self._said = False
 
-    def asks(self) -> bool:
+    def should_ask(self) -> bool:
         """Return whether to ask for an answer now: it was silent for one interval, and was not asked in this one."""
         now = time.monotonic()
         if now - max(self._heard, self._asked) < self.interval:

@@ -157,7 +157,7 @@ def create_slot(
         ReplicationError: The slot exists, the server cannot make it, or the time is over. Then no slot is left behind.
     """
     arguments = _arguments(connection, temporary=temporary, twophase=two_phase, failover=failover)
-    return _waiting(connection, slot, timeout, on_wait, lambda: _create(connection, slot, arguments))
+    return _create_watched(connection, slot, timeout, on_wait, lambda: _create(connection, slot, arguments))
 
 
 def create_slot_with_snapshot(
@@ -180,7 +180,9 @@ def create_slot_with_snapshot(
     else:
         listed = " ".join(["EXPORT_SNAPSHOT", *options[1:]])
     command = sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput ").format(sql.Identifier(slot)).as_string(connection)
-    row = _waiting(connection, slot, timeout, None, lambda: connection.execute((command + listed).encode()).fetchone())
+    row = _create_watched(
+        connection, slot, timeout, None, lambda: connection.execute((command + listed).encode()).fetchone()
+    )
     assert row is not None
     return ExportedSnapshot(connection, str(row[2]), Lsn(row[1]), frozenset(published))
 
@@ -195,7 +197,7 @@ def _arguments(connection: Connection, **given: bool) -> list[str]:
     return arguments
 
 
-def _waiting(
+def _create_watched(
     connection: Connection,
     slot: str,
     timeout: float | None,
@@ -207,7 +209,7 @@ def _waiting(
         try:
             return create()
         except psycopg.Error as error:
-            raise wait.failure() or _refused(slot, error) from error
+            raise wait.failure() or _creation_error(slot, error) from error
         except Stopped:
             if failure := wait.failure():
                 raise failure from None
@@ -251,7 +253,7 @@ def _create(connection: Connection, slot: str, arguments: Iterable[str]) -> Lsn:
     return Lsn(int(row[0]))
 
 
-def _refused(slot: str, error: psycopg.Error) -> ReplicationError:
+def _creation_error(slot: str, error: psycopg.Error) -> ReplicationError:
     if isinstance(error, psycopg.errors.DuplicateObject):
         text = f"slot {slot!r} exists: capture() resumes it, drop_slot() removes it"
         return ReplicationError(text, sqlstate=error.sqlstate)
@@ -290,14 +292,14 @@ class _SlotWait:
         self._on_wait = on_wait or self._log
         self._pid = connection.info.backend_pid
         self._done = threading.Event()
-        self._expired = self._gone = False
+        self._expired = self._unreachable = False
         self._patience: Patience | None = None
         self._waited_for: list[str] = []
         self._thread = threading.Thread(target=self._watch, name=f"creation of slot {slot}", daemon=True)
 
     def failure(self) -> ReplicationError | None:
         """Return why the wait was ended: its time was over, or the server is gone; None when it was not."""
-        if self._gone:
+        if self._unreachable:
             return ReplicationError(f"the server does not answer: slot {self._slot!r} was not created", transient=True)
         if not self._expired:
             return None
@@ -324,23 +326,23 @@ class _SlotWait:
 
     def _asked(self) -> str | None:
         asked = self._patience.asked if self._patience else None
-        return "the server is gone" if self._gone else asked() if asked else None
+        return "the server is gone" if self._unreachable else asked() if asked else None
 
     def _watch(self) -> None:
         heard = time.monotonic()
         deadline = heard + self._timeout
         while not self._done.wait(max(0.0, min(_INTERVAL, deadline - time.monotonic()))):
             with suppress(ReplicationError, psycopg.Error):
-                self._look()
+                self._find_blockers()
                 heard = time.monotonic()
-            self._gone = time.monotonic() - heard >= ANSWER_SECONDS
+            self._unreachable = time.monotonic() - heard >= ANSWER_SECONDS
             if time.monotonic() >= deadline:
                 self._expired = True
                 with suppress(psycopg.Error):
                     self._connection.cancel_safe(timeout=5)
                 return
 
-    def _look(self) -> None:
+    def _find_blockers(self) -> None:
         info = self._connection.info
         with connect(info.dsn + _password(info.password), replication=False) as second:
             found = [str(row[0]) for row in fetch(second, _BLOCKERS, [self._pid, self._pid])]

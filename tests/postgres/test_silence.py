@@ -173,7 +173,7 @@ def test_silence_is_allowed_longer_after_silence() -> None:
     limits = [Silence(10, silent_before=number).limit for number in (0, 1, 2, 20)]
     assert limits == [30, 60, 120, 30 * 2**20]
     silence = Silence(0)
-    assert silence.asks()
+    assert silence.should_ask()
     with pytest.raises(ReplicationError, match="sent nothing"):
         silence.check()
 

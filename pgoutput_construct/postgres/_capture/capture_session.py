@@ -26,15 +26,15 @@ from pgoutput_construct.columnar.copied import CopiedRows, CopyFormat
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.compiled.memory import read_only
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres._capture.gaps import LogGapError, Recovery, announce, announce_slot
-from pgoutput_construct.postgres._capture.overlap import Overlap, is_sent_alike
-from pgoutput_construct.postgres._capture.preparation import Plan, Prepared, check_same_server, prepare
+from pgoutput_construct.postgres._capture.gaps import LogGapError, Recovery, record_connection, record_new_slot
+from pgoutput_construct.postgres._capture.overlap import Overlap, sends_same_transactions
+from pgoutput_construct.postgres._capture.preparation import CapturePlan, PreparedCapture, check_same_server, prepare
 from pgoutput_construct.postgres._capture.pump import CaptureProgress, Intake, Pump
-from pgoutput_construct.postgres._capture.slot_watch import Watch
+from pgoutput_construct.postgres._capture.slot_watch import SlotWatch
 from pgoutput_construct.postgres._capture.transaction_tracker import Ending
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres._frames import Gatherer
-from pgoutput_construct.postgres._patience import Patience, PatientConnection, Stopped, in_background
+from pgoutput_construct.postgres._patience import Patience, PatientConnection, Stopped, run_in_thread
 from pgoutput_construct.postgres._snapshot.copier import Copier
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.publications import LostPublicationError
@@ -46,7 +46,7 @@ from pgoutput_construct.wire import messages as m
 
 __all__ = [
     "Callbacks",
-    "Capturing",
+    "CaptureSession",
     "Retry",
     "activity",
     "compile_kernels",
@@ -55,20 +55,20 @@ __all__ = [
 
 _LOG = logging.getLogger("pgoutput_construct")
 _SLICE: Final = 0.1  # seconds
-_MOST_REPLACED: Final = 10
+_MAX_REPLACED: Final = 10
 
 
 @dataclass
-class Capturing:
+class CaptureSession:
     """One call of ``capture``: one log, connections one after the other."""
 
     dsn: str
-    plan: Plan
+    plan: CapturePlan
     writer: LogWriter
     ending: Ending
     callbacks: "Callbacks[CaptureProgress]"
     progress: CaptureProgress
-    watch: Watch
+    watch: SlotWatch
     catalog: CatalogWatch
     copier: Copier
     status_interval: float
@@ -94,7 +94,7 @@ class Capturing:
                 reason = str(asked)
             except LostPublicationError as error:
                 with closing(connect(self.dsn, patience=Patience(asked=self.ending.reason))) as asking:
-                    raise error.remedied(asking, self.plan.publications, before) from None
+                    raise error.with_remedy(asking, self.plan.publications, before) from None
             except ReplicationError as error:
                 self.progress.connected = False
                 if retry.recurs(error, self.progress.transactions):
@@ -116,7 +116,7 @@ class Capturing:
         if self.progress.transactions != self._transactions:
             self._replaced, self._transactions = 0, self.progress.transactions
         undecodable = UndecodableSlotError(self.plan.slot, error, self._replaced)
-        if self.plan.on_lost_slot == "stop" or self._replaced == _MOST_REPLACED:
+        if self.plan.on_lost_slot == "stop" or self._replaced == _MAX_REPLACED:
             raise undecodable from error
         self._replaced += 1
         self._recovery.gap = undecodable
@@ -129,18 +129,18 @@ class Capturing:
             if self._reader is not None:
                 end_reader(asking, self.plan.slot, self._reader)
             prepared = prepare(asking, self.plan, self.writer, self._recovery)
-            if self._recovery.begun_anew:
-                self.copier.begin_anew()
+            if self._recovery.restarted:
+                self.copier.restart()
             if prepared.exported is not None:
-                self.copier.use(prepared.exported)
-            self.catalog.begin(asking, self._recovery.begun_anew)
-            self._recovery.begun_anew = False
+                self.copier.use_snapshot(prepared.exported)
+            self.catalog.begin(asking, self._recovery.restarted)
+            self._recovery.restarted = False
         if not prepared.created_slot:
-            self._note_beginning(prepared)
-        options, overlap = self._compared(prepared)
+            self._note_start(prepared)
+        options, overlap = self._stream_plan(prepared)
         connection = connect(self.dsn, patience=patience)
         try:
-            stream = self._start(connection, replace(prepared, overlap=overlap), options, retry)
+            stream = self._start_stream(connection, replace(prepared, overlap=overlap), options, retry)
         except BaseException:
             connection.close()
             raise
@@ -148,8 +148,8 @@ class Capturing:
         retry.connected(f"slot {self.plan.slot!r} from {stream.confirmed_lsn}, timeline {prepared.options.timeline}")
         self.progress.connected = True
         self.progress.confirmed_lsn = max(stream.confirmed_lsn, prepared.confirmed_lsn)
-        self._note_beginning(prepared)
-        self.ending.connected(prepared.current_lsn)
+        self._note_start(prepared)
+        self.ending.restart_idle_timer(prepared.current_lsn)
         intake = Intake(options.layout(), self.writer.position, overlap)
         watched = self.ending, self.progress, self._report
         pump = Pump(self.writer, stream, intake, *watched, self.copier, self.catalog, self.status_interval)
@@ -157,28 +157,28 @@ class Capturing:
         if options is not prepared.options:
             with stream:
                 return self._compare(pump)
-        announce(self.writer, prepared.options)
+        record_connection(self.writer, prepared.options)
         if prepared.created_slot:
-            announce_slot(self.writer, self.plan.slot, prepared.confirmed_lsn, prepared.snapshot)
+            record_new_slot(self.writer, self.plan.slot, prepared.confirmed_lsn, prepared.snapshot)
         pump.synchronous = lambda: self.watch.synchronous
-        pump.begin = lambda: self.copier.start(prepared.options, self.writer.noted_lsn)
+        pump.on_compared = lambda: self.copier.start(prepared.options, self.writer.noted_lsn)
         with stream:
-            return self._unless_gap(pump.run)
+            return self._note_gap(pump.run)
 
     def _compare(self, pump: Pump) -> str | None:
         """Compare what the server sends under the log's own options; where it cannot, positions are all there is."""
         try:
-            reason = self._unless_gap(pump.compare)
+            reason = self._note_gap(pump.compare)
         except ReplicationError as error:
             if error.transient:
                 raise
             reason = None
-            if not pump.tracker.proved:
+            if not pump.tracker.is_proved:
                 _LOG.warning("the server's history is compared with the log's by positions alone: %s", error)
         self._has_compared = self._recovery.gap is None
         return reason
 
-    def _unless_gap(self, run: Callable[[], str | None]) -> str | None:
+    def _note_gap(self, run: Callable[[], str | None]) -> str | None:
         try:
             return run()
         except LogGapError as gap:
@@ -187,14 +187,14 @@ class Capturing:
             self._recovery.gap = gap
             return None
 
-    def _compared(self, prepared: Prepared) -> tuple[LogOptions, Overlap | None]:
+    def _stream_plan(self, prepared: PreparedCapture) -> tuple[LogOptions, Overlap | None]:
         """Return under which options the next stream begins, and what is compared with the log by then.
 
         Under other publications or options the server sends other transactions. So a stream of the log's own is
         compared first, of which nothing is taken; the next one has those that were asked for.
         """
         options, overlap = prepared.options, prepared.overlap
-        if overlap is None or is_sent_alike(overlap.options, options):
+        if overlap is None or sends_same_transactions(overlap.options, options):
             return options, overlap
         if self._has_compared:
             self._has_compared = False
@@ -209,13 +209,13 @@ class Capturing:
         """
         if not self._is_compiled:
             connect(self.dsn, patience=patience).close()
-            in_background(compile_kernels, Patience(math.inf, patience.asked), lambda _: None)
+            run_in_thread(compile_kernels, Patience(math.inf, patience.asked), lambda _: None)
             self._is_compiled = True
 
-    def _start(
-        self, connection: PatientConnection, prepared: Prepared, options: LogOptions, retry: "Retry"
+    def _start_stream(
+        self, connection: PatientConnection, prepared: PreparedCapture, options: LogOptions, retry: "Retry"
     ) -> ReplicationStream:
-        silence = Silence(self.status_interval, silent_before=retry.silent, seen_working=self.watch.seen_working)
+        silence = Silence(self.status_interval, silent_before=retry.silent, last_active=self.watch.last_active)
         start, confirmed = self.writer.position.complete_lsn, None
         if prepared.overlap is not None:
             start, confirmed = prepared.overlap.start_lsn, prepared.overlap.slot_lsn
@@ -230,7 +230,7 @@ class Capturing:
                     self.writer.note_slot(None)
             raise
 
-    def _note_beginning(self, prepared: Prepared) -> None:
+    def _note_start(self, prepared: PreparedCapture) -> None:
         """Write down where an empty log begins: it is then no place that was found empty, also before a segment."""
         if not self.writer.noted_lsn:
             self.writer.cut(Position(complete_lsn=prepared.confirmed_lsn))
@@ -329,8 +329,8 @@ class Callbacks(Generic[Progress]):
             self._on_progress(latest)
 
 
-_SHORTEST, _LONGEST = 0.1, 30.0  # seconds
-_STABLE = 5.0  # seconds after which a connection counts as good
+_MIN_PAUSE, _MAX_PAUSE = 0.1, 30.0  # seconds
+_STABLE_SECONDS = 5.0  # seconds after which a connection counts as good
 _INTERNAL_ATTEMPTS = 3
 """How often the same internal error may end a stream without a transaction in between that came completely. A
 transaction that is rolled back while a slot of two phases decodes it can make one ("could not map filenumber",
@@ -346,9 +346,9 @@ class Retry:
         self.silent = 0
         """Connections in a row that brought nothing and ended in silence."""
         self._contact = self._attempt = time.monotonic()
-        self._pause = _SHORTEST
+        self._pause = _MIN_PAUSE
         self._received = 0
-        self._said = ""
+        self._logged = ""
         self._connected = False
         self._internal: Counter[str] = Counter()
         self._transactions = 0
@@ -361,8 +361,8 @@ class Retry:
 
     def connected(self, what: str) -> None:
         """Note that it succeeded, and say so."""
-        _LOG.info("%s%s", "connected again: " if self._said else "connected: ", what)
-        self._said = ""
+        _LOG.info("%s%s", "connected again: " if self._logged else "connected: ", what)
+        self._logged = ""
         self._connected = True
 
     def recurs(self, error: ReplicationError, transactions: int) -> bool:
@@ -391,18 +391,18 @@ class Retry:
             raise error
         silent_again = isinstance(error, SilentServerError) and received == self._received
         self.silent = self.silent + 1 if silent_again else 0
-        self._pause = _SHORTEST if self._was_stable(now) else min(self._pause * 2, _LONGEST)
-        self._say(error)
+        self._pause = _MIN_PAUSE if self._was_stable(now) else min(self._pause * 2, _MAX_PAUSE)
+        self._log_once(error)
         return self._pause
 
     def _was_stable(self, now: float) -> bool:
-        return self._connected and now - self._attempt >= _STABLE
+        return self._connected and now - self._attempt >= _STABLE_SECONDS
 
-    def _say(self, error: ReplicationError) -> None:
+    def _log_once(self, error: ReplicationError) -> None:
         # Once for each state: process ids and positions in the text make no other state of it.
         state = re.sub(r"\d+", "", str(error))
-        if state != self._said:
-            self._said = state
+        if state != self._logged:
+            self._logged = state
             limit = "until it is there" if self.limit is None else f"for up to {self.limit:g} seconds"
             _LOG.warning("%s; trying again %s", " ".join(str(error).split()), limit)
 
@@ -428,13 +428,13 @@ def compile_kernels() -> None:
     """
     Gatherer()
     builder = IndexBuilder()
-    _stream(builder)
+    _exercise_stream(builder)
     for binary, *rows in _COPIED:
-        _copy(builder, None if binary is None else [binary] * len(_COLUMNS), rows)
+        _exercise_copy(builder, None if binary is None else [binary] * len(_COLUMNS), rows)
     builder.finish(1)
 
 
-def _stream(builder: IndexBuilder) -> None:
+def _exercise_stream(builder: IndexBuilder) -> None:
     intake, session = Intake(_LAYOUT, Position()), Session(**_LAYOUT)
     payloads = [session.build(message) for message in _messages()]
     frames = [build_frame(XLogData(Lsn(1), Lsn(1), Timestamp(0), payload), **_LAYOUT) for payload in payloads]
@@ -447,7 +447,7 @@ def _stream(builder: IndexBuilder) -> None:
         block.header(m.Relation)
 
 
-def _copy(builder: IndexBuilder, binary: Sequence[bool] | None, rows: Sequence[bytes]) -> None:
+def _exercise_copy(builder: IndexBuilder, binary: Sequence[bool] | None, rows: Sequence[bytes]) -> None:
     described = Session(**_LAYOUT).build(m.Relation(None, _OID, "public", "t", "d", _COLUMNS))
     copied = CopiedRows(CopyFormat(_OID, len(_COLUMNS), _LAYOUT, binary), [described], _COPIED_BYTES)
     content, ends = b"".join(rows), np.cumsum([*map(len, rows)], dtype=np.int64)

@@ -38,7 +38,16 @@ from pgoutput_construct.postgres.connection import Connection, current_lsn
 from pgoutput_construct.postgres.replication_slots import LostSlotError, UndecodableSlotError, drop_slot, slot_health
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["REMEDY", "LogGapError", "OnLostSlot", "Recovery", "announce", "announce_slot", "begin_anew", "near_ones"]
+__all__ = [
+    "REMEDY",
+    "LogGapError",
+    "OnLostSlot",
+    "Recovery",
+    "are_recent",
+    "record_connection",
+    "record_new_slot",
+    "restart_log",
+]
 
 
 OnLostSlot: TypeAlias = Literal["snapshot", "stop"]
@@ -69,11 +78,11 @@ class Recovery:
 
     gap: LogGapError | UndecodableSlotError | None = None
     """What a stream has found: why the log begins again, or its slot is dropped, before the next one."""
-    begun_anew: bool = False
+    restarted: bool = False
     """The log begins anew, and what copies tables does not know it yet."""
 
 
-def begin_anew(
+def restart_log(
     connection: Connection, options: LogOptions, writer: LogWriter, gap: LogGapError | LostSlotError
 ) -> None:
     """Have the log go on from where its slot is, or the next one begins, and say so in it; drop a slot that is lost.
@@ -90,7 +99,7 @@ def begin_anew(
         drop_slot(connection, options.slot)
         found = []
     confirmed = found[0].confirmed_lsn if found else None
-    announce(writer, options)
+    record_connection(writer, options)
     snapshot = read_snapshot(connection, current_lsn(connection))
     void_after = _void_after(writer, snapshot, gap)
     if confirmed is not None and void_after is not None:  # what comes again is not to be there twice
@@ -102,13 +111,13 @@ def begin_anew(
 
 def _void_after(writer: LogWriter, snapshot: Snapshot, gap: LogGapError | LostSlotError) -> Lsn | None:
     """Return the position after which nothing counts that the log has from before the gap; None where all does."""
-    found = [gap.void_after if isinstance(gap, LogGapError) else None, _first_unseen(writer.store, snapshot)]
+    found = [gap.void_after if isinstance(gap, LogGapError) else None, _lsn_before_invisible(writer.store, snapshot)]
     if snapshot.lsn < writer.noted_lsn:
         found.append(snapshot.lsn)
     return min((lsn for lsn in found if lsn is not None), default=None)
 
 
-def _first_unseen(store: LogStore, snapshot: Snapshot) -> Lsn | None:
+def _lsn_before_invisible(store: LogStore, snapshot: Snapshot) -> Lsn | None:
     """Return the last position before all transactions of a log that ``snapshot`` does not show; None without any.
 
     Only those are compared whose xids are less than 2^31 away from the snapshot, as far as the log itself tells: xids
@@ -117,12 +126,12 @@ def _first_unseen(store: LogStore, snapshot: Snapshot) -> Lsn | None:
     index = indexes_of(list_log(store))
     transactions = committed(index.transactions, lost_ends(index))
     xids = transactions["xid"].to_numpy()
-    unseen = snapshot.invisible(xids) & near_ones(xids)
+    unseen = snapshot.invisible(xids) & are_recent(xids)
     first = pc.min(transactions["end_lsn"].filter(pa.array(unseen))).as_py()
     return None if first is None else Lsn(first - 1)
 
 
-def near_ones(xids: Numbers) -> Flags:
+def are_recent(xids: Numbers) -> Flags:
     """Return which transactions, in the order of the log, began less than a quarter of all xids before the last one.
 
     Transactions end in nearly the order in which they begin, so that from one to the next an xid differs by little,
@@ -133,7 +142,7 @@ def near_ones(xids: Numbers) -> Flags:
     return np.asarray(numbers.max(initial=0) - numbers < _XIDS // 4, np.bool_)[: len(xids)]
 
 
-def announce(writer: LogWriter, options: LogOptions) -> None:
+def record_connection(writer: LogWriter, options: LogOptions) -> None:
     """Let ``writer`` go on under ``options``, and write into the log what is different from before.
 
     Raises ChangeLogError when the log cannot go on with them.
@@ -146,18 +155,18 @@ def announce(writer: LogWriter, options: LogOptions) -> None:
     writer.use(now, said=changes)
     lsn = writer.position.complete_lsn
     if changes:
-        _LOG.warning("the log goes on with other options: %s", "; ".join(map(_described, changes.items())))
+        _LOG.warning("the log goes on with other options: %s", "; ".join(map(_describe_change, changes.items())))
         writer.append_event(OPTIONS_CHANGED, lsn, **changes)
     told = {"slot": now.slot, "timeline": now.timeline, "server_version": now.server_version}
     writer.append_event(CONNECTED, lsn, **told)
 
 
-def announce_slot(writer: LogWriter, slot: str, lsn: Lsn, snapshot: Snapshot | None) -> None:
+def record_new_slot(writer: LogWriter, slot: str, lsn: Lsn, snapshot: Snapshot | None) -> None:
     """Write into the log that the slot was created, at a position, and what the snapshot contains that came with it."""
     told = None if snapshot is None else [snapshot.xmin, snapshot.xmax, list(snapshot.xip)]
     writer.append_event(CREATED_SLOT, lsn, slot=slot, snapshot=told)
 
 
-def _described(change: tuple[str, tuple[Any, Any]]) -> str:
+def _describe_change(change: tuple[str, tuple[Any, Any]]) -> str:
     name, (before, now) = change
     return f"{name}: {now!r}, before {before!r}"

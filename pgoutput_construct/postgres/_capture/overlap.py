@@ -52,7 +52,7 @@ from pgoutput_construct.stream.logged import ABORTED, COMMITTED
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.messages import PgoutputMessage
 
-__all__ = ["Overlap", "find_overlap", "is_sent_alike"]
+__all__ = ["Overlap", "find_overlap", "sends_same_transactions"]
 
 _LOG = logging.getLogger("pgoutput_construct")
 
@@ -61,7 +61,7 @@ _XID: Final = 0xFFFFFFFF
 _COMMITS: Final = ("commit", "commit_streamed", "commit_prepared")
 
 
-class _Known(NamedTuple):
+class _LoggedTransaction(NamedTuple):
     """What the log has of a transaction."""
 
     xid: int
@@ -81,7 +81,7 @@ class Overlap:
     """Under which options it was captured: under others the server sends other transactions."""
     log: str = ""
     """Its address, for errors."""
-    known: Mapping[int, _Known] = field(default_factory=dict)
+    known: Mapping[int, _LoggedTransaction] = field(default_factory=dict)
     """The transactions of the log in this range, by the ends of their records."""
     witness: int | None = None
     """The end of the one that must come; None where none is sure to, or it has come."""
@@ -99,29 +99,29 @@ class Overlap:
         time = said(end, "time")
         if lsn <= self.start_lsn:  # from before what was asked for
             return
-        self.pass_over(Lsn(lsn - 1))
+        self.advance(Lsn(lsn - 1))
         known = self.known.get(lsn)
         if known is None:
             if effect_of(end) in _COMMITS and not self._may_differ(lsn, xid):
                 raise self._gap(f"the server sends transaction {xid}, which ended at {Lsn(lsn)}, and the log lacks it")
         elif known.xid != xid or known.time not in (None, int(time)):
-            sent = _described(_Known(xid, int(time)))
-            raise self._gap(f"at {Lsn(lsn)} the log has transaction {_described(known)}, the server {sent}")
+            sent = _describe(_LoggedTransaction(xid, int(time)))
+            raise self._gap(f"at {Lsn(lsn)} the log has transaction {_describe(known)}, the server {sent}")
         elif self.witness == lsn:
             self.witness = None
 
-    def pass_over(self, lsn: Lsn) -> None:
+    def advance(self, lsn: Lsn) -> None:
         """Note that all that ended up to a position was sent; raise LogGapError where the witness was not."""
         if self.witness is not None and self.witness <= lsn:
             known = self.known[self.witness]
             if self._may_differ(self.witness, known.xid):
                 self.witness = None
                 return
-            raise self._gap(f"the log has transaction {_described(known)} at {Lsn(self.witness)}, the server does not")
+            raise self._gap(f"the log has transaction {_describe(known)} at {Lsn(self.witness)}, the server does not")
 
     def _may_differ(self, end: int, xid: int) -> bool:
         """Return whether a publication was altered while a transaction ran that ended at ``end``, or soon after."""
-        for reading in _alterations(self.listing or ()):
+        for reading in _publication_changes(self.listing or ()):
             running = {each & _XID for each in reading.snapshot.xip}
             if self.slot_lsn < reading.snapshot.lsn and (end <= reading.snapshot.lsn or xid in running):
                 text = "transaction %d is not compared with the log: publication %r was altered while it ran"
@@ -147,35 +147,35 @@ def find_overlap(store: LogStore, slot_lsn: Lsn, position: Position, note: Note)
         return None
     listing = list_log(store)
     if slot_lsn >= position.complete_lsn or not listing:
-        _check_told(store, listing, slot_lsn, note)
+        _check_confirmed_by_capture(store, listing, slot_lsn, note)
         return None
     pruned_lsn = read_pruned(store).lsn if listing[0].first_seq else Lsn(0)
-    walk = _Walk(listing, slot_lsn, pruned_lsn)
-    known, streams, ended = dict[int, _Known](), set[int](), list[dict[str, Any]]()
-    for row in walk.ended():  # from the last one on
+    scan = _BackwardScan(listing, slot_lsn, pruned_lsn)
+    known, streams, ended = dict[int, _LoggedTransaction](), set[int](), list[dict[str, Any]]()
+    for row in scan.ended():  # from the last one on
         if _is_empty(row):
-            known[row["end_lsn"]] = _Known(row["xid"], row["commit_time"])
+            known[row["end_lsn"]] = _LoggedTransaction(row["xid"], row["commit_time"])
             streams.add(row["xid"])
             continue
         ended.append(row)
-        if len(ended) > 1 or (row["outcome"] == COMMITTED and row["commit_lsn"] >= walk.start_lsn):
+        if len(ended) > 1 or (row["outcome"] == COMMITTED and row["commit_lsn"] >= scan.start_lsn):
             break
-    prepared = _prepared(listing[-1], position)
-    start, witness = _witness(walk, listing, ended, prepared, position)
+    prepared = _prepared_xids(listing[-1], position)
+    start, witness = _witness(scan, listing, ended, prepared, position)
     for row in ended:
         if row["end_lsn"] > start:
-            known[row["end_lsn"]] = _Known(row["xid"], row["commit_time"])
+            known[row["end_lsn"]] = _LoggedTransaction(row["xid"], row["commit_time"])
             streams.add(row["xid"])
     for end, xid in prepared.items():
         if end > start:
-            known[end] = _Known(xid)
+            known[end] = _LoggedTransaction(xid)
             streams.add(xid)
-    if witness is None and slot_lsn >= walk.begins:  # else the log need not know what the slot was told
-        _check_told(store, listing, slot_lsn, note)
+    if witness is None and slot_lsn >= scan.log_start:  # else the log need not know what the slot was told
+        _check_confirmed_by_capture(store, listing, slot_lsn, note)
     return Overlap(slot_lsn, Lsn(start), listing[-1].options, str(store), known, witness, frozenset(streams), listing)
 
 
-def _check_told(store: LogStore, listing: Listing, slot_lsn: Lsn, note: Note) -> None:
+def _check_confirmed_by_capture(store: LogStore, listing: Listing, slot_lsn: Lsn, note: Note) -> None:
     if note.may_have_told(slot_lsn):
         return
     if all(slot_lsn != segment.position.complete_lsn for segment in listing):
@@ -187,7 +187,7 @@ def _check_told(store: LogStore, listing: Listing, slot_lsn: Lsn, note: Note) ->
         )
 
 
-def is_sent_alike(one: LogOptions, other: LogOptions) -> bool:
+def sends_same_transactions(one: LogOptions, other: LogOptions) -> bool:
     """Return whether a server sends the same transactions under two sets of options."""
     return sorted(one.publications) == sorted(other.publications) and (
         one.replication_options() == other.replication_options()
@@ -195,28 +195,32 @@ def is_sent_alike(one: LogOptions, other: LogOptions) -> bool:
 
 
 def _witness(
-    walk: "_Walk", listing: Listing, ended: list[dict[str, Any]], prepared: Mapping[int, int], position: Position
+    scan: "_BackwardScan",
+    listing: Listing,
+    ended: list[dict[str, Any]],
+    prepared: Mapping[int, int],
+    position: Position,
 ) -> tuple[int, int | None]:
     """Return from where the server is to send, and the end of what must come then."""
     prepares = [end for end in (*prepared, *position.finished) if end <= position.complete_lsn]
     ends = {*prepares, *(row["end_lsn"] for row in ended)}
     last = max(ends, default=0)
     if ended and ended[0]["outcome"] == COMMITTED and ended[0]["end_lsn"] == last:
-        return ended[0]["commit_lsn"], last if _comes_again(ended[0], listing) else None
+        return ended[0]["commit_lsn"], last if _is_resent(ended[0], listing) else None
     # Where the record of a PREPARE or ROLLBACK PREPARED begins is not known: it is after all others of the log.
     is_known = last in prepared or (bool(ended) and ended[0]["end_lsn"] == last)
-    start = max(walk.start_lsn, *(ends - {last} if is_known else ends), 0)
+    start = max(scan.start_lsn, *(ends - {last} if is_known else ends), 0)
     return start, last if last > start else None
 
 
-class _Walk:
+class _BackwardScan:
     """Goes through the transactions of a log backwards, as far as they can be compared."""
 
     def __init__(self, listing: Listing, slot_lsn: Lsn, pruned_lsn: Lsn) -> None:
         self._listing = listing
         self.start_lsn = max(slot_lsn, pruned_lsn)
         """The position before which nothing can be compared."""
-        self.begins = pruned_lsn
+        self.log_start = pruned_lsn
         """Where the log begins, as far as that is known."""
 
     def ended(self) -> Iterator[dict[str, Any]]:
@@ -227,7 +231,7 @@ class _Walk:
         """
         last, began, begun = self._listing[-1], Lsn(0), -1
         for segment in reversed(self._listing):
-            if not is_sent_alike(segment.options, last.options):
+            if not sends_same_transactions(segment.options, last.options):
                 self.start_lsn = max(self.start_lsn, segment.position.complete_lsn)
                 return
             if segment.position.complete_lsn <= self.start_lsn:
@@ -247,11 +251,11 @@ class _Walk:
             if begun >= 0:
                 break
         is_pruned = bool(self._listing[0].first_seq) and begun < 0
-        self.begins = max(self.begins, began)
+        self.log_start = max(self.log_start, began)
         self.start_lsn = max(self.start_lsn, began or (Lsn(0) if is_pruned else last.position.complete_lsn))
 
 
-def _prepared(last: Segment, position: Position) -> dict[int, int]:
+def _prepared_xids(last: Segment, position: Position) -> dict[int, int]:
     """Return the ends of the prepares of what is prepared at the end of the log, each with its xid."""
     opened = index_of(last).open.to_pylist()
     xids = {row["gid"]: row["xid"] for row in opened if row["gid"] is not None}
@@ -264,7 +268,7 @@ def _is_empty(row: Mapping[str, Any]) -> bool:
     return is_streamed and all(span["last"] - span["first"] == 1 for span in row["spans"])
 
 
-def _comes_again(row: Mapping[str, Any], listing: Listing) -> bool:
+def _is_resent(row: Mapping[str, Any], listing: Listing) -> bool:
     """Return whether the server sends a committed transaction whenever it is asked to.
 
     One that was streamed it sends only if it has a row that was not rolled back with a subtransaction.
@@ -282,7 +286,7 @@ def _has_rows(index: SegmentIndex, spans: set[int], aborted: set[int]) -> bool:
     return bool(set(runs["xid"].to_pylist()) - aborted)
 
 
-def _alterations(listing: Iterable[Segment]) -> Iterator[PublicationReading]:
+def _publication_changes(listing: Iterable[Segment]) -> Iterator[PublicationReading]:
     """Yield the readings in a log that differ from those before in more than tables of FOR ALL TABLES."""
     said = dict[str, tuple[object, ...]]()
     for segment in listing:
@@ -294,5 +298,5 @@ def _alterations(listing: Iterable[Segment]) -> Iterator[PublicationReading]:
             said[each.name] = now
 
 
-def _described(known: _Known) -> str:
+def _describe(known: _LoggedTransaction) -> str:
     return str(known.xid) if known.time is None else f"{known.xid} of {Timestamp(known.time)}"

@@ -12,9 +12,14 @@ from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog.options import LogOptions, best_proto_version
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError, ReplicationError
-from pgoutput_construct.postgres._capture.gaps import REMEDY, LogGapError, OnLostSlot, Recovery, begin_anew
+from pgoutput_construct.postgres._capture.gaps import REMEDY, LogGapError, OnLostSlot, Recovery, restart_log
 from pgoutput_construct.postgres._capture.overlap import Overlap, find_overlap
-from pgoutput_construct.postgres._snapshot.snapshots import LostSnapshotError, check_can_copy, imported, read_snapshot
+from pgoutput_construct.postgres._snapshot.snapshots import (
+    LostSnapshotError,
+    check_can_copy,
+    imported_snapshot,
+    read_snapshot,
+)
 from pgoutput_construct.postgres.connection import (
     Connection,
     check_wal_level,
@@ -44,8 +49,8 @@ from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.protocol import OPTIONS
 
 __all__ = [
-    "Plan",
-    "Prepared",
+    "CapturePlan",
+    "PreparedCapture",
     "check_same_server",
     "parse_history",
     "prepare",
@@ -56,7 +61,7 @@ _LOG = logging.getLogger("pgoutput_construct")
 
 
 @dataclass(frozen=True)
-class Plan:
+class CapturePlan:
     """What a capture was asked to read, and what it may make."""
 
     slot: str
@@ -81,12 +86,12 @@ class Plan:
     """What to do where changes are missing between the log and its slot."""
     writes: bool = False
     """The server must take what is written (a heartbeat)."""
-    said: set[str] = field(default_factory=set)
+    warned: set[str] = field(default_factory=set)
     """Warnings that were logged: each once."""
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedCapture:
     """A server that may be read into the log."""
 
     options: LogOptions
@@ -105,7 +110,7 @@ class Prepared:
     """What the slot sends again of the log, None where it is not before the log's end."""
 
 
-def prepare(connection: Connection, plan: Plan, writer: LogWriter, recovery: Recovery) -> Prepared:
+def prepare(connection: Connection, plan: CapturePlan, writer: LogWriter, recovery: Recovery) -> PreparedCapture:
     """Check everything that can be checked, in an order in which a failure leaves nothing behind.
 
     ``connection`` must not become the stream's: a server that has looked at a table, as for pg_publication_tables,
@@ -123,30 +128,30 @@ def prepare(connection: Connection, plan: Plan, writer: LogWriter, recovery: Rec
             gap = found
     check_unread(connection, plan.slot)
     facts, _ = _identify(connection, writer)
-    options = _resolve(plan, facts, writer.options)
+    options = _resolve_options(plan, facts, writer.options)
     _check_identity(options, writer)  # a slot of another server is nobody's to drop
-    begin_anew(connection, options, writer, gap)
-    recovery.gap, recovery.begun_anew = None, True
+    restart_log(connection, options, writer, gap)
+    recovery.gap, recovery.restarted = None, True
     return _prepare(connection, plan, writer)
 
 
-def _prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
+def _prepare(connection: Connection, plan: CapturePlan, writer: LogWriter) -> PreparedCapture:
     facts, timeline = _identify(connection, writer)
     check_wal_level(connection)
     standby = is_standby(connection)
     if plan.writes and standby:
         raise ReplicationError("the server is a standby, which takes no heartbeat: have its primary write one")
-    options = _resolve(plan, facts, writer.options)
+    options = _resolve_options(plan, facts, writer.options)
     options.check_server(facts["server_version"])
     _check_identity(options, writer)
     _check_history(timeline, plan, writer)
     _check_publications(connection, plan, is_new=not writer.noted_lsn)
     with ExitStack() as undoing:
-        created, exported = _make_slot(connection, plan, options, writer)
+        created, exported = _ensure_slot(connection, plan, options, writer)
         snapshot = None
         if exported is not None:
             undoing.callback(exported.close)
-            snapshot = _read(connection, exported)
+            snapshot = _read_exported_snapshot(connection, exported)
         if not created:
             _check_empty_log(plan, check_slot(connection, plan.slot), writer)
             check_unread(connection, plan.slot)
@@ -158,7 +163,7 @@ def _prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
         _check_server_position(current, standby, writer)
         overlap = find_overlap(writer.store, confirmed, writer.position, writer.note) if writer.noted_lsn else None
         undoing.pop_all()
-    return Prepared(options, current, confirmed, created, exported, snapshot, overlap)
+    return PreparedCapture(options, current, confirmed, created, exported, snapshot, overlap)
 
 
 def _identify(connection: Connection, writer: LogWriter) -> "tuple[dict[str, Any], _Timeline]":
@@ -177,7 +182,7 @@ def check_same_server(connection: Connection, options: LogOptions) -> None:
         raise ReplicationError(f"two connections led to servers with another {' and '.join(different)}", transient=True)
 
 
-def _resolve(plan: Plan, facts: dict[str, Any], earlier: LogOptions | None) -> LogOptions:
+def _resolve_options(plan: CapturePlan, facts: dict[str, Any], earlier: LogOptions | None) -> LogOptions:
     """Fill in what was left open: as the log has it, or else the best that the server knows."""
     given = {name: value for name, value in plan.options.items() if value is not None}
     version = facts["server_version"]
@@ -196,7 +201,7 @@ def _check_identity(options: LogOptions, writer: LogWriter) -> None:
         )
 
 
-def _check_history(timeline: "_Timeline", plan: Plan, writer: LogWriter) -> None:
+def _check_history(timeline: "_Timeline", plan: CapturePlan, writer: LogWriter) -> None:
     logged, origin = writer.noted_timeline
     if logged is not None:
         _check_timeline(timeline, logged, origin, writer.noted_lsn, writer.store)
@@ -207,7 +212,7 @@ def _check_history(timeline: "_Timeline", plan: Plan, writer: LogWriter) -> None
         _warn(plan, f"{timeline.problem}; another server whose timeline has this number is not noticed meanwhile")
 
 
-def _check_publications(connection: Connection, plan: Plan, is_new: bool) -> None:
+def _check_publications(connection: Connection, plan: CapturePlan, is_new: bool) -> None:
     if plan.new_publication is not None:
         if len(plan.publications) != 1:
             raise ReplicationError("name one publication to have it created for tables")
@@ -221,15 +226,15 @@ def _check_publications(connection: Connection, plan: Plan, is_new: bool) -> Non
             _warn(plan, warning)
 
 
-def _warn(plan: Plan, warning: str) -> None:
+def _warn(plan: CapturePlan, warning: str) -> None:
     """Log a warning, each once in a capture."""
-    if warning not in plan.said:
-        plan.said.add(warning)
+    if warning not in plan.warned:
+        plan.warned.add(warning)
         _LOG.warning("%s", warning)
 
 
-def _make_slot(
-    connection: Connection, plan: Plan, options: LogOptions, writer: LogWriter
+def _ensure_slot(
+    connection: Connection, plan: CapturePlan, options: LogOptions, writer: LogWriter
 ) -> tuple[bool, ExportedSnapshot | None]:
     """Create the slot where that is asked for; return whether it was, and the snapshot that was made with it."""
     if slot_health(connection, plan.slot):
@@ -259,16 +264,16 @@ def _make_slot(
     return True, exported
 
 
-def _read(connection: Connection, exported: ExportedSnapshot) -> Snapshot:
+def _read_exported_snapshot(connection: Connection, exported: ExportedSnapshot) -> Snapshot:
     try:
-        with imported(connection, exported.name):
+        with imported_snapshot(connection, exported.name):
             return read_snapshot(connection, exported.lsn)
     except (LostSnapshotError, psycopg.Error) as error:
         text = f"the connection that keeps the snapshot of the slot was lost: {error}"
         raise ReplicationError(text, transient=True) from error
 
 
-def _check_empty_log(plan: Plan, confirmed: Lsn, writer: LogWriter) -> None:
+def _check_empty_log(plan: CapturePlan, confirmed: Lsn, writer: LogWriter) -> None:
     """Raise ChangeLogError where the log is empty and the slot is not one that its capture has created.
 
     Whether the slot was read before cannot be asked: pg_stat_replication_slots begins again with a crash of the server,
@@ -286,7 +291,7 @@ def _check_empty_log(plan: Plan, confirmed: Lsn, writer: LogWriter) -> None:
     )
 
 
-def _check_slot_position(plan: Plan, confirmed: Lsn, writer: LogWriter) -> None:
+def _check_slot_position(plan: CapturePlan, confirmed: Lsn, writer: LogWriter) -> None:
     noted = writer.noted_lsn
     if noted and confirmed > noted:
         raise LogGapError(
@@ -394,9 +399,10 @@ def _check_timeline(server: _Timeline, logged: int, origin: str | None, position
     own = server.origin(logged)
     if origin is not None and own is not None and origin != own:
         raise LogGapError(
-            f"the log in {log} is on a timeline {logged} that {_beginning(origin)}, the server's timeline {logged} "
-            f"{_beginning(own)}: another standby was promoted, whose changes are not those of the log{_REMEDY}",
-            void_after=_common(origin, own),
+            f"the log in {log} is on a timeline {logged} that {_describe_origin(origin)}, the server's timeline "
+            f"{logged} {_describe_origin(own)}: another standby was promoted, whose changes are not those of the "
+            f"log{_REMEDY}",
+            void_after=_common_lsn(origin, own),
         )
     end = server.ends.get(logged)
     if end is not None and position > end:
@@ -408,13 +414,13 @@ def _check_timeline(server: _Timeline, logged: int, origin: str | None, position
         )
 
 
-def _beginning(origin: str) -> str:
+def _describe_origin(origin: str) -> str:
     """Describe where a timeline began."""
     number, _, lsn = origin.partition(" ")
     return f"left timeline {number} at {lsn}" if origin else "is the first one"
 
 
-def _common(one: str, other: str) -> Lsn:
+def _common_lsn(one: str, other: str) -> Lsn:
     """Return the position up to which two timelines have the same past, 0/0 where that is not known."""
     (number, _, lsn), (same, _, end) = one.partition(" "), other.partition(" ")
     return min(Lsn(lsn), Lsn(end)) if number and number == same else Lsn(0)

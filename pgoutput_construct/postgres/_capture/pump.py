@@ -24,7 +24,7 @@ from pgoutput_construct.postgres.replication_slots import SlotHealth
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive
 
-__all__ = ["CaptureProgress", "Intake", "Pump", "quick_turns"]
+__all__ = ["CaptureProgress", "Intake", "Pump", "short_switch_interval"]
 
 
 _SECONDS = 0.0005
@@ -36,7 +36,7 @@ _before: list[float] = []
 
 
 @contextmanager
-def quick_turns() -> Iterator[None]:
+def short_switch_interval() -> Iterator[None]:
     """Have the threads of this process give way after half a millisecond, until the last such context ends."""
     with _lock:
         _before.append(_before[0] if _before else sys.getswitchinterval())
@@ -51,7 +51,7 @@ def quick_turns() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class _Taken:
+class _IntakeResult:
     """What some frames brought."""
 
     block: Block
@@ -62,7 +62,7 @@ class _Taken:
     """Frames without a payload."""
     reply_requested: bool
     """Whether the server asked for a status."""
-    quiet: int | None
+    boundary: int | None
     """Behind how many of the payloads of the block, at most, no transaction and no stream is open; None: nowhere."""
     error: PgoutputError | None
     """Why the stream cannot be read further; what came before is in the block."""
@@ -81,20 +81,20 @@ class Intake:
         self.tracker = TransactionTracker(position, overlap)
         """Which transactions came completely."""
 
-    def take(self, frames: Frames) -> _Taken:
+    def take(self, frames: Frames) -> _IntakeResult:
         """Take in frames, at least one; nothing is raised for what they hold."""
         batch = split_frames(frames, self._scopes.session.options)
         block, admission = self._admit(batch)
         asked = False
         for place, frame in batch.others:
-            if isinstance(frame, PrimaryKeepalive) and place <= len(admission.kept):
+            if isinstance(frame, PrimaryKeepalive) and place <= len(admission.admitted):
                 asked = asked or bool(frame.reply_requested)
-                if admission.is_quiet(place):
+                if admission.is_boundary(place):
                     self.tracker.keepalive(frame.wal_end)
-        quiet, error = admission.last_quiet(), self.tracker.gap or admission.error or batch.error
+        boundary, error = admission.last_boundary(), self.tracker.gap or admission.error or batch.error
         if self.tracker.gap is not None:
-            block, quiet = block.take(slice(0, 0)), None
-        return _Taken(block, block.payload_bytes, batch.empty, asked, quiet, error)
+            block, boundary = block.take(slice(0, 0)), None
+        return _IntakeResult(block, block.payload_bytes, batch.empty, asked, boundary, error)
 
     def _admit(self, batch: FrameBatch) -> tuple[Block, Admission]:
         scopes, states, refused = self._scopes.read(batch.payloads)
@@ -102,9 +102,9 @@ class Intake:
         block = Block.of(batch.payloads, *columns, open_xid=self._open_xid)
         self._open_xid = block.open_xid
         admission = self.tracker.admit(block.index, refused[0] if refused else None)
-        if len(admission.kept) == len(block) and admission.kept.all():
+        if len(admission.admitted) == len(block) and admission.admitted.all():
             return block, admission
-        return block.take(admission.kept.nonzero()[0]), admission
+        return block.take(admission.admitted.nonzero()[0]), admission
 
 
 _SLICE = 0.1  # seconds: how long a signal or stop() may go unnoticed
@@ -171,17 +171,17 @@ class Pump:
     """Seconds: how often a position is confirmed that moves although nothing is published."""
     synchronous: Callable[[], bool] = lambda: False
     """Whether commits wait for what is confirmed here (synchronous_standby_names): then each cuts a segment."""
-    begin: Callable[[], None] = lambda: None
+    on_compared: Callable[[], None] = lambda: None
     """Called once the server's history is known to be the log's; nothing is confirmed, and no copy appended, before."""
     _has_begun: bool = False
     _reply_requested: bool = False
     _next_idle: float = 0.0
     _next_cut: float = 0.0
     _next_report: float = 0.0
-    _next_ask: float = 0.0
+    _next_request: float = 0.0
     _cut_lsn: Lsn = field(default_factory=Lsn)
 
-    @quick_turns()
+    @short_switch_interval()
     def run(self) -> str:
         """Return the reason of the end; then all that was received is durable, and what is complete is confirmed.
 
@@ -189,12 +189,12 @@ class Pump:
         what callbacks raise, and what came before is published then.
         """
         self.writer.on_durable = self.copier.pieces.wake = self.stream.frames.wake
-        self.writer.on_collected = self.copier.became_durable
+        self.writer.on_collected = self.copier.note_durable
         try:
             self._begin()
             while not (reason := self.ending.reason(self.tracker)):
                 self._step()
-            self._settle()
+            self._drain()
         except (ChangeLogError, KeyboardInterrupt):
             raise  # the log takes nothing more, or it was asked for twice
         except BaseException:  # a callback's, too
@@ -210,14 +210,14 @@ class Pump:
         Return the reason where the capture is to end before that. Raises as ``run``.
         """
         reason = None
-        while not self.tracker.compared and not (reason := self.ending.reason(self.tracker)):
+        while not self.tracker.is_compared and not (reason := self.ending.reason(self.tracker)):
             if frames := self.stream.drain(_SLICE):
                 taken = self.intake.take(frames)
                 if taken.error is not None:
                     raise taken.error
                 if taken.reply_requested:
                     self.stream.send_status()
-            self._ask()
+            self._request_reply()
         return reason
 
     @property
@@ -227,27 +227,27 @@ class Pump:
 
     def _step(self) -> None:
         if self.writer.busy and self.writer.is_full():
-            self.stream.hold(_SLICE)
-        elif frames := self.stream.drain(self._patience(), max(1, self.writer.limits.rows - self.writer.pending)):
+            self.stream.pause(_SLICE)
+        elif frames := self.stream.drain(self._read_timeout(), max(1, self.writer.limits.rows - self.writer.pending)):
             self._take(frames)
         else:
-            self._ask()
+            self._request_reply()
         self._begin()
         if self._has_begun:
-            self.catalog.append_news(self.tracker.between)
-            if self.tracker.between:
+            self.catalog.append_events(self.tracker.at_boundary)
+            if self.tracker.at_boundary:
                 self.copier.append_to(self.writer)
         self._collect()
-        if not self.writer.busy and self._is_due():
+        if not self.writer.busy and self._is_cut_due():
             self._cut()
         if time.monotonic() >= self._next_report:
-            self._show()
+            self._report_progress()
 
     def _begin(self) -> None:
-        if not self._has_begun and self.tracker.compared:
+        if not self._has_begun and self.tracker.is_compared:
             self._has_begun = True
-            self.catalog.append_news(self.tracker.between)
-            self.begin()
+            self.catalog.append_events(self.tracker.at_boundary)
+            self.on_compared()
 
     def _take(self, frames: Frames) -> None:
         transactions, dropped = self.tracker.transactions, self.tracker.dropped
@@ -265,29 +265,29 @@ class Pump:
         if taken.error is not None:
             raise taken.error
 
-    def _append(self, taken: _Taken) -> None:
+    def _append(self, taken: _IntakeResult) -> None:
         """Append what came, and copied rows between two of its transactions when some wait."""
-        if self.copier.has_more and taken.quiet is not None:
-            self.writer.append(taken.block.take(slice(0, taken.quiet)))
+        if self.copier.has_more and taken.boundary is not None:
+            self.writer.append(taken.block.take(slice(0, taken.boundary)))
             self.copier.append_to(self.writer)
-            self.writer.append(taken.block.take(slice(taken.quiet, None)))
+            self.writer.append(taken.block.take(slice(taken.boundary, None)))
         else:
             self.writer.append(taken.block)
 
-    def _patience(self) -> float:
+    def _read_timeout(self) -> float:
         """Return how long frames are waited for: not at all while copied rows wait that can be appended."""
-        return 0.0 if self.copier.has_more and self.tracker.between else _SLICE
+        return 0.0 if self.copier.has_more and self.tracker.at_boundary else _SLICE
 
-    def _ask(self) -> None:
-        is_asked = self.ending.asks or not self.tracker.compared or self.copier.awaited_lsn is not None
-        if is_asked and time.monotonic() >= self._next_ask:
+    def _request_reply(self) -> None:
+        is_asked = self.ending.needs_replies or not self.tracker.is_compared or self.copier.awaited_lsn is not None
+        if is_asked and time.monotonic() >= self._next_request:
             self.stream.send_status(reply_requested=True)
-            self._next_ask = time.monotonic() + 1
+            self._next_request = time.monotonic() + 1
 
-    def _is_due(self) -> bool:
+    def _is_cut_due(self) -> bool:
         now = time.monotonic()
-        copied = self.writer.pending and self.copier.wants_cut
-        if self.writer.is_due() or copied or self.catalog.is_hurried or self._is_awaited():
+        copied = self.writer.pending and self.copier.needs_cut
+        if self.writer.is_due() or copied or self.catalog.needs_cut or self._unblocks_copy():
             return True
         waiting = self._is_ahead()
         if not self.writer.pending:
@@ -297,9 +297,9 @@ class Pump:
     def _is_ahead(self) -> bool:
         """Return whether more is complete than was confirmed, or handed over to be made durable and confirmed."""
         handed_over = max(self.stream.confirmed_lsn, self._cut_lsn)
-        return self.tracker.compared and self.tracker.complete_lsn > handed_over
+        return self.tracker.is_compared and self.tracker.complete_lsn > handed_over
 
-    def _is_awaited(self) -> bool:
+    def _unblocks_copy(self) -> bool:
         """Return whether a copy waits for an LSN up to which all is here, and not durable."""
         awaited = self.copier.awaited_lsn
         return awaited is not None and self._is_ahead() and self.tracker.complete_lsn >= awaited
@@ -313,7 +313,7 @@ class Pump:
         position = self.tracker.position
         self.writer.cut(position)
         self._reply_requested = False
-        self._cut_lsn = position.complete_lsn if self.tracker.compared else Lsn(0)
+        self._cut_lsn = position.complete_lsn if self.tracker.is_compared else Lsn(0)
         self._next_cut = time.monotonic() + _CUT_INTERVAL
 
     def _collect(self) -> None:
@@ -321,16 +321,16 @@ class Pump:
         if durable is not None:
             self._count(durable.segment)
             self._next_idle = time.monotonic() + self.idle_interval
-            if self.tracker.compared:
+            if self.tracker.is_compared:
                 self.stream.confirm(durable.position.complete_lsn)
             self.progress.confirmed_lsn = max(self.progress.confirmed_lsn, self.stream.confirmed_lsn)
 
-    def _settle(self) -> None:
+    def _drain(self) -> None:
         """Make all that was received durable and confirm it, with the server told meanwhile that we are there."""
         while self.writer.busy or self.writer.pending or self._is_ahead():
             if not self.writer.busy:
                 self._cut()
-            self.stream.hold(_SLICE)
+            self.stream.pause(_SLICE)
             self._collect()
         self.progress.confirmed_lsn = max(self.progress.confirmed_lsn, self.stream.confirmed_lsn)
 
@@ -345,9 +345,9 @@ class Pump:
             self.progress.rows += segment.rows - segment.events
             self.progress.segments += 1
             self.progress.open_transactions = self.writer.open_transactions
-            self._show()
+            self._report_progress()
 
-    def _show(self) -> None:
+    def _report_progress(self) -> None:
         self._next_report = time.monotonic() + _REPORT_INTERVAL
         self.progress.complete_lsn = self.tracker.complete_lsn
         self.report()

@@ -19,13 +19,13 @@ from pgoutput_construct.postgres.connection import Connection, ask, connect, fet
 from pgoutput_construct.postgres.publications import LostPublicationError, missing_publications
 from pgoutput_construct.postgres.replication_slots import SlotHealth, slot_health
 
-__all__ = ["HEARTBEAT_PREFIX", "Heartbeat", "Watch"]
+__all__ = ["HEARTBEAT_PREFIX", "Heartbeat", "SlotWatch"]
 
 _LOG = logging.getLogger("pgoutput_construct")
 
 _CATALOG_SECONDS = 1.0
 _PAUSES = 10  # times as long as a look took is paused after it: a catalog of many tables is not looked at all the time
-_SHORTEST = 0.02  # seconds between two looks, however much they are hurried
+_MIN_PAUSE = 0.02  # seconds between two looks, however much they are hurried
 
 HEARTBEAT_PREFIX = "pgoutput_construct"
 """The prefix of the logical messages that a heartbeat writes."""
@@ -46,7 +46,7 @@ class Heartbeat:
         fetch(connection, query, [self.transactional, HEARTBEAT_PREFIX], doing="the heartbeat cannot be written")
 
 
-class Watch:
+class SlotWatch:
     """Asks over an ordinary connection, in a thread of its own, so that nobody waits for it; a context manager.
 
     What it finds is raised by ``check``. A connection that fails is made again: that the server is there is the
@@ -61,42 +61,42 @@ class Watch:
         interval: float,
         heartbeat: Heartbeat | None = None,
         catalog: CatalogWatch | None = None,
-        renews: bool = False,
+        replaces_lost_slot: bool = False,
     ) -> None:
         """Look every ``interval`` seconds, at the ``catalog`` each second or more often and whenever it asks.
 
-        ``renews``: a slot that is lost is another one's business.
+        ``replaces_lost_slot``: a slot that is lost is another one's business.
         """
         self.synchronous = False
         """Commits wait for what the slot's reader confirms (synchronous_standby_names)."""
         self.health: SlotHealth | None = None
         """The slot at the last look."""
-        self._looked = self._seen_working = 0.0
+        self._checked_at = self._last_active = 0.0
         self._dsn, self._slot, self._publications = dsn, slot, tuple(publications)
-        self._health = _Task(self._look, interval)
+        self._health = _Task(self._check_slot, interval)
         self._tasks = [self._health]
         if heartbeat is not None:
             self._tasks.append(_Task(heartbeat.write, heartbeat.seconds))
-        self._hurried = threading.Event()
-        self._watched, self._renews = catalog, renews
+        self._woken = threading.Event()
+        self._watched, self._replaces_lost_slot = catalog, replaces_lost_slot
         if catalog is not None:
-            self._catalog = _Task(catalog.look, min(interval, _CATALOG_SECONDS))
+            self._catalog = _Task(catalog.poll, min(interval, _CATALOG_SECONDS))
             self._tasks.append(self._catalog)
-            catalog.wake = self._hurry
+            catalog.wake = self._wake_for_catalog
         self._problem: Exception | None = None
         self._connection: Connection | None = None
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"watch of slot {slot}", daemon=True)
 
-    def seen_working(self) -> float:
+    def last_active(self) -> float:
         """Return when the walsender of the slot was last seen at work, in seconds of ``time.monotonic``.
 
         Who asks has a stream that is silent: the next look comes after one interval, however long the last one took.
         """
-        if time.monotonic() - self._looked >= self._health.interval:
+        if time.monotonic() - self._checked_at >= self._health.interval:
             self._health.due = 0.0
-            self._hurried.set()
-        return self._seen_working
+            self._woken.set()
+        return self._last_active
 
     def check(self) -> None:
         """Raise what keeps the capture from going on, if there is something: a ReplicationError or ChangeLogError."""
@@ -117,66 +117,66 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._done.set()
-        self._hurried.set()
+        self._woken.set()
         if self._thread.ident is not None:
             self._thread.join(5)
 
     def _run(self) -> None:
-        while not self._done.wait(_SHORTEST):
+        while not self._done.wait(_MIN_PAUSE):
             for task in self._tasks:
                 if time.monotonic() >= task.due:
-                    self._try(task)
-            self._hurried.wait(max(0.0, min(task.due for task in self._tasks) - time.monotonic()))
-            self._hurried.clear()
-        self._drop()
+                    self._run_task(task)
+            self._woken.wait(max(0.0, min(task.due for task in self._tasks) - time.monotonic()))
+            self._woken.clear()
+        self._disconnect()
 
-    def _hurry(self) -> None:
+    def _wake_for_catalog(self) -> None:
         self._catalog.due = 0.0
-        self._hurried.set()
+        self._woken.set()
 
-    def _try(self, task: "_Task") -> None:
+    def _run_task(self, task: "_Task") -> None:
         try:
             began = time.monotonic()
             task.due = began + task.interval
             if self._connection is None:
                 self._connection = connect(self._dsn, replication=False, patience=Patience(asked=self._stopped))
-            self._say(task, task.action(self._connection))
+            self._warn_once(task, task.action(self._connection))
             if task.due:  # nobody asked for it meanwhile
                 task.due = max(task.due, time.monotonic() + _PAUSES * (time.monotonic() - began))
         except Stopped:
-            self._drop()
+            self._disconnect()
         except (ReplicationError, psycopg.Error) as error:
-            self._drop()
+            self._disconnect()
             if self._watched is not None and task is self._catalog:
-                self._watched.failed()
-            self._say(task, f"{error} (beside the stream, which goes on)")
+                self._watched.note_failure()
+            self._warn_once(task, f"{error} (beside the stream, which goes on)")
         except Exception as error:  # as where the log cannot be read: the capture must not go on blind
             self._problem = error
 
-    def _look(self, connection: Connection) -> str | None:
-        self._looked = time.monotonic()
+    def _check_slot(self, connection: Connection) -> str | None:
+        self._checked_at = time.monotonic()
         if missing := missing_publications(connection, self._publications):
             names = ", ".join(map(repr, missing))
             self._problem = LostPublicationError(f"there is no publication {names} any more")
         self.health = next(iter(slot_health(connection, self._slot)), None)
         problem = self.health.problem if self.health else None
-        if self.health and self.health.lost and not self._renews:
+        if self.health and self.health.lost and not self._replaces_lost_slot:
             self._problem = ReplicationError(str(problem))
         pid = self.health.active_pid if self.health else None
         state = next(iter(ask(connection, SENDER_STATE, pid=pid)), {"is_synchronous": False, "is_at_work": False})
         self.synchronous = state["is_synchronous"]
-        self._seen_working = self._looked if state["is_at_work"] else self._seen_working
+        self._last_active = self._checked_at if state["is_at_work"] else self._last_active
         return problem
 
     def _stopped(self) -> str | None:
         return "stop" if self._done.is_set() else None
 
-    def _drop(self) -> None:
+    def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def _say(self, task: "_Task", text: str | None) -> None:
+    def _warn_once(self, task: "_Task", text: str | None) -> None:
         # Once for as long as it lasts, whichever task meets it; numbers in the text make no other state of it.
         state = re.sub(r"\d+", "", text or "")
         if text and all(state != other.state for other in self._tasks):

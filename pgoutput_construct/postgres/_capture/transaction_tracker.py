@@ -34,8 +34,8 @@ _INSIDE_ONLY: Final = tag_table(INSIDE_ONLY)
 _DESCRIPTIONS: Final = tag_table(DESCRIPTIONS)
 _COMMIT: Final = PLAIN_COMMIT.TAG[0]
 _MESSAGE: Final = Message.TAG[0]
-_REMEMBERED: Final = 256
-_FEW: Final = 8
+_MAX_FINISHED: Final = 256
+_VECTORIZED_FROM: Final = 8
 """Messages that are taken in one by one as fast as all together."""
 
 
@@ -43,28 +43,28 @@ _FEW: Final = 8
 class Admission:
     """What the tracker says of one batch."""
 
-    kept: Flags
+    admitted: Flags
     """Whether each payload belongs into the log: not one whose transaction the log has already."""
     error: PgoutputError | None
     """What is wrong with the payload that follows those of ``kept``: a DecodeError or ProtocolError."""
-    _controls: Numbers
+    _control_rows: Numbers
     """Where the messages are that begin and end transactions and streams, -1 in front."""
-    _quiet: Flags
+    _boundaries: Flags
     """Whether nothing is open behind each of them."""
 
-    def is_quiet(self, place: int) -> bool:
+    def is_boundary(self, place: int) -> bool:
         """Return whether no transaction and no stream is open before the payload at ``place``."""
-        return bool(self._quiet[np.searchsorted(self._controls, place) - 1])
+        return bool(self._boundaries[np.searchsorted(self._control_rows, place) - 1])
 
-    def last_quiet(self) -> int | None:
+    def last_boundary(self) -> int | None:
         """Return behind how many of the payloads that are kept, at most, nothing is open; None where that is nowhere.
 
         Behind the last message that ends something there may be others that belong to nothing.
         """
-        quiet = np.flatnonzero(self._quiet)
+        quiet = np.flatnonzero(self._boundaries)
         if not len(quiet):
             return None
-        return int(self.kept[: self._controls[quiet[-1]] + 1].sum())
+        return int(self.admitted[: self._control_rows[quiet[-1]] + 1].sum())
 
 
 class TransactionTracker:
@@ -99,33 +99,33 @@ class TransactionTracker:
         return Position(self.complete_lsn, dict(self._prepared), tuple(self._finished))
 
     @property
-    def compared(self) -> bool:
+    def is_compared(self) -> bool:
         """True once all was sent that is compared with the log: the server's history is the log's."""
         return self._overlap is None and self.gap is None
 
     @property
-    def proved(self) -> bool:
+    def is_proved(self) -> bool:
         """True once the server has sent the last transaction of the log, or where none must come again."""
-        return self.compared or (self._overlap is not None and self._overlap.witness is None)
+        return self.is_compared or (self._overlap is not None and self._overlap.witness is None)
 
     @property
-    def between(self) -> bool:
+    def at_boundary(self) -> bool:
         """True outside of transactions and streams: nothing of what was sent is half here."""
         return self._state.between
 
     def admit(self, index: BatchIndex, refused: RowError | None = None) -> Admission:
         """Take a batch into account, up to the first message that is malformed, or cannot come there (``refused``)."""
         stop, error = (len(index), None) if refused is None else (refused.row, refused.error)
-        controls = _controls(index, stop)
+        controls = _control_rows(index, stop)
         if not index.valid[controls].all():
             stop = int(controls[~index.valid[controls]][0])
             controls, error = controls[controls < stop], index.error(stop)
         kept, done = np.ones(stop, np.bool_), 0
-        places, quiet = [np.array([-1])], [np.array([self.between])]
+        places, quiet = [np.array([-1])], [np.array([self.at_boundary])]
         for rows, plain in self._runs(index, controls):
             self._skip(index, kept[done : rows[0]], done)
             at_once = plain and not self._skipping
-            quiet.append(self._plain(index, rows) if at_once else self._others(index, rows, kept))
+            quiet.append(self._take_plain(index, rows) if at_once else self._take_one_by_one(index, rows, kept))
             places.append(rows)
             done = int(rows[-1]) + 1
         self._skip(index, kept[done:], done)
@@ -133,7 +133,7 @@ class TransactionTracker:
 
     def keepalive(self, wal_end: Lsn) -> None:
         """Take a keepalive that came between transactions into account: all before its position was sent."""
-        self._pass_over(wal_end)
+        self._advance_overlap(wal_end)
         self.complete_lsn = max(self.complete_lsn, wal_end)
 
     def _runs(self, index: BatchIndex, controls: Numbers) -> Iterator[tuple[Numbers, bool]]:
@@ -146,7 +146,7 @@ class TransactionTracker:
             plain[found] = lsns >= self._resume_lsn if cls is PLAIN_BEGIN else lsns > self._resume_lsn
         cuts = np.flatnonzero(plain[1:] != plain[:-1]) + 1
         for rows in np.split(controls, cuts) if len(controls) else ():
-            yield rows, len(rows) >= _FEW and bool(plain[np.searchsorted(controls, rows[0])])
+            yield rows, len(rows) >= _VECTORIZED_FROM and bool(plain[np.searchsorted(controls, rows[0])])
 
     def _skip(self, index: BatchIndex, kept: Flags, first: int) -> None:
         """Leave out what is inside a transaction that the log has, from the payload ``first`` on."""
@@ -156,9 +156,9 @@ class TransactionTracker:
             # A server sends a table's Relation once a connection: later transactions need it, too.
             kept[:] = look_up(index.tags[first : first + len(kept)], _DESCRIPTIONS)
 
-    def _plain(self, index: BatchIndex, rows: Numbers) -> Flags:
+    def _take_plain(self, index: BatchIndex, rows: Numbers) -> Flags:
         """Take in Begins and Commits of transactions that the log does not have; tell behind which nothing is open."""
-        self._pass_over(self._resume_lsn)
+        self._advance_overlap(self._resume_lsn)
         commits: Flags = index.tags[rows] == _COMMIT
         ends = _numbers(index, rows[commits], PLAIN_COMMIT, "end_lsn")
         last_begin = rows[~commits][-1:].tolist()
@@ -169,13 +169,13 @@ class TransactionTracker:
             self.complete_lsn = max(self.complete_lsn, Lsn(int(ends.max())))
         return commits
 
-    def _others(self, index: BatchIndex, rows: Numbers, kept: Flags) -> Flags:
+    def _take_one_by_one(self, index: BatchIndex, rows: Numbers, kept: Flags) -> Flags:
         """Take in messages one by one, and what is between them; tell behind which nothing is open."""
         quiet, done = [], int(rows[0])
         for row in rows.tolist():
             self._skip(index, kept[done:row], done)
             kept[row] = self._take(index.message(row))
-            quiet.append(self.between)
+            quiet.append(self.at_boundary)
             done = row + 1
         return np.array(quiet)
 
@@ -186,12 +186,12 @@ class TransactionTracker:
                 self._xid, self._lsn = said(message, "xid"), said(message, "lsn")
                 lsn = self._lsn
                 if lsn is not None and lsn >= self._resume_lsn:
-                    self._pass_over(lsn)
+                    self._advance_overlap(lsn)
                 # One that does not say where it commits is known by its end.
                 admitted = self._begin(lsn is not None and lsn < self._resume_lsn)
             case "begin_prepared":
                 self._xid = said(message, "xid")
-                admitted = self._begin(self._has(message))
+                admitted = self._begin(self._is_logged(message))
             case "begin_segment":
                 admitted = self._begin(self._overlap is not None and said(message, "xid") in self._overlap.streams)
             case "end_segment":
@@ -223,16 +223,16 @@ class TransactionTracker:
             self._compare(end)
             self.dropped += 1
             return False
-        self._pass_over(end_lsn)
+        self._advance_overlap(end_lsn)
         if effect in ("commit_prepared", "rollback_prepared"):
-            self._finish(said(end, "gid"))
+            self._finish_prepared(said(end, "gid"))
         self.transactions += effect != "rollback_prepared"
         self.complete_lsn = max(self.complete_lsn, end_lsn)
         return True
 
     def _prepare(self, prepare: PgoutputMessage) -> bool:
         self._skipping = False
-        if self._has(prepare):
+        if self._is_logged(prepare):
             self._compare(prepare)
             self.dropped += 1
             return False
@@ -259,24 +259,24 @@ class TransactionTracker:
             except LogGapError as gap:
                 self.gap = self.gap or gap
 
-    def _pass_over(self, lsn: Lsn) -> None:
+    def _advance_overlap(self, lsn: Lsn) -> None:
         """Note that all that ended up to a position was sent; beyond the end of the log nothing is compared."""
         if self._overlap is not None:
             try:
-                self._overlap.pass_over(lsn)
+                self._overlap.advance(lsn)
             except LogGapError as gap:
                 self.gap = self.gap or gap
             if lsn >= self._resume_lsn:
                 self._overlap = None
 
-    def _finish(self, gid: str) -> None:
+    def _finish_prepared(self, gid: str) -> None:
         prepare_end = self._prepared.pop(gid, None)
         if prepare_end is not None:
             self._finished[prepare_end] = None
-        if len(self._finished) > _REMEMBERED:
+        if len(self._finished) > _MAX_FINISHED:
             del self._finished[next(iter(self._finished))]
 
-    def _has(self, prepare: PgoutputMessage) -> bool:
+    def _is_logged(self, prepare: PgoutputMessage) -> bool:
         # Not by position: what was prepared before the slot had two_phase is sent late, before its commit.
         end_lsn = self._end_of(prepare)
         return self._prepared.get(said(prepare, "gid")) == end_lsn or end_lsn in self._finished
@@ -288,7 +288,7 @@ class TransactionTracker:
         if message.lsn <= self._resume_lsn:
             self.dropped += 1
             return False
-        self._pass_over(message.lsn)
+        self._advance_overlap(message.lsn)
         self.complete_lsn = max(self.complete_lsn, message.lsn)
         return True
 
@@ -303,7 +303,7 @@ def _numbers(index: BatchIndex, rows: Numbers, cls: type[PgoutputMessage], role:
     return found
 
 
-def _controls(index: BatchIndex, stop: int) -> Numbers:
+def _control_rows(index: BatchIndex, stop: int) -> Numbers:
     """Return the payloads before ``stop`` that may begin or end a transaction or a stream, and what is no message."""
     rows = np.flatnonzero(~look_up(index.tags[:stop], _INSIDE_ONLY))
     found = rows[(index.tags[rows] == _MESSAGE) & index.valid[rows]]
@@ -338,7 +338,7 @@ class Ending:
     """A number that changes with everything that is received."""
     check: Callable[[], None] = lambda: None
     """Called each time; raises what keeps the capture from going on."""
-    settled: Callable[[bool], bool] = lambda first: True
+    is_settled: Callable[[bool], bool] = lambda first: True
     """Asked where all was received: whether nothing else is under way that the log is to have before the end.
 
     It is told whether this is the first time since there was more to receive.
@@ -350,11 +350,11 @@ class Ending:
     _is_asking: bool = False
 
     @property
-    def asks(self) -> bool:
+    def needs_replies(self) -> bool:
         """True when the end depends on a position that only an answer of the server tells."""
         return self.until_lsn is not None or self.until_idle is not None
 
-    def connected(self, server_lsn: Lsn) -> None:
+    def restart_idle_timer(self, server_lsn: Lsn) -> None:
         """Begin to wait for idleness again: a server has WAL up to ``server_lsn``."""
         self._active, self._waiting = time.monotonic(), server_lsn
 
@@ -375,13 +375,13 @@ class Ending:
     def _ended(self, tracker: TransactionTracker) -> str | None:
         reached, was_asking = self._reached(tracker), self._is_asking
         self._is_asking = reached is not None
-        return reached if reached and self.settled(not was_asking) else None
+        return reached if reached and self.is_settled(not was_asking) else None
 
     def _reached(self, tracker: TransactionTracker) -> str | None:
         until = self.until_lsn
-        if not tracker.compared:  # the log may be another server's
+        if not tracker.is_compared:  # the log may be another server's
             return None
-        if until is not None and tracker.between and tracker.complete_lsn >= until:
+        if until is not None and tracker.at_boundary and tracker.complete_lsn >= until:
             return "until_lsn"
         return "until_idle" if self.until_idle is not None and self._is_idle(tracker, self.until_idle) else None
 

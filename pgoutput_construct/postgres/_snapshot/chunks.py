@@ -47,7 +47,7 @@ class ChunkReader:
         self._layout: Mapping[str, Any] = {}
         self._binary = False
 
-    def use(self, layout: Mapping[str, Any], binary: bool) -> None:
+    def set_options(self, layout: Mapping[str, Any], binary: bool) -> None:
         """Read under these options (``StreamOptions.layout``), in ``binary`` format or as text."""
         self._layout, self._binary = layout, binary
 
@@ -91,7 +91,7 @@ class ChunkReader:
         found = connection.execute(_UNCHANGED.encode(), [name, leaf.oid]).fetchone()
         if found is None or not found[0]:
             raise ChangedTableError(f"{full_name(leaf)} was rewritten")
-        result = connection.execute(f"{_selected(table, leaf, False)} LIMIT 0".encode()).pgresult
+        result = connection.execute(f"{_select_clause(table, leaf, False)} LIMIT 0".encode()).pgresult
         assert result is not None
         now = [(result.ftablecol(i), result.ftype(i)) for i in range(result.nfields)]
         # The server names the type below a domain here. Modifiers change what a value is only when it is rewritten.
@@ -119,7 +119,7 @@ def _copy_format(table: PublishedTable, layout: Mapping[str, Any], binary: bool)
     return CopyFormat(table.oid, len(table.columns), layout, kinds)
 
 
-def _selected(table: PublishedTable, leaf: Leaf, binary: bool) -> str:
+def _select_clause(table: PublishedTable, leaf: Leaf, binary: bool) -> str:
     """Return the columns to select, and from what, as SQL."""
     # Of a type without a send function the stream has the text, also among binary values; format() takes the type's
     # output function, as it does. IS NULL would be true of a row of NULLs.
@@ -139,7 +139,7 @@ def _copy_statement(table: PublishedTable, leaf: Leaf, pages: tuple[int | None, 
     conditions = [*bounds, *([f"({table.filter})"] if table.filter else [])]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     form = " WITH (FORMAT binary)" if binary else ""
-    return f"COPY ({_selected(table, leaf, binary)}{where}) TO STDOUT{form}".encode()
+    return f"COPY ({_select_clause(table, leaf, binary)}{where}) TO STDOUT{form}".encode()
 
 
 def _read_rows(connection: PatientConnection, statement: bytes, binary: bool) -> Iterator[tuple[Bytes, Numbers]]:
@@ -152,15 +152,15 @@ def _read_rows(connection: PatientConnection, statement: bytes, binary: bool) ->
     pgconn.send_query(statement)
     result = result_of(pgconn, connection.patience)
     if result is None or result.status != pq.ExecStatus.COPY_OUT:
-        _finish(connection, result)
+        _read_results(connection, result)
         return
     is_first = True
     for data, ends in _batches(connection):
-        rows = _rows_of(data, ends, is_first) if binary else (data, ends)
+        rows = _strip_framing(data, ends, is_first) if binary else (data, ends)
         is_first = False
         if len(rows[1]):
             yield rows
-    _finish(connection, result_of(pgconn, connection.patience))
+    _read_results(connection, result_of(pgconn, connection.patience))
 
 
 def _batches(connection: PatientConnection) -> Iterator[tuple[Bytes, Numbers]]:
@@ -172,12 +172,12 @@ def _batches(connection: PatientConnection) -> Iterator[tuple[Bytes, Numbers]]:
                 yield frames.data, frames.ends
             silent = 0.0 if frames or reader.fed else silent + _SLICE
             # A filter may leave out all rows of many pages, but not for as long as this.
-            connection.patience.look_up(np.inf if silent < ANSWER_SECONDS else 0.0)
+            connection.patience.check(np.inf if silent < ANSWER_SECONDS else 0.0)
     finally:
         reader.close()
 
 
-def _rows_of(data: Bytes, ends: Numbers, is_first: bool) -> tuple[Bytes, Numbers]:
+def _strip_framing(data: Bytes, ends: Numbers, is_first: bool) -> tuple[Bytes, Numbers]:
     """Leave out what binary data begin with, and the message that ends them; in its place a row has a count."""
     start = binary_copy_start(data) if is_first else 0
     rows, bounds = data[start:], ends - start
@@ -185,7 +185,7 @@ def _rows_of(data: Bytes, ends: Numbers, is_first: bool) -> tuple[Bytes, Numbers
     return rows, bounds[:-1] if last == _TRAILER else bounds
 
 
-def _finish(connection: PatientConnection, result: pq.abc.PGresult | None) -> None:
+def _read_results(connection: PatientConnection, result: pq.abc.PGresult | None) -> None:
     """Take the results until there are no more; raise psycopg.Error for the first that says that it failed."""
     failed = None
     while result is not None:

@@ -27,15 +27,15 @@ from pgoutput_construct.postgres._catalog.table_catalog import locked_tables
 from pgoutput_construct.postgres._patience import Asked, PatientConnection, Stopped
 from pgoutput_construct.postgres._snapshot.chunks import ChangedTableError, ChunkReader, was_changed
 from pgoutput_construct.postgres._snapshot.copied_tables import PublishedTable, read_tables
-from pgoutput_construct.postgres._snapshot.jobs import CopyProgress, Piece, Pieces, TableJob
+from pgoutput_construct.postgres._snapshot.jobs import CopyProgress, Piece, PieceQueue, TableJob
 from pgoutput_construct.postgres._snapshot.snapshots import (
     CommitWindow,
     CommitWindows,
     LostSnapshotError,
-    begin_alone,
+    begin_snapshot,
     check_can_copy,
-    export,
-    imported,
+    export_snapshot,
+    imported_snapshot,
     next_xid,
     read_snapshot,
     sees_until,
@@ -49,15 +49,15 @@ from pgoutput_construct.stream.identifiers import full_name, qualified_name
 from pgoutput_construct.wire import Lsn
 
 if TYPE_CHECKING:
-    from pgoutput_construct.postgres._catalog.catalog_state import Shape
+    from pgoutput_construct.postgres._catalog.catalog_state import TableShape
 
 __all__ = ["Copier", "CopyMaker"]
 
 
 _LOG = logging.getLogger("pgoutput_construct")
 _INTERVAL: Final = 0.5  # seconds
-_SOON: Final = 0.1  # seconds after which the catalog's watch may have said what a table is
-_LONGEST: Final = 30.0  # seconds between two attempts
+_FACTS_SECONDS: Final = 0.1  # seconds after which the catalog's watch may have said what a table is
+_MAX_PAUSE: Final = 30.0  # seconds between two attempts
 
 
 class Copier:
@@ -70,16 +70,16 @@ class Copier:
 
         Over ``workers`` connections; the publications are looked at every ``interval`` seconds.
         """
-        self.pieces = Pieces()
+        self.pieces = PieceQueue()
         """What waits to be appended."""
-        self.on_copied: Callable[[int, Shape], None] = lambda oid, shape: None
+        self.on_copied: Callable[[int, TableShape], None] = lambda oid, shape: None
         """Called with the OID and the columns of each table whose copy was appended as a whole."""
-        self.is_said: Callable[[int], bool] = lambda oid: True
+        self.has_facts_of: Callable[[int], bool] = lambda oid: True
         """Whether the log has facts of a table, which are to precede its first copy."""
-        self._wanted = _Wanted(store, publications, everything, interval)
+        self._selection = _CopySelection(store, publications, everything, interval)
         self._reader = ChunkReader(self.pieces.put)
         self._windows = CommitWindows()
-        given = self._wanted, self._reader, workers, self._asked, self._windows
+        given = self._selection, self._reader, workers, self._asked, self._windows
         self._maker = CopyMaker(dsn, publications, *given)
         self._appended: list[TableJob] = []
         """Copies all of whose rows were appended, and of which the log does not yet say so."""
@@ -87,11 +87,11 @@ class Copier:
         """Up to where the log is complete with what is durable."""
         self._exported: ExportedSnapshot | None = None
         self._settled = False
-        self._wish = self._seen = object()
+        self._poll_request = self._polled = object()
         self._durable_seq = self._event_seq = -1
         self._timeline: int | None = None
         self._left = self._tables = self._rows = self._bytes = 0
-        self._said = ""
+        self._logged = ""
         self._problem: BaseException | None = None
         self._closed, self._news = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="copies of tables", daemon=True)
@@ -102,26 +102,26 @@ class Copier:
         The log is complete, and durable, up to ``complete_lsn``.
         """
         if self._timeline not in (None, options.timeline):
-            self.begin_anew()
+            self.restart()
         self._timeline = options.timeline
         self._complete_lsn = max(self._complete_lsn, complete_lsn)
         if self._thread.ident is None:
-            self._reader.use(options.layout(), options.binary)
+            self._reader.set_options(options.layout(), options.binary)
             self._thread.start()
 
-    def use(self, exported: ExportedSnapshot) -> None:
+    def use_snapshot(self, exported: ExportedSnapshot) -> None:
         """Copy under a snapshot that was made with the slot; what was exported before is let go."""
-        self._let_go()
+        self._release_snapshot()
         self._exported = exported
-        self.look()
+        self.poll()
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Void the copies that are not complete: the changes from their snapshots on are not all in the log."""
-        for job in [job for job in self._wanted.open.values() if job.event_seq is None]:
+        for job in [job for job in self._selection.open.values() if job.event_seq is None]:
             job.void = True
         self._complete_lsn = Lsn(0)
-        self._wanted.begin_anew()
-        self.look()
+        self._selection.restart()
+        self.poll()
 
     def check(self) -> None:
         """Raise what keeps a table from being copied."""
@@ -131,15 +131,15 @@ class Copier:
     @property
     def busy(self) -> bool:
         """Whether something is wanted that is not durable."""
-        return not self._settled or self._seen is not self._wish
+        return not self._settled or self._polled is not self._poll_request
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Look at the requests of the log and at the publications at once: there may be something new."""
-        self._wish = object()
+        self._poll_request = object()
         self._news.set()
 
     @property
-    def wants_cut(self) -> bool:
+    def needs_cut(self) -> bool:
         """Whether somebody waits for what was appended to become durable."""
         return not self.pieces and self._event_seq > self._durable_seq
 
@@ -163,9 +163,9 @@ class Copier:
         while not writer.is_full() and (piece := self.pieces.take()) is not None:
             if not piece.chunk.job.void:
                 writer.append(piece.block)
-                self._count(piece, writer)
+                self._count_piece(piece, writer)
 
-    def became_durable(self, durable: Durable) -> None:
+    def note_durable(self, durable: Durable) -> None:
         """Take into account what has become durable."""
         self._complete_lsn = max(self._complete_lsn, durable.position.complete_lsn)
         if durable.segment is not None:
@@ -190,9 +190,9 @@ class Copier:
         self.pieces.close()
         if self._thread.ident is not None:
             self._thread.join(5)
-        self._let_go()
+        self._release_snapshot()
 
-    def _count(self, piece: Piece, writer: LogWriter) -> None:
+    def _count_piece(self, piece: Piece, writer: LogWriter) -> None:
         """Take an appended piece into account, and say so in the log when it was the last one of its table."""
         job = piece.chunk.job
         job.rows += piece.rows
@@ -224,7 +224,7 @@ class Copier:
     def _asked(self) -> str | None:
         return "the capture ends" if self._closed.is_set() else None
 
-    def _let_go(self) -> None:
+    def _release_snapshot(self) -> None:
         if self._exported is not None:
             self._exported.close()
         self._exported = None
@@ -240,8 +240,8 @@ class Copier:
                 return
             except BaseException as error:
                 self._maker.close()
-                pause = min(max(2 * pause, _INTERVAL), _LONGEST)
-                if not self._may_pass(error):
+                pause = min(max(2 * pause, _INTERVAL), _MAX_PAUSE)
+                if not self._is_transient(error):
                     self._problem = error
                     return
         self._maker.close()
@@ -251,25 +251,25 @@ class Copier:
         if self._exported is not None:
             self._copy_exported(self._exported)
         self._settle_durable()
-        wish = self._wish
-        if self._wanted.needs_look(at_once=self._seen is not wish):
-            found = self._wanted.look(self._maker.connection)
-            self._left = len(found) + len(self._wanted.open)
+        wish = self._poll_request
+        if self._selection.needs_poll(at_once=self._polled is not wish):
+            found = self._selection.tables_to_copy(self._maker.connection)
+            self._left = len(found) + len(self._selection.open)
             if found:
                 self._settled = False
-                ready = [table for table in found if table.requests or self.is_said(table.oid)]
+                ready = [table for table in found if table.requests or self.has_facts_of(table.oid)]
                 self._copy(ready)
-                return 0.0 if len(ready) == len(found) else _SOON
-        self._left = len(self._wanted.open)
-        self._settled, self._seen = not self._left, wish
+                return 0.0 if len(ready) == len(found) else _FACTS_SECONDS
+        self._left = len(self._selection.open)
+        self._settled, self._polled = not self._left, wish
         return _INTERVAL
 
-    def _copy(self, tables: "Iterable[_WantedTable]") -> None:
+    def _copy(self, tables: "Iterable[_TableToCopy]") -> None:
         """Copy tables one after the other; one that is locked keeps nobody waiting but itself."""
         locked = []
         for table in tables:
             try:
-                self._maker.alone(table)
+                self._maker.copy_table(table)
             except ReplicationError as error:
                 if error.sqlstate != NO_LOCK:
                     raise
@@ -279,38 +279,38 @@ class Copier:
 
     def _copy_exported(self, exported: ExportedSnapshot) -> None:
         try:
-            self._maker.under(exported)
+            self._maker.copy_exported(exported)
         except LostSnapshotError:
             _LOG.warning(
                 "the snapshot that was made with the slot is gone: tables that are left are copied as they are"
             )
-        self._let_go()
+        self._release_snapshot()
 
     def _settle_durable(self) -> None:
-        for job in list(self._wanted.open.values()):
+        for job in list(self._selection.open.values()):
             if job.void:
                 self._windows.close(job.window)
-                self._wanted.discard(job)
+                self._selection.discard(job)
             elif job.event_seq is not None and job.event_seq <= self._durable_seq:
-                self._wanted.copied(job)
+                self._selection.copied(job)
                 self._tables += 1
                 _LOG.info("table %s is in the log: %d rows", job.table, job.rows)
 
-    def _may_pass(self, error: BaseException) -> bool:
+    def _is_transient(self, error: BaseException) -> bool:
         """Return whether to try again after an error, and say so once."""
         found = describe_error(error, "tables cannot be copied") if isinstance(error, psycopg.Error) else error
         if not isinstance(found, ReplicationError) or not found.transient:
             return False
         state = re.sub(r"\d+", "", str(found))
-        if state != self._said:
-            self._said = state
+        if state != self._logged:
+            self._logged = state
             _LOG.warning("%s; trying again", " ".join(str(found).split()))
         return True
 
 
-_FREE_TRIES: Final = 2
+_UNLOCKED_TRIES: Final = 2
 """How often a table may be altered while it is copied; then it is locked against that for the time of a copy."""
-_MOST_TRIES: Final = 10
+_MAX_TRIES: Final = 10
 
 
 class CopyMaker:
@@ -324,7 +324,7 @@ class CopyMaker:
         self,
         dsn: str,
         publications: Sequence[str],
-        wanted: "_Wanted",
+        wanted: "_CopySelection",
         reader: ChunkReader,
         workers: int,
         asked: Asked,
@@ -332,7 +332,7 @@ class CopyMaker:
     ) -> None:
         """Copy over ``workers`` connections to ``dsn``; ``asked`` ends it, ``windows`` are told what commits."""
         self._windows = windows
-        self._dsn, self._publications, self._wanted, self._reader = dsn, tuple(publications), wanted, reader
+        self._dsn, self._publications, self._selection, self._reader = dsn, tuple(publications), wanted, reader
         self._workers, self._asked = workers, asked
         self._connection: PatientConnection | None = None
         self._tries: dict[int, int] = {}
@@ -352,7 +352,7 @@ class CopyMaker:
             self._connection.close()
         self._connection = None
 
-    def under(self, exported: ExportedSnapshot) -> None:
+    def copy_exported(self, exported: ExportedSnapshot) -> None:
         """Copy what was published when the slot was created, and was not copied, as the slot found it.
 
         Tables that are being altered are left for later: who alters them makes their rows other ones. Raises
@@ -360,13 +360,13 @@ class CopyMaker:
         """
         connection = self.connection
         check_can_copy(connection)
-        with imported(connection, exported.name):
+        with imported_snapshot(connection, exported.name):
             snapshot = read_snapshot(connection, exported.lsn)
-            missing = self._wanted.missing(exported.published)
+            missing = self._selection.missing(exported.published)
             tables = read_tables(connection, self._publications, missing, locked_tables(connection))
         self._run([self._begin(table, snapshot) for table in tables], exported.name, self._workers)
 
-    def alone(self, wanted: "_WantedTable") -> None:
+    def copy_table(self, wanted: "_TableToCopy") -> None:
         """Copy one table as it is now."""
         connection, job = self.connection, None
         check_can_copy(connection)
@@ -375,7 +375,7 @@ class CopyMaker:
             # In this order: who has no xid yet commits after the LSN, and the snapshot sees all who have one.
             window.since = current_lsn(connection)
             after = max(wanted.after, next_xid(connection))
-            with begin_alone(connection, wanted.namespace, wanted.name, after) as snapshot:
+            with begin_snapshot(connection, wanted.namespace, wanted.name, after) as snapshot:
                 window.until = sees_until(connection)
                 tables = read_tables(connection, self._publications, [wanted.oid])
                 if not tables:
@@ -387,14 +387,14 @@ class CopyMaker:
             self._windows.close(window)
             if job is not None:
                 self._discard(job)
-            if not was_changed(error) or self._tries.get(wanted.oid, 0) >= _MOST_TRIES:
+            if not was_changed(error) or self._tries.get(wanted.oid, 0) >= _MAX_TRIES:
                 raise copying_error(error, full_name(wanted), connection, wanted.oid) from error
             self._tried(wanted.oid)
 
     def _copy(self, connection: PatientConnection, job: TableJob) -> None:
         workers = max((request.workers or self._workers for request in job.requests), default=self._workers)
-        if min(len(job.chunks), workers) > 1 and self._tries.get(job.table.oid, 0) < _FREE_TRIES:
-            self._run([job], export(connection), workers)
+        if min(len(job.chunks), workers) > 1 and self._tries.get(job.table.oid, 0) < _UNLOCKED_TRIES:
+            self._run([job], export_snapshot(connection), workers)
         else:
             for chunk in job.chunks:
                 if not job.void:
@@ -408,8 +408,8 @@ class CopyMaker:
         window: CommitWindow | None = None,
     ) -> TableJob:
         version = self.connection.info.server_version
-        job = TableJob.of(table, snapshot, version, requests, self._wanted.number, window)
-        self._wanted.open[table.oid] = job
+        job = TableJob.for_table(table, snapshot, version, requests, self._selection.allocate_chunks, window)
+        self._selection.open[table.oid] = job
         self.jobs.append(job)
         return job
 
@@ -424,18 +424,18 @@ class CopyMaker:
 
     def _discard(self, job: TableJob) -> None:
         self._windows.close(job.window)
-        self._wanted.discard(job)
+        self._selection.discard(job)
         self.jobs = [other for other in self.jobs if other is not job]
 
     def _tried(self, oid: int) -> None:
         self._tries[oid] = self._tries.get(oid, 0) + 1
 
 
-_LOOKS: Final = 1.0  # seconds between two looks at the requests of a log
+_POLL_SECONDS: Final = 1.0  # seconds between two looks at the requests of a log
 
 
 @dataclass(frozen=True)
-class _WantedTable:
+class _TableToCopy:
     """A table that is to be copied."""
 
     oid: int
@@ -447,7 +447,7 @@ class _WantedTable:
     """Who asked for it."""
 
 
-class _Wanted:
+class _CopySelection:
     """Knows what was copied, and looks at the publications and the requests from time to time."""
 
     def __init__(self, store: LogStore, publications: Sequence[str], everything: bool, interval: float) -> None:
@@ -455,7 +455,7 @@ class _Wanted:
         self._store, self._publications, self._everything = store, tuple(publications), everything
         self._interval = interval
         # An object store is asked over the network, and wants to be paid for it.
-        self._pause = _LOOKS if store.keeps_out else max(interval, _LOOKS)
+        self._pause = _POLL_SECONDS if store.keeps_out else max(interval, _POLL_SECONDS)
         self._due = self._due_requests = 0.0
         self._requests: list[CopyRequest] = []
         self._served: dict[str, set[TableName]] = {}
@@ -470,7 +470,7 @@ class _Wanted:
         """Return those of some tables that were not copied, and are not on their way."""
         return [oid for oid in oids if oid not in self.open and oid not in self._read_log()]
 
-    def needs_look(self, at_once: bool = False) -> bool:
+    def needs_poll(self, at_once: bool = False) -> bool:
         """Return whether a server must be asked to know what is wanted; ``at_once``: there may be something new."""
         if at_once or time.monotonic() >= self._due_requests:
             self._requests = requests(self._store)
@@ -478,12 +478,12 @@ class _Wanted:
         self._due = 0.0 if at_once else self._due
         return bool(self._requests) or (self._everything and time.monotonic() >= self._due)
 
-    def look(self, connection: Connection) -> list[_WantedTable]:
+    def tables_to_copy(self, connection: Connection) -> list[_TableToCopy]:
         """Return the tables that are to be copied now; it must be asked again, until it returns none."""
         if self._requests and not self._everything and is_standby(connection):
             self._refuse_all("the server is a standby")
         if self._requests or time.monotonic() >= self._due:
-            self._look(connection)
+            self._read_publications(connection)
         asked: dict[int, list[CopyRequest]] = {}
         oids = {name: oid for oid, name in self._published.items()}
         for request in list(self._requests):
@@ -496,14 +496,14 @@ class _Wanted:
         chosen = [oid for oid in dict.fromkeys([*missing, *asked]) if oid not in self.open]
         if chosen:  # what becomes of them is not known here
             self._due = 0.0
-        return [self._wanted(oid, tuple(asked.get(oid, ()))) for oid in chosen]
+        return [self._table_to_copy(oid, tuple(asked.get(oid, ()))) for oid in chosen]
 
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Ask anew which transactions a copy must contain: another slot is read."""
         self._after.clear()
         self._due = 0.0
 
-    def number(self, chunks: int) -> int:
+    def allocate_chunks(self, chunks: int) -> int:
         """Return the first of so many numbers of chunks that the log does not have."""
         self._read_log()
         first = self._next_number
@@ -515,7 +515,7 @@ class _Wanted:
         self.open.pop(job.table.oid, None)
         self._read_log().add(job.table.oid)
         for request in job.requests:
-            self._serve(request, (job.table.namespace, job.table.name))
+            self._mark_served(request, (job.table.namespace, job.table.name))
 
     def discard(self, job: TableJob) -> None:
         """Note that a copy did not become complete: whether it is still wanted is looked at anew."""
@@ -523,11 +523,11 @@ class _Wanted:
         self.open.pop(job.table.oid, None)
         self._due = 0.0
 
-    def _wanted(self, oid: int, asked: tuple[CopyRequest, ...]) -> _WantedTable:
+    def _table_to_copy(self, oid: int, asked: tuple[CopyRequest, ...]) -> _TableToCopy:
         # It may have been taken out of the publication and added again meanwhile: only what is asked now is certain.
-        return _WantedTable(oid, *self._published[oid], self._now if asked else self._after[oid], asked)
+        return _TableToCopy(oid, *self._published[oid], self._now if asked else self._after[oid], asked)
 
-    def _look(self, connection: Connection) -> None:
+    def _read_publications(self, connection: Connection) -> None:
         self._published = read_published(connection, self._publications)
         # Read after they were seen to be published.
         self._now = next_xid(connection)
@@ -555,9 +555,9 @@ class _Wanted:
 
     def _refuse(self, request: CopyRequest, table: TableName, reason: str) -> None:
         _LOG.warning("no copy is made of table %s, for which somebody asked: %s", qualified_name(*table), reason)
-        self._serve(request, table)
+        self._mark_served(request, table)
 
-    def _serve(self, request: CopyRequest, table: TableName) -> None:
+    def _mark_served(self, request: CopyRequest, table: TableName) -> None:
         served = self._served.setdefault(request.number, set())
         served.add(table)
         if served.issuperset(request.tables):

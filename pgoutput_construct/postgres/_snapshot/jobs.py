@@ -20,7 +20,7 @@ __all__ = [
     "Chunk",
     "CopyProgress",
     "Piece",
-    "Pieces",
+    "PieceQueue",
     "TableJob",
 ]
 
@@ -32,7 +32,7 @@ _TID_RANGES_SINCE: Final = 140000
 
 Part = tuple[Leaf | None, tuple[int | None, int | None]]
 """The pages of a chunk: of which leaf, the first, and the first that is not of it; None for no bound."""
-_NOTHING: Final[Part] = (None, (None, None))
+_NO_PAGES: Final[Part] = (None, (None, None))
 
 
 @dataclass
@@ -59,7 +59,7 @@ class TableJob:
     not send."""
 
     @classmethod
-    def of(
+    def for_table(
         cls,
         table: PublishedTable,
         snapshot: Snapshot,
@@ -70,7 +70,7 @@ class TableJob:
     ) -> "TableJob":
         """Divide a table into chunks; ``number`` returns the first of so many numbers that they can have."""
         job = cls(table, snapshot, tuple(requests), window=window)
-        parts = list(_parts(table, server_version)) or [_NOTHING]
+        parts = list(_split(table, server_version)) or [_NO_PAGES]
         first = number(len(parts))
         job.chunks = tuple(Chunk(job, first + place, leaf, pages) for place, (leaf, pages) in enumerate(parts))
         job.missing = len(parts)
@@ -115,7 +115,7 @@ class Chunk:
         return 1 + (self.leaf.pages if end is None and self.leaf else end or 0) - (first or 0)
 
 
-def _parts(table: PublishedTable, server_version: int) -> Iterator[Part]:
+def _split(table: PublishedTable, server_version: int) -> Iterator[Part]:
     """Yield the chunks of a table; the last one of a leaf has the rows that came since it was measured, too."""
     for leaf in table.leaves:
         # Older servers read all pages for any range of them.
@@ -142,7 +142,7 @@ class Piece:
 
 
 @dataclass
-class Pieces:
+class PieceQueue:
     """The pieces that wait for the log, up to a number of bytes; who brings more waits."""
 
     wake: Callable[[], None] | None = None

@@ -30,8 +30,8 @@ OnProgress = Callable[[CaptureProgress], None]
 
 _LOG = logging.getLogger("pgoutput_construct")
 _PAUSE: Final = 0.2  # seconds
-_LOOKS: Final = 2.0  # seconds between two looks at what has come into the log
-_FREE_AFTER: Final = 3.0
+_REPORT_SECONDS: Final = 2.0  # seconds between two looks at what has come into the log
+_FREE_SECONDS: Final = 3.0
 """Seconds after which a slot that nobody reads counts as free: a capture that lost its connection comes back."""
 
 
@@ -75,14 +75,14 @@ def snapshot(
     names = [tables] if isinstance(tables, str) else list(tables)
     with connect(dsn) as connection:
         check_can_copy(connection)
-        found = _find(connection, names, log.options)
+        found = _find_published(connection, names, log.options)
     request = ask(store, found, workers=workers)
     asked = stop or (lambda: False)
-    seen = _Seen(log, on_wait)
+    seen = _CopiedRowCount(log, on_wait)
     try:
         if not _wait(store, request, asked, dsn, log.options.slot, seen):
             _LOG.info("no capture reads slot %r: capturing until the copies are durable", log.options.slot)
-            watched = _Watched(store, request, on_progress)
+            watched = _CompletionWatch(store, request, on_progress)
             given: dict[str, Any] = log.options.replication_options()
             given |= {"workers": workers, "handle_signals": handle_signals, "on_progress": watched.report}
             slot, publications = log.options.slot, log.options.publications
@@ -95,7 +95,7 @@ def snapshot(
     return copies
 
 
-def _find(connection: Connection, names: list[str], options: LogOptions) -> list[TableName]:
+def _find_published(connection: Connection, names: list[str], options: LogOptions) -> list[TableName]:
     """Return the names of tables that are published; raise ReplicationError for others."""
     if not names:
         raise ReplicationError("name the tables to copy")
@@ -112,20 +112,22 @@ def _find(connection: Connection, names: list[str], options: LogOptions) -> list
     return list(dict.fromkeys(found))
 
 
-def _wait(store: LogStore, request: CopyRequest, asked: Callable[[], bool], dsn: str, slot: str, seen: "_Seen") -> bool:
+def _wait(
+    store: LogStore, request: CopyRequest, asked: Callable[[], bool], dsn: str, slot: str, seen: "_CopiedRowCount"
+) -> bool:
     """Return True when the request is fulfilled, or ``asked`` says so; False when there is nobody to fulfil it."""
     free_since: float | None = None
     while not was_fulfilled(store, request) and not asked():
         now, health = time.monotonic(), slot_health(dsn, slot)
         free_since = None if health and health[0].active_pid else free_since or now
-        if free_since is not None and now - free_since >= (_FREE_AFTER if _is_held(store) else 0):
+        if free_since is not None and now - free_since >= (_FREE_SECONDS if _is_held(store) else 0):
             return False
-        seen.look()
+        seen.report()
         time.sleep(_PAUSE)
     return True
 
 
-class _Seen:
+class _CopiedRowCount:
     """Counts the copied rows that come into a log."""
 
     def __init__(self, log: ChangeLog, on_wait: Callable[[int], None] | None) -> None:
@@ -134,11 +136,11 @@ class _Seen:
         self._rows = 0
         self._due = 0.0
 
-    def look(self) -> None:
+    def report(self) -> None:
         """Tell how many there are, once in a while."""
         if self._on_wait is None or time.monotonic() < self._due:
             return
-        self._due = time.monotonic() + _LOOKS
+        self._due = time.monotonic() + _REPORT_SECONDS
         segments = list_log(self._store)
         for place in (segments.first_seqs >= self._next_seq).nonzero()[0].tolist():
             self._rows += pc.sum(index_of(segments[place]).entries("snapshots")["rows"]).as_py() or 0
@@ -157,7 +159,7 @@ def _is_held(store: LogStore) -> bool:
     return False
 
 
-class _Watched:
+class _CompletionWatch:
     """Watches the progress of a capture of our own, for its end."""
 
     def __init__(self, store: LogStore, request: CopyRequest, on_progress: OnProgress | None) -> None:

@@ -29,11 +29,11 @@ __all__ = [
     "CommitWindow",
     "CommitWindows",
     "LostSnapshotError",
-    "begin_alone",
+    "begin_snapshot",
     "check_can_copy",
-    "export",
-    "imported",
-    "lock_holders",
+    "describe_lock_holders",
+    "export_snapshot",
+    "imported_snapshot",
     "next_xid",
     "read_snapshot",
     "sees_until",
@@ -46,7 +46,7 @@ _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _PAUSE: Final = 0.1  # seconds
 _LOST: Final = frozenset({"22023", "42704", "55000"})
 """What a server says of an exported snapshot whose transaction has ended (ImportSnapshot)."""
-_TOLD_AFTER: Final = 2.0  # seconds
+_WARN_SECONDS: Final = 2.0  # seconds
 _OLDEST: Final = 130000
 _PAGE_HEADERS: Final = (24, 40)
 """Bytes of the header of a WAL page, and of the first one of a file."""
@@ -83,7 +83,7 @@ class LostSnapshotError(Exception):
 
 
 @contextmanager
-def imported(connection: Connection, name: str) -> Iterator[None]:
+def imported_snapshot(connection: Connection, name: str) -> Iterator[None]:
     """Run a block in a transaction with an exported snapshot.
 
     Raises LostSnapshotError where it is gone: who exported it has ended its transaction.
@@ -120,37 +120,37 @@ def wait_until_flushed(connection: PatientConnection, lsn: Lsn) -> None:
     An idle server writes its WAL within 15 seconds (``LOG_SNAPSHOT_INTERVAL_MS`` of its background writer).
     """
     while current_lsn(connection) < lsn:
-        connection.patience.look_up(float("inf"))
+        connection.patience.check(float("inf"))
         time.sleep(_PAUSE)
 
 
 @contextmanager
-def begin_alone(connection: PatientConnection, namespace: str, name: str, after: int) -> Iterator[Snapshot]:
+def begin_snapshot(connection: PatientConnection, namespace: str, name: str, after: int) -> Iterator[Snapshot]:
     """Run a block in a transaction whose snapshot contains all transactions with an xid before ``after``.
 
     The table is locked against what would rewrite it (ACCESS SHARE, as any query does); ``export`` releases it.
     """
-    snapshot = _begin(connection, namespace, name)
+    snapshot = _begin_locked(connection, namespace, name)
     told, began = "", time.monotonic()
     while snapshot.xmin < after:
         _end(connection)
         older = _writers(connection, [xid % 2**32 for xid in snapshot.xip if xid < after])
-        if older != told and time.monotonic() - began >= _TOLD_AFTER:
+        if older != told and time.monotonic() - began >= _WARN_SECONDS:
             told = older
             _LOG.warning(
                 "the copy of %s waits for %s", qualified_name(namespace, name), older or "transactions that write"
             )
-        connection.patience.look_up(float("inf"))
+        connection.patience.check(float("inf"))
         time.sleep(_PAUSE)
-        snapshot = _begin(connection, namespace, name)
+        snapshot = _begin_locked(connection, namespace, name)
     try:
         yield snapshot
     finally:
         _end(connection)
 
 
-def export(connection: Connection) -> str:
-    """Let other connections have the snapshot of ``begin_alone``; return its name.
+def export_snapshot(connection: Connection) -> str:
+    """Let other connections have the snapshot of ``begin_snapshot``; return its name.
 
     The table is no longer locked: a lock that is held while other connections wait for theirs, behind somebody who
     waits for this one, would never end.
@@ -160,7 +160,7 @@ def export(connection: Connection) -> str:
     return str(fetch_row(connection, "SELECT pg_export_snapshot()")[0])
 
 
-def _begin(connection: PatientConnection, namespace: str, name: str) -> Snapshot:
+def _begin_locked(connection: PatientConnection, namespace: str, name: str) -> Snapshot:
     lsn = current_lsn(connection)
     connection.execute(_BEGIN)
     try:
@@ -204,15 +204,15 @@ _LOCKS: Final = f"""WITH RECURSIVE tree AS (
 def _writers(connection: Connection, xids: Collection[int]) -> str:
     """Describe who runs some transactions, given by their 32-bit xids; empty where nobody does any more."""
     listed = list(xids)
-    return _words(fetch(connection, _WRITERS, [listed, listed]))
+    return _joined(fetch(connection, _WRITERS, [listed, listed]))
 
 
-def lock_holders(connection: Connection, oid: int) -> str:
+def describe_lock_holders(connection: Connection, oid: int) -> str:
     """Describe who keeps readers out of a table or its partitions (ACCESS EXCLUSIVE), or is about to."""
-    return _words(fetch(connection, _LOCKS, [oid]))
+    return _joined(fetch(connection, _LOCKS, [oid]))
 
 
-def _words(rows: list[tuple[str, ...]]) -> str:
+def _joined(rows: list[tuple[str, ...]]) -> str:
     return "; ".join(row[0] for row in rows)
 
 

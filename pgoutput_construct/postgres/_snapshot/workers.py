@@ -14,7 +14,11 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._patience import Asked, Patience, PatientConnection, Stopped
 from pgoutput_construct.postgres._snapshot.chunks import ChunkReader, was_changed
 from pgoutput_construct.postgres._snapshot.jobs import Chunk, TableJob
-from pgoutput_construct.postgres._snapshot.snapshots import LostSnapshotError, imported, lock_holders
+from pgoutput_construct.postgres._snapshot.snapshots import (  # _lock_holders
+    LostSnapshotError,
+    describe_lock_holders,
+    imported_snapshot,
+)
 from pgoutput_construct.postgres.connection import Connection, connect, describe_error, run
 
 __all__ = ["NO_LOCK", "Workers", "connect_to_copy", "copying_error"]
@@ -35,7 +39,7 @@ class Workers:
         self._dsn, self._reader, self._snapshot, self._asked = dsn, reader, snapshot, asked
         self._chunks: deque[Chunk] = deque()
         self._lost = False
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
         self._error: BaseException | None = None
 
     def run(self, jobs: Iterable[TableJob], count: int) -> None:
@@ -57,14 +61,14 @@ class Workers:
         if self._error is not None:
             raise self._error
 
-    def _ended(self) -> str | None:
+    def _stop_reason(self) -> str | None:
         return "the copies end" if self._lost or self._error is not None else self._asked()
 
     def _work(self) -> None:
         connection: PatientConnection | None = None
-        while not self._ended() and (chunk := self._next()) is not None:
+        while not self._stop_reason() and (chunk := self._next()) is not None:
             try:
-                connection = connection or connect_to_copy(self._dsn, self._ended)
+                connection = connection or connect_to_copy(self._dsn, self._stop_reason)
                 self._copy(connection, chunk)
             except BaseException as error:
                 self._failed(chunk, error, connection)
@@ -82,7 +86,7 @@ class Workers:
 
     def _copy(self, connection: PatientConnection, chunk: Chunk) -> None:
         if not chunk.job.void:
-            with imported(connection, self._snapshot):
+            with imported_snapshot(connection, self._snapshot):
                 self._reader.read(connection, chunk)
 
     def _failed(self, chunk: Chunk, error: BaseException, connection: Connection | None) -> None:
@@ -97,8 +101,8 @@ class Workers:
         if not isinstance(found, ReplicationError) or not found.transient:
             self._error, chunk.job.void = found, True
             return
-        if (text := str(found)) not in self._said:
-            self._said.add(text)
+        if (text := str(found)) not in self._warned:
+            self._warned.add(text)
             _LOG.warning("%s; trying again", text)
         self._chunks.append(chunk)
         time.sleep(_PAUSE)
@@ -126,7 +130,7 @@ def _locked(table: str, connection: Connection | None, oid: int) -> str:
     holders = ""
     with suppress(ReplicationError, Stopped):
         if connection is not None and not connection.closed:
-            holders = lock_holders(connection, oid)
+            holders = describe_lock_holders(connection, oid)
     return (
         f"table {table} cannot be copied while it is locked (ACCESS EXCLUSIVE): {holders or 'by a session that ended'}"
     )

@@ -102,13 +102,13 @@ def test_facts_that_precede_the_first_copy(source: Source, monkeypatch: pytest.M
     """A table that is seen to be published before its facts are in the log waits for them: its copy comes later."""
     source.execute(*TABLES, "ALTER PUBLICATION p SET TABLE plain")
     source.capture()
-    looked, is_held = CatalogWatch.look, threading.Event()
+    looked, is_held = CatalogWatch.poll, threading.Event()
 
     def look(watch: CatalogWatch, connection: Connection) -> None:
         if not is_held.is_set():
             looked(watch, connection)
 
-    monkeypatch.setattr(CatalogWatch, "look", look)
+    monkeypatch.setattr(CatalogWatch, "poll", look)
     with source.capturing(status_interval=0.5):
         end = source.log().complete_lsn
         source.execute("INSERT INTO plain VALUES (1)")
