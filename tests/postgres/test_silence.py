@@ -149,7 +149,7 @@ def test_a_server_that_is_away_at_the_start_is_waited_for(shop: Shop, caplog: Ca
     shop.server.stop()
     try:
         with shop.capturing() as outcome:
-            wait_until(lambda: "trying again until it is there" in caplog.text)
+            wait_until(lambda: "trying again until it succeeds" in caplog.text)
             time.sleep(1)
             shop.server.start()
             end = shop.execute()
@@ -200,7 +200,7 @@ def test_a_server_at_work_is_waited_for(server: EmbeddedServer, tmp_path: Path, 
                 "INSERT INTO other SELECT generate_series(1, 500000)", "INSERT INTO item VALUES (1, 'a')"
             )
             with stopped_at_work(shop):
-                wait_until(lambda: outcome.done() or "is at work for the slot" in caplog.text)
+                wait_until(lambda: outcome.done() or "its walsender is active" in caplog.text)
                 time.sleep(1.5)
             wait_until(lambda: outcome.done() or shop.confirmed() >= end)
         assert outcome.result().reconnects == 0 and committed_ids(shop.log()) == [1]

@@ -50,7 +50,7 @@ def _lose(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("take_away", "said"),
     [
-        (_drop, "there is no slot 'slot_forgetful' any more, and a new one would not have the changes since"),
+        (_drop, "slot 'slot_forgetful' no longer exists, and a new one would not have the changes since"),
         (_lose, "slot 'slot_forgetful' is lost (wal_removed): the server removed what it needs"),
     ],
     ids=["dropped", "lost"],

@@ -59,7 +59,7 @@ def test_a_watch_tells_a_state_again_that_had_passed(shop: Shop, caplog: pytest.
     with SlotWatch(shop.dsn, shop.slot, [PUBLICATION], 0.1) as watch, shop.connect() as connection:
         watch.start()
         for _ in range(2):
-            told, watch.health = caplog.text.count("beside the stream"), None
+            told, watch.health = caplog.text.count("the stream continues"), None
             wait_until(lambda: watch.health is not None)
             connection.execute(ended, [shop.dbname])
-            wait_until(lambda told=told: caplog.text.count("beside the stream") > told)  # type: ignore[misc]
+            wait_until(lambda told=told: caplog.text.count("the stream continues") > told)  # type: ignore[misc]

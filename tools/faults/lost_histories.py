@@ -162,7 +162,7 @@ def _put_back(run: _Round, log: Path) -> str:
         run.capture(run.server, log)
         volume.put_back()
         own = run.pass_the_end(run.server, log)
-        run.refused(run.server, log, "put back to an earlier state")
+        run.refused(run.server, log, "reset to an earlier state")
         run.capture(run.server, log, on_lost_slot="snapshot")
     return f"{lost:,} rows undone, {own:,} written since: refused; then {_continue(run, run.server, log)}"
 

@@ -1,4 +1,6 @@
-"""One attempt of a capture to read a slot: frames in, segments out, and what is confirmed."""
+"""The loop of one stream: frames in, segments out, confirmed LSNs back. The package's docstring says what is confirmed
+when.
+"""
 
 import sys
 import threading
@@ -27,9 +29,9 @@ from pgoutput_construct.wire import Lsn, PrimaryKeepalive
 __all__ = ["CaptureProgress", "Intake", "Pump", "short_switch_interval"]
 
 
-_SECONDS = 0.0005
-"""The buffer of a local socket is full after about 1.5 ms. With Python's own 5 ms the thread that reads the stream
-often waits longer than that for the one that writes a segment, and the server for both."""
+_SWITCH_SECONDS = 0.0005
+"""The buffer of a local socket is full after about 1.5 ms. With Python's default of 5 ms the thread that reads the
+stream often waits longer than that for the thread that writes a segment, and the server for both."""
 
 _lock = threading.Lock()
 _before: list[float] = []
@@ -37,10 +39,10 @@ _before: list[float] = []
 
 @contextmanager
 def short_switch_interval() -> Iterator[None]:
-    """Have the threads of this process give way after half a millisecond, until the last such context ends."""
+    """Set the interpreter's thread switch interval to 0.5 ms, until the last such context of the process ends."""
     with _lock:
         _before.append(_before[0] if _before else sys.getswitchinterval())
-        sys.setswitchinterval(min(_before[0], _SECONDS))
+        sys.setswitchinterval(min(_before[0], _SWITCH_SECONDS))
     try:
         yield
     finally:
@@ -52,49 +54,52 @@ def short_switch_interval() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _IntakeResult:
-    """What some frames brought."""
+    """The content of a batch of frames."""
 
     block: Block
-    """The payloads that belong into the log."""
+    """The payloads to append to the log."""
     payload_bytes: int
-    """Their bytes."""
+    """Their size in bytes."""
     empty: int
-    """Frames without a payload."""
+    """The number of frames without a payload."""
     reply_requested: bool
-    """Whether the server asked for a status."""
+    """Whether the server requested a status update."""
     boundary: int | None
-    """Behind how many of the payloads of the block, at most, no transaction and no stream is open; None: nowhere."""
+    """The index after the last payload of the block at which no transaction and no stream is open; None for none."""
     error: PgoutputError | None
-    """Why the stream cannot be read further; what came before is in the block."""
+    """Why the stream cannot be read further; the block has what came before."""
 
 
 class Intake:
-    """Takes in the frames of one connection, in their order."""
+    """Turns the frames of one connection, in order, into blocks of payloads for the log."""
 
     def __init__(self, layout: Mapping[str, Any], position: Position, overlap: Overlap | None = None) -> None:
-        """Begin a connection under options (``StreamOptions.layout``) where the log is complete up to ``position``.
+        """Prepare for a new connection.
 
-        ``overlap`` is what the server was asked to send again.
+        Args:
+            layout: The options of the stream that decide layouts (``StreamOptions.layout``).
+            position: How far the log is complete.
+            overlap: The last transactions of the log, if the server sends them again.
         """
         self._scopes = ScopeReader(Session(**layout))
         self._open_xid = NO_XID
         self.tracker = TransactionTracker(position, overlap)
-        """Which transactions came completely."""
+        """Which transactions were received completely."""
 
     def take(self, frames: Frames) -> _IntakeResult:
-        """Take in frames, at least one; nothing is raised for what they hold."""
+        """Process at least one frame; errors in their content are returned, not raised."""
         batch = split_frames(frames, self._scopes.session.options)
         block, admission = self._admit(batch)
-        asked = False
-        for place, frame in batch.others:
-            if isinstance(frame, PrimaryKeepalive) and place <= len(admission.admitted):
-                asked = asked or bool(frame.reply_requested)
-                if admission.is_boundary(place):
+        reply_requested = False
+        for index, frame in batch.others:  # frames without payload, each with the index of the payload after it
+            if isinstance(frame, PrimaryKeepalive) and index <= len(admission.admitted):
+                reply_requested = reply_requested or bool(frame.reply_requested)
+                if admission.is_boundary(index):
                     self.tracker.keepalive(frame.wal_end)
         boundary, error = admission.last_boundary(), self.tracker.gap or admission.error or batch.error
         if self.tracker.gap is not None:
             block, boundary = block.take(slice(0, 0)), None
-        return _IntakeResult(block, block.payload_bytes, batch.empty, asked, boundary, error)
+        return _IntakeResult(block, block.payload_bytes, batch.empty, reply_requested, boundary, error)
 
     def _admit(self, batch: FrameBatch) -> tuple[Block, Admission]:
         scopes, states, refused = self._scopes.read(batch.payloads)
@@ -107,52 +112,52 @@ class Intake:
         return block.take(admission.admitted.nonzero()[0]), admission
 
 
-_SLICE = 0.1  # seconds: how long a signal or stop() may go unnoticed
-_REPORT_INTERVAL = 1.0
-_GATHER, _SHORT_GATHER = 0.03, 0.001  # seconds: how long frames are gathered to be taken in together
-_CUT_INTERVAL = 0.02  # seconds: between two segments that are cut because a commit waits
+_SLICE = 0.1  # seconds after which a signal or stop() is noticed at the latest
+_REPORT_INTERVAL = 1.0  # seconds
+_GATHER, _SHORT_GATHER = 0.03, 0.001  # seconds for which frames are gathered into one batch
+_CUT_INTERVAL = 0.02  # seconds between two segments that are cut because a synchronous commit waits
 
 
 @dataclass
 class CaptureProgress:
-    """How far a capture has come; the counts are of this call."""
+    """The progress of a capture; counts start at zero with each call of ``capture``."""
 
     rows: int = 0
     """Payloads that are durable in the log."""
     payload_bytes: int = 0
     """Bytes of payload received into the log."""
     segments: int = 0
-    """Segments published."""
+    """Segments written."""
     transactions: int = 0
     """Committed transactions that were received completely."""
     dropped: int = 0
-    """Transactions that the server sent again and the log had."""
+    """Transactions that the server sent again although the log had them."""
     empty: int = 0
     """Frames without a payload (PostgreSQL 13 sends one in place of an unknown Origin)."""
     reconnects: int = 0
-    """Attempts to connect again."""
+    """Attempts to reconnect."""
     complete_lsn: Lsn = field(default_factory=Lsn)
-    """Everything that the server sends before this position was received."""
+    """Everything that the server sends before this LSN was received."""
     confirmed_lsn: Lsn = field(default_factory=Lsn)
-    """Everything before this position is durable, and the server was told so."""
+    """Everything before this LSN is durable and confirmed to the server."""
     open_transactions: int = 0
-    """Transactions that are in the log and have not ended: streamed ones that still run, and prepared ones."""
+    """Transactions in the log that have not ended: streamed ones that are in progress, and prepared ones."""
     connected: bool = False
     """Whether the slot is being read now."""
     copies: CopyProgress = field(default_factory=CopyProgress)
-    """How far the copies of tables are."""
+    """The progress of the table copies."""
     health: SlotHealth | None = None
-    """The slot when the server was last asked about it; None before that."""
+    """The slot when it was last polled; None before that."""
     ended_by: str | None = None
-    """``until_lsn``, ``until_idle``, ``duration``, ``stop``, or the signal's name; None while it runs."""
+    """``until_lsn``, ``until_idle``, ``duration``, ``stop``, or the signal's name; None while the capture runs."""
 
 
 @dataclass
 class Pump:
-    """Moves frames from a stream into a log until the end, or until the connection breaks.
+    """Moves frames from a stream into a log until the capture ends or the connection breaks.
 
-    While the log's thread makes a segment durable, frames are taken in, up to the limits of the next one; then the
-    stream is held, and the server told that we are there.
+    While the writer's thread makes one segment durable, frames are read into the next one, up to its limits; then
+    reading pauses, and only status updates are sent.
     """
 
     writer: LogWriter
@@ -160,19 +165,19 @@ class Pump:
     intake: Intake
     ending: Ending
     progress: CaptureProgress
-    """Kept up to date."""
+    """Updated while the pump runs."""
     report: Callable[[], None]
-    """Called when the progress is worth showing; it may not take long."""
+    """Called when the progress has changed; it must return quickly."""
     copier: Copier
-    """What copies tables: its rows are appended between transactions."""
+    """Copies tables; their rows are appended between transactions."""
     catalog: CatalogWatch
-    """What is noticed beside the stream, and belongs into the log."""
+    """Reads the catalog; what has changed is appended as events."""
     idle_interval: float = 10.0
-    """Seconds: how often a position is confirmed that moves although nothing is published."""
+    """Seconds between two confirmations while the position moves only with keepalives."""
     synchronous: Callable[[], bool] = lambda: False
-    """Whether commits wait for what is confirmed here (synchronous_standby_names): then each cuts a segment."""
+    """Whether commits wait for the confirmation (synchronous_standby_names): then each commit cuts a segment."""
     on_compared: Callable[[], None] = lambda: None
-    """Called once the server's history is known to be the log's; nothing is confirmed, and no copy appended, before."""
+    """Called once the server's history is known to be the log's; before that no LSN is confirmed, no copy appended."""
     _has_begun: bool = False
     _reply_requested: bool = False
     _next_idle: float = 0.0
@@ -183,10 +188,15 @@ class Pump:
 
     @short_switch_interval()
     def run(self) -> str:
-        """Return the reason of the end; then all that was received is durable, and what is complete is confirmed.
+        """Run until the capture ends, and return the reason.
 
-        Raises LogGapError where the server's history is not the log's; ReplicationError, DecodeError, ProtocolError and
-        what callbacks raise, and what came before is published then.
+        Then everything that was received is durable, and all complete transactions are confirmed.
+
+        Raises:
+            LogGapError: The server's history is not the log's.
+            ReplicationError: The stream broke. What was received before is durable then, as after the errors below.
+            DecodeError: The server sent a malformed message.
+            ProtocolError: The server sent a message that cannot come there.
         """
         self.writer.on_durable = self.copier.pieces.wake = self.stream.frames.wake
         self.writer.on_collected = self.copier.note_durable
@@ -196,8 +206,8 @@ class Pump:
                 self._step()
             self._drain()
         except (ChangeLogError, KeyboardInterrupt):
-            raise  # the log takes nothing more, or it was asked for twice
-        except BaseException:  # a callback's, too
+            raise  # the log cannot be written any more, or Ctrl-C was pressed twice
+        except BaseException:  # also errors of callbacks
             self._publish()
             raise
         finally:
@@ -205,9 +215,9 @@ class Pump:
         return reason
 
     def compare(self) -> str | None:
-        """Read until the server's history is known to be the log's; append and confirm nothing.
+        """Read until the server's history is known to be the log's, without appending or confirming anything.
 
-        Return the reason where the capture is to end before that. Raises as ``run``.
+        Returns the reason if the capture ends before that, else None. Raises the same errors as ``run``.
         """
         reason = None
         while not self.tracker.is_compared and not (reason := self.ending.reason(self.tracker)):
@@ -222,7 +232,7 @@ class Pump:
 
     @property
     def tracker(self) -> TransactionTracker:
-        """Which transactions came completely."""
+        """Which transactions were received completely."""
         return self.intake.tracker
 
     def _step(self) -> None:
@@ -260,13 +270,13 @@ class Pump:
         self.progress.dropped += self.tracker.dropped - dropped
         if taken.reply_requested:
             self.stream.send_status()
-            # A server that shuts down waits until all that it has sent is confirmed.
+            # A server that shuts down waits until everything that it has sent is confirmed (WalSndDone).
             self._reply_requested = True
         if taken.error is not None:
             raise taken.error
 
     def _append(self, taken: _IntakeResult) -> None:
-        """Append what came, and copied rows between two of its transactions when some wait."""
+        """Append a batch; copied rows that are waiting are inserted between two of its transactions."""
         if self.copier.has_more and taken.boundary is not None:
             self.writer.append(taken.block.take(slice(0, taken.boundary)))
             self.copier.append_to(self.writer)
@@ -275,7 +285,7 @@ class Pump:
             self.writer.append(taken.block)
 
     def _read_timeout(self) -> float:
-        """Return how long frames are waited for: not at all while copied rows wait that can be appended."""
+        """Return how many seconds to wait for frames: none while copied rows can be appended."""
         return 0.0 if self.copier.has_more and self.tracker.at_boundary else _SLICE
 
     def _request_reply(self) -> None:
@@ -295,12 +305,12 @@ class Pump:
         return self._reply_requested or (waiting and now >= self._next_cut and self._is_synchronous())
 
     def _is_ahead(self) -> bool:
-        """Return whether more is complete than was confirmed, or handed over to be made durable and confirmed."""
+        """Return whether the position is beyond what was confirmed or is being made durable to be confirmed."""
         handed_over = max(self.stream.confirmed_lsn, self._cut_lsn)
         return self.tracker.is_compared and self.tracker.complete_lsn > handed_over
 
     def _unblocks_copy(self) -> bool:
-        """Return whether a copy waits for an LSN up to which all is here, and not durable."""
+        """Return whether a copy waits for an LSN that was received but is not durable yet."""
         awaited = self.copier.awaited_lsn
         return awaited is not None and self._is_ahead() and self.tracker.complete_lsn >= awaited
 
@@ -326,7 +336,7 @@ class Pump:
             self.progress.confirmed_lsn = max(self.progress.confirmed_lsn, self.stream.confirmed_lsn)
 
     def _drain(self) -> None:
-        """Make all that was received durable and confirm it, with the server told meanwhile that we are there."""
+        """Make everything that was received durable and confirm it; status updates continue meanwhile."""
         while self.writer.busy or self.writer.pending or self._is_ahead():
             if not self.writer.busy:
                 self._cut()
@@ -335,7 +345,7 @@ class Pump:
         self.progress.confirmed_lsn = max(self.progress.confirmed_lsn, self.stream.confirmed_lsn)
 
     def _publish(self) -> None:
-        """Make all that was received durable; there is nobody to confirm it to."""
+        """Make everything that was received durable; the stream is broken, so nothing is confirmed."""
         durable = self.writer.collect(wait=True)
         self._count(durable.segment if durable else None)
         self._count(self.writer.publish(self.tracker.position))

@@ -1,4 +1,4 @@
-"""An eye on the server beside the stream: publications and slot are looked at, and a heartbeat is written."""
+"""A second connection next to the stream: polls slot, publications and catalog, and writes a heartbeat."""
 
 import logging
 import re
@@ -24,8 +24,10 @@ __all__ = ["HEARTBEAT_PREFIX", "Heartbeat", "SlotWatch"]
 _LOG = logging.getLogger("pgoutput_construct")
 
 _CATALOG_SECONDS = 1.0
-_PAUSES = 10  # times as long as a look took is paused after it: a catalog of many tables is not looked at all the time
-_MIN_PAUSE = 0.02  # seconds between two looks, however much they are hurried
+_PAUSE_FACTOR = (
+    10  # the pause after a query is at least 10 times its duration: large catalogs are not polled constantly
+)
+_MIN_PAUSE = 0.02  # seconds between two rounds, even if someone waits for them
 
 HEARTBEAT_PREFIX = "pgoutput_construct"
 """The prefix of the logical messages that a heartbeat writes."""
@@ -33,24 +35,24 @@ HEARTBEAT_PREFIX = "pgoutput_construct"
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """A logical message that is written from time to time, so that a slot on a quiet database moves."""
+    """A logical message that is written periodically, so that the slot of a quiet database advances."""
 
     seconds: float
-    """From one to the next."""
+    """The interval."""
     transactional: bool = False
-    """As part of a transaction (it then has a Begin and a Commit), not by itself."""
+    """Whether each message is part of a transaction, with a Begin and a Commit."""
 
     def write(self, connection: Connection) -> None:
-        """Write one; any role may, where nobody revoked the right to execute pg_logical_emit_message."""
+        """Write one message; any role may, unless EXECUTE on pg_logical_emit_message() was revoked from PUBLIC."""
         query = "SELECT pg_logical_emit_message(%s, %s, '')"
         fetch(connection, query, [self.transactional, HEARTBEAT_PREFIX], doing="the heartbeat cannot be written")
 
 
 class SlotWatch:
-    """Asks over an ordinary connection, in a thread of its own, so that nobody waits for it; a context manager.
+    """Polls the server over an ordinary connection, in a thread of its own; a context manager.
 
-    What it finds is raised by ``check``. A connection that fails is made again: that the server is there is the
-    stream's business.
+    ``check`` raises what it has found. A lost connection is opened again: whether the server is reachable is for the
+    stream to decide.
     """
 
     def __init__(
@@ -63,14 +65,21 @@ class SlotWatch:
         catalog: CatalogWatch | None = None,
         replaces_lost_slot: bool = False,
     ) -> None:
-        """Look every ``interval`` seconds, at the ``catalog`` each second or more often and whenever it asks.
+        """Prepare to poll; ``start`` begins.
 
-        ``replaces_lost_slot``: a slot that is lost is another one's business.
+        Args:
+            dsn: The connection string, as libpq reads it.
+            slot: The name of the slot.
+            publications: The names of the publications, which must not be dropped.
+            interval: Seconds between two polls of the slot and the publications.
+            heartbeat: What to write periodically; None for nothing.
+            catalog: Polled every second, or every ``interval`` if that is shorter, and whenever it calls ``wake``.
+            replaces_lost_slot: Whether the capture replaces a slot that is lost, which is then no error here.
         """
         self.synchronous = False
-        """Commits wait for what the slot's reader confirms (synchronous_standby_names)."""
+        """Whether commits wait for the confirmations of the slot's reader (synchronous_standby_names)."""
         self.health: SlotHealth | None = None
-        """The slot at the last look."""
+        """The slot when it was last polled; None before that."""
         self._checked_at = self._last_active = 0.0
         self._dsn, self._slot, self._publications = dsn, slot, tuple(publications)
         self._health = _Task(self._check_slot, interval)
@@ -89,9 +98,10 @@ class SlotWatch:
         self._thread = threading.Thread(target=self._run, name=f"watch of slot {slot}", daemon=True)
 
     def last_active(self) -> float:
-        """Return when the walsender of the slot was last seen at work, in seconds of ``time.monotonic``.
+        """Return when the slot's walsender was last seen active, in seconds of ``time.monotonic``.
 
-        Who asks has a stream that is silent: the next look comes after one interval, however long the last one took.
+        The caller has a silent stream, so the slot is polled again once an interval has passed, however long the last
+        poll took.
         """
         if time.monotonic() - self._checked_at >= self._health.interval:
             self._health.due = 0.0
@@ -99,14 +109,14 @@ class SlotWatch:
         return self._last_active
 
     def check(self) -> None:
-        """Raise what keeps the capture from going on, if there is something: a ReplicationError or ChangeLogError."""
+        """Raise the ReplicationError or ChangeLogError for which the capture must end, if there is one."""
         if self._watched is not None:
             self._watched.check()
         if self._problem is not None:
             raise self._problem
 
     def start(self) -> None:
-        """Begin to look; what runs already goes on."""
+        """Start polling; does nothing if it was started before."""
         if self._thread.ident is None:
             self._thread.start()
 
@@ -141,23 +151,23 @@ class SlotWatch:
             if self._connection is None:
                 self._connection = connect(self._dsn, replication=False, patience=Patience(asked=self._stopped))
             self._warn_once(task, task.action(self._connection))
-            if task.due:  # nobody asked for it meanwhile
-                task.due = max(task.due, time.monotonic() + _PAUSES * (time.monotonic() - began))
+            if task.due:  # nobody has requested it meanwhile
+                task.due = max(task.due, time.monotonic() + _PAUSE_FACTOR * (time.monotonic() - began))
         except Stopped:
             self._disconnect()
         except (ReplicationError, psycopg.Error) as error:
             self._disconnect()
             if self._watched is not None and task is self._catalog:
                 self._watched.note_failure()
-            self._warn_once(task, f"{error} (beside the stream, which goes on)")
-        except Exception as error:  # as where the log cannot be read: the capture must not go on blind
+            self._warn_once(task, f"{error} (on the second connection; the stream continues)")
+        except Exception as error:  # such as a log that cannot be read: the capture must not continue unwatched
             self._problem = error
 
     def _check_slot(self, connection: Connection) -> str | None:
         self._checked_at = time.monotonic()
         if missing := missing_publications(connection, self._publications):
             names = ", ".join(map(repr, missing))
-            self._problem = LostPublicationError(f"there is no publication {names} any more")
+            self._problem = LostPublicationError(f"publication {names} no longer exists")
         self.health = next(iter(slot_health(connection, self._slot)), None)
         problem = self.health.problem if self.health else None
         if self.health and self.health.lost and not self._replaces_lost_slot:
@@ -177,7 +187,7 @@ class SlotWatch:
             self._connection = None
 
     def _warn_once(self, task: "_Task", text: str | None) -> None:
-        # Once for as long as it lasts, whichever task meets it; numbers in the text make no other state of it.
+        # Once for as long as it lasts, whichever task finds it; texts that differ in numbers only are the same problem.
         state = re.sub(r"\d+", "", text or "")
         if text and all(state != other.state for other in self._tasks):
             _LOG.warning("%s", " ".join(text.split()))
@@ -187,8 +197,8 @@ class SlotWatch:
 @dataclass
 class _Task:
     action: Callable[[Connection], str | None]
-    """Returns what is wrong, None when nothing is."""
+    """Returns a problem; None for none."""
     interval: float
     due: float = 0.0
     state: str = ""
-    """What was wrong the last time, without its numbers."""
+    """The last problem, without the numbers in it."""

@@ -1,7 +1,8 @@
-"""What the stream does not say, noticed while it runs: changes of the catalog become events of the log.
+"""Changes of the catalog while a stream runs, which become events of the log.
 
-Three parties meet here: the pump, which tells what it received and appends the events; the watch beside the stream,
-whose thread asks the server; and the log, whose lineage says what an event means for its tables.
+Two threads use a ``CatalogWatch``: the pump's passes on what it received (``receive``) and appends events
+(``append_events``); the slot watch's polls the server (``poll``). Once events are durable, the log's lineage shows
+which tables they make stale, and copies of these are requested.
 """
 
 import logging
@@ -35,39 +36,46 @@ if TYPE_CHECKING:
 __all__ = ["CatalogWatch", "OnRewrite"]
 
 OnRewrite: TypeAlias = Literal["snapshot", "stop"]
-"""What a capture does when rows change that the stream does not send: have them copied again, or end."""
+"""What a capture does if rows change without messages: ``snapshot`` copies the table again, ``stop`` raises."""
 
 _LOG = logging.getLogger("pgoutput_construct")
 _RELATION: Final = Relation.TAG[0]
 _NEVER: Final = 2**63 - 1
 _MAX_WAIT: Final = 1.0
-"""Seconds for which events wait for a place between two transactions."""
+"""Seconds for which events wait for the end of a transaction."""
 _PRUNED_INTERVAL: Final = 60.0
-"""Seconds: how often it is looked whether a prune has removed what says what is published."""
+"""Seconds between two checks whether a prune has removed the latest facts of a publication."""
 _PATIENCE: Final = 10.0
-"""Seconds for which the end of a capture waits for a server that cannot be asked, though its stream goes on."""
+"""Seconds for which the end of a capture waits if the catalog cannot be read although the stream continues."""
 _MAX_PARTS: Final = 100
-"""How often the index of new segments is put below what is known, before all is read from scratch in one piece."""
+"""How many times the index of new segments is appended before the whole index is read from scratch."""
 
 
 class CatalogWatch:
-    """Follows the catalog for one capture."""
+    """Tracks the catalog for one capture."""
 
     def __init__(self, writer: LogWriter, slot: str, publications: Sequence[str], on_rewrite: OnRewrite) -> None:
-        """Prepare for a log; nothing is read before ``begin``."""
+        """Prepare for a log; nothing is read before ``begin``.
+
+        Args:
+            writer: The writer of the log.
+            slot: The name of the slot, whose catalog_xmin shows which columns are recent.
+            publications: The names of the publications.
+            on_rewrite: What to do with tables whose rows change without messages.
+        """
         self.wake: Callable[[], None] = lambda: None
-        """Called when the server is to be asked at once."""
+        """Called when the catalog should be polled at once."""
         self.on_copies_requested: Callable[[], None] = lambda: None
-        """Called when copies of tables were asked for, or others are published."""
+        """Called when table copies were requested, or a publication has changed."""
         self._writer, self._slot, self._publications = writer, slot, tuple(publications)
         self._on_rewrite = on_rewrite
         self._known: CatalogState | None = None
         self._digest = ""
         self._next_pruned = 0.0
-        self._described: dict[int, TableShape] = {}  # by the pump; they wait for a reading
-        self._events: list[tuple[float, CatalogEvent]] = []  # by the thread; they wait for the pump
-        self._opening = 0  # so many of them were found before the stream began
-        self._tables_with_facts: set[int] = set()  # by the pump; the log has facts of them
+        self._described: dict[int, TableShape] = {}  # set by the pump: descriptions that wait for a reading
+        self._events: list[tuple[float, CatalogEvent]] = []  # set by the polling thread: events to append
+        self._opening = 0  # the number of these that were found before the stream began
+        self._tables_with_facts: set[int] = set()  # set by the pump: tables whose facts are in the log
         self._locked: frozenset[int] = frozenset()
         self._is_awaited = False
         self._failed_at: float | None = None
@@ -79,15 +87,15 @@ class CatalogWatch:
         self._problem: ReplicationError | None = None
 
     def check(self) -> None:
-        """Raise the ReplicationError that keeps the capture from going on, if there is one."""
+        """Raise the ReplicationError for which the capture must end, if there is one."""
         if self._problem is not None:
             raise self._problem
 
     def is_settled(self, first: bool = True) -> bool:
-        """Return whether all that was received was looked at, and what it means is known; if not, that is hurried.
+        """Return whether every received relation has been checked against the catalog; if not, trigger a check now.
 
-        Asked again, not for the ``first`` time, it is about what had been received then: writers may never pause. A
-        table that is being altered is not waited for, nor a server that has not answered for some time.
+        If it is not the ``first`` call in a row, only what had been received at the first one counts: writers may never
+        pause. It does not wait for a table that is being altered, nor for a server that has not answered for long.
         """
         if first:
             self._target_seq = self._received_seq
@@ -104,15 +112,18 @@ class CatalogWatch:
 
     @property
     def needs_cut(self) -> bool:
-        """Whether somebody waits until the events that were appended are durable."""
+        """Whether ``is_settled`` waits for appended events to become durable."""
         return self._is_awaited and self._last_event_seq > self._writer.durable_seq
 
     def begin(self, connection: Connection, from_scratch: bool = False) -> None:
-        """Read the catalog for the first time, before the stream begins.
+        """Read the catalog before a stream begins.
 
-        A reconnection changes nothing, unless the log is begun ``anew``.
+        Args:
+            connection: The connection to poll with.
+            from_scratch: The log was restarted: forget what is known. Otherwise a reconnect only polls.
 
-        Raises ReplicationError, also where the log says that ``on_rewrite`` keeps the capture from going on.
+        Raises:
+            ReplicationError: The catalog cannot be read; or a table is stale and ``on_rewrite`` is ``stop``.
         """
         if connection.info.server_version < CATALOG_SINCE:
             return
@@ -120,7 +131,7 @@ class CatalogWatch:
             index = self._log.read()
             self._events, self._digest = [], ""
             self._known = CatalogState.from_index(index)
-            if from_scratch:  # what was read before proves nothing of tables that came since
+            if from_scratch:  # earlier readings prove nothing about tables that were published since
                 self._known.publications.clear()
             self._tables_with_facts = set(self._known.tables)
             self._described = dict(self._known.unconfirmed)
@@ -132,7 +143,7 @@ class CatalogWatch:
         self.check()
 
     def receive(self, block: Block) -> None:
-        """Take note of the descriptions in a block that was appended to the log."""
+        """Note the Relation messages in a block that was appended to the log."""
         if len(block):
             self._received_seq = self._writer.next_seq
         if self._known is None or not (block.index.tags == _RELATION).any():
@@ -146,21 +157,26 @@ class CatalogWatch:
                 self.wake()
 
     def repeat_facts(self, oid: int, shape: TableShape) -> None:
-        """Have the facts of a table said again, behind its copy: older ones are pruned with what the copy replaces."""
+        """Append the facts of a table again, after its copy: a prune may remove older ones with what the copy replaces.
+
+        Args:
+            oid: The OID of the table.
+            shape: Its description in the copy.
+        """
         if self._known is not None:
             self._described[oid] = shape
             self.wake()
 
     def has_facts_of(self, oid: int) -> bool:
-        """Return whether the log has facts of a table: where they precede its copy, readers know whether it was new."""
+        """Return whether the log has facts of a table: if they precede its copy, readers know whether it was new."""
         return self._known is None or oid in self._tables_with_facts
 
     def append_events(self, between: bool) -> None:
-        """Append what was noticed to the log: ``between`` transactions, or where it has waited for long."""
+        """Append pending events to the log if it is ``between`` transactions, or they have waited for long."""
         while self._events and (between or time.monotonic() - self._events[0][0] > _MAX_WAIT):
             _, news = self._events[0]
             if self._opening and self._writer.durable_seq < 0 and self._received_seq < 0:
-                self._writer.append_event(news.name, news.lsn, **news.details)  # a log of nothing else is of no use
+                self._writer.append_event(news.name, news.lsn, **news.details)  # alone it is no reason for a segment
             else:
                 self._writer.append_fact(news.name, news.lsn, **news.details)
                 self._last_event_seq = self._writer.next_seq - 1
@@ -172,14 +188,15 @@ class CatalogWatch:
             self._opening = max(0, self._opening - 1)
 
     def note_failure(self) -> None:
-        """Note that the server could not be asked."""
+        """Note that the catalog could not be read."""
         if self._failed_at is None:
             self._failed_at = time.monotonic()
 
     def poll(self, connection: Connection) -> None:
-        """Ask the server, and see what is new; called about each second, by one thread at a time.
+        """Read the catalog and queue events for what has changed; called about once a second, by one thread at a time.
 
-        The order counts: what was received before the locks were looked at is as the rows say that are read then.
+        The order matters: ``next_seq`` first, then the locks, then the catalog. Everything that was received before the
+        locks were read was written by tables as this reading has them, unless they are locked.
         """
         if self._known is None:
             return
@@ -201,13 +218,13 @@ class CatalogWatch:
         else:
             self._known.note_unchanged(start, locked)
         self._polled_seq, self._failed_at = start, None
-        said = self._last_event_seq  # by the pump, which may append more meanwhile
-        if self._judged_seq < said <= self._writer.durable_seq:
+        last_event = self._last_event_seq  # the pump may append more meanwhile
+        if self._judged_seq < last_event <= self._writer.durable_seq:
             self._find_stale_tables(self._log.read())
-            self._judged_seq = said
+            self._judged_seq = last_event
 
     def _repeat_pruned_facts(self) -> None:
-        """Have publications said again where a prune has removed what said them: readers go by their latest events."""
+        """Queue the facts of publications again if a prune has removed them: readers use the latest events."""
         if self._known is None or time.monotonic() < self._next_pruned:
             return
         self._next_pruned = time.monotonic() + _PRUNED_INTERVAL
@@ -217,30 +234,30 @@ class CatalogWatch:
             self._digest = ""
 
     def _forget(self, described: dict[int, TableShape], locked: frozenset[int]) -> None:
-        """Have descriptions wait no more; those of tables that are being altered are looked at again."""
+        """Remove descriptions that were checked; those of tables that are being altered are checked again."""
         for oid, shape in described.items():
             if oid not in locked and self._described.get(oid) == shape:
                 del self._described[oid]
 
     def _find_stale_tables(self, index: SegmentIndex, asked: Collection[tuple[str, str]] = ()) -> None:
-        """See which tables the log no longer has as they are, and do what is to be done about it.
+        """Find the tables that became stale, and request copies of them, or set the error to raise.
 
-        The copies of the tables that were ``asked`` for begin after what the log says.
+        Copies of the tables in ``asked`` were requested already, and begin after what the log has.
         """
         before, self._stale = self._stale, dict(self._lineage.follow(index).stale)
         new = [stale for oid, stale in self._stale.items() if before.get(oid) != stale]
         for stale in new:
-            _LOG.warning("%s, which the stream does not say; %s", stale.reason, self._consequence(stale))
+            _LOG.warning("%s, for which the server sends no message; %s", stale.reason, self._consequence(stale))
         refused = [stale for stale in new if stale.published and not self._is_copied_again(stale)]
         if refused:
             reasons = "; ".join(f"{stale.reason}: {stale.remedy}" for stale in refused)
-            self._problem = ReplicationError(f"rows changed that the stream does not send: {reasons}")
+            self._problem = ReplicationError(f"rows changed without messages in the stream: {reasons}")
         else:
             tables = {stale.table: stale.reason for stale in new if self._is_copied_again(stale)}
             self._request_copies({table: reason for table, reason in tables.items() if table not in asked})
 
     def _consequence(self, stale: Stale) -> str:
-        return "it is copied again" if self._is_copied_again(stale) else stale.remedy
+        return "copying it again" if self._is_copied_again(stale) else stale.remedy
 
     def _is_copied_again(self, stale: Stale) -> bool:
         return stale.published and (stale.lost or self._on_rewrite == "snapshot")
@@ -252,7 +269,7 @@ class CatalogWatch:
 
 
 class _GrowingIndex:
-    """The index of the log that is written: of what was read before, only segments that came since are read."""
+    """The index of the log that is being written; each read adds only the segments since the last one."""
 
     def __init__(self, writer: LogWriter) -> None:
         self._writer = writer
@@ -261,13 +278,13 @@ class _GrowingIndex:
         self._parts = 0
 
     def read(self) -> SegmentIndex:
-        """Return the index of what is durable; raises ChangeLogError."""
+        """Return the index of what is durable; raises ChangeLogError if a segment cannot be read."""
         if self._writer.durable_seq < 0:
             return SegmentIndex.concat([])
         self._listing = listing = list_log(self._writer.store, self._listing)
         known, place = self._index, 0
         if known is not None and known.first_seq == listing[0].first_seq and self._parts < _MAX_PARTS:
-            place = listing.place(known.last_seq) + 1  # compaction may have put its last segments and new ones together
+            place = listing.place(known.last_seq) + 1  # compaction may have merged its last segments with new ones
             if listing[place - 1].last_seq != known.last_seq:
                 place = 0
         if known is None or not place:

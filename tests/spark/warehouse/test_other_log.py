@@ -197,7 +197,7 @@ def test_pg_upgrade(spark: Any, tmp_path: Path) -> None:
         replicate(spark, log, warehouse)
         assert found() == rows
         _upgrade(old, new)
-        with pytest.raises(pgo.ChangeLogError, match=r"is of another server or database \(system_identifier"):
+        with pytest.raises(pgo.ChangeLogError, match=r"belongs to another server or database \(system_identifier"):
             captured(new, log)
         captured(new, tmp_path / "new", create_slot=True)
         with new.connect(dbname="shop") as connection:
