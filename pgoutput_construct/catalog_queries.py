@@ -1,7 +1,8 @@
-"""What a capture asks a server on a connection of its own, by name: ``postgres`` asks it, ``publisher`` answers it.
+"""The catalog queries of a capture, by name: ``postgres`` runs them, ``publisher`` answers them.
 
-Each query is written once, with the columns of its result. What differs from one release to another stands in
-``_PARTS``, by the release that has it first; a query is a plain text then, by which a publisher knows it again.
+Each query is written once, with the columns of its result. ``_PARTS`` has what differs between releases of PostgreSQL,
+by the first release that has it; ``CatalogQuery.sql`` inserts these parts, and a publisher recognises a query by the
+resulting text.
 """
 
 import re
@@ -34,24 +35,24 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class CatalogQuery:
-    """One query, in a form for all releases."""
+    """One query, for all releases."""
 
     text: str
-    """Its SQL, with the parts of ``for_release`` in braces, and arguments as psycopg has them: ``%(slot)s``."""
+    """The SQL, with the parts of ``for_release`` in braces, and parameters as psycopg has them: ``%(slot)s``."""
     columns: Mapping[str, str]
-    """The columns of its result in their order, by names of ours, each with the name of its type in pg_type."""
+    """The columns of the result in order: our names, each with the name of its type in pg_type."""
     purpose: str
-    """What cannot be done where it fails, for the error."""
+    """The error message if the query fails."""
 
     def sql(self, server_version: int) -> str:
-        """Return it as a server of a release (``server_version_num``) is asked."""
+        """Return the SQL for a ``server_version_num``."""
         return for_release(self.text, server_version)
 
 
 # As GetAllTablesPublicationRelations(), GetPublicationRelations() and GetAllSchemaPublicationRelations() find them: a
-# partitioned table stands for its leaves, or (publish_via_partition_root) for itself, unless one that it is a
-# partition of is published, too. OIDs below 16384 are those of the system (FirstNormalObjectId). FOR ALL TABLES EXCEPT
-# (PostgreSQL 19) lists the tables that it does not publish, which are no partitions: theirs are not published either.
+# partitioned table is replaced by its leaves, or with publish_via_partition_root published itself, unless one of its
+# ancestors is published too. OIDs below 16384 belong to the system (FirstNormalObjectId). FOR ALL TABLES EXCEPT
+# (PostgreSQL 19) lists the tables that are not published; these are no partitions, and theirs are excluded with them.
 _PUBLISHED: Final = """wanted AS (SELECT p.*, {via_root} AS via_root,
         coalesce(to_jsonb(p) ->> 'pubgencols' = 's', false) AS with_generated,
         coalesce((to_jsonb(p) ->> 'puballsequences')::boolean, false) AS with_sequences
@@ -85,7 +86,8 @@ _SCHEMAS: Final = """
         UNION ALL SELECT p.oid, c.oid, NULL FROM wanted p JOIN pg_publication_namespace s ON s.pnpubid = p.oid
         JOIN pg_class c ON c.relnamespace = s.pnnspid AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p'"""
 
-# Without a list generated columns are published where the publication says so (PostgreSQL 18), and stored ones only.
+# Without a column list, stored generated columns are published if the publication has publish_generated_columns
+# (PostgreSQL 18), virtual ones never.
 _IS_PUBLISHED: Final = """attnum > 0 AND NOT attisdropped AND CASE WHEN {column_list} IS NULL
         THEN attgenerated = '' OR (with_generated AND attgenerated = 's') ELSE attnum = ANY({column_list}) END"""
 
@@ -117,27 +119,31 @@ _PARTS: Final[Mapping[str, Mapping[int, str]]] = {
     "of_multirange": {0: "", 14: " OR rngmultitypid = t.oid"},
     "current_snapshot": {0: "txid_current_snapshot", 13: "pg_current_snapshot"},
 }
-"""What stands in braces, by the first release that has it so; parts may have parts.
+"""The parts in braces, by the first release for which each form is valid; parts may contain parts.
 
-``published`` follows WITH RECURSIVE, and has the tables ``wanted`` (rows of pg_publication), ``listed`` (those of
-pg_publication_rel, also what a publication of all tables has ``excluded``) and ``published`` (the OIDs of a publication
-and of a table, and ``member``: the OID of its, or its partitioned table's, row in pg_publication_rel, null where it has
-none; ``as_it_is``: it is published with its schema, or all tables, without a filter or a list of columns; ``joined``:
-the transactions that made it a partition of what is listed there, null where its schema, or all tables, are), and
-``unsent``: partitions that a publication takes without a word, though nothing of them is ever sent, since they are
-foreign tables (``relkind``) or unlogged; ``root`` is the table that is published with them.
+``published`` follows WITH RECURSIVE, and defines
 
-``column_list`` is that of a row ``r`` of pg_publication_rel, NULL for all columns; ``is_published`` the condition on a
-row of pg_attribute under which a row of ``wanted``, joined with ``r``, publishes it; ``as_itself`` that on a row ``m``
-of ``published`` under which the stream names it: a partition whose ancestor is published, too, it names as that one
-(get_rel_sync_entry). ``is_at_work`` says whether a process of pg_stat_activity ``a`` is: where it waits for its client
-or for WAL it could answer; all other waits, and none, are work. A process of another role has no state there.
+- ``wanted``: the rows of pg_publication;
+- ``listed``: their rows of pg_publication_rel, including those that FOR ALL TABLES EXCEPT has ``excluded``;
+- ``published``: the OIDs of a publication and a table. ``member`` is the OID of the row of pg_publication_rel for the
+  table or its partitioned ancestor, null if there is none; ``as_it_is`` is true if the table is published with its
+  schema, or with all tables, so without a row filter or column list; ``joined`` has the xids of the transactions that
+  attached it below the listed table, null if it is published with its schema or all tables;
+- ``unsent``: partitions that a publication accepts although they are never replicated, because they are foreign tables
+  (``relkind``) or unlogged; ``root`` is the published table that they belong to.
+
+``column_list`` is the column list of a row ``r`` of pg_publication_rel, NULL for all columns. ``is_published`` is the
+condition under which a row of ``wanted``, joined with ``r``, publishes a row of pg_attribute. ``as_itself`` is the
+condition under which the stream names a row ``m`` of ``published`` itself: a partition with a published ancestor is
+named as the ancestor (get_rel_sync_entry). ``is_at_work`` is true of a process ``a`` of pg_stat_activity that is not
+waiting for its client or for WAL, where it could answer; any other wait, and none, counts as work. Processes of other
+roles show no state.
 """
 _BRACES: Final = re.compile(r"\{(\w+)\}")
 
 
 def for_release(text: str, server_version: int) -> str:
-    """Return a text with each part in braces as the release has it that a ``server_version_num`` is of."""
+    """Return a query text with the parts in braces replaced by their form for a ``server_version_num``."""
     release = server_version // 10000
 
     def part(match: re.Match[str]) -> str:
@@ -154,7 +160,7 @@ SENDER_TIMEOUT: Final = CatalogQuery(
     {"seconds": "float8"},
     "wal_sender_timeout cannot be read",
 )
-"""For how long a walsender waits for its client; 0: for ever."""
+"""Seconds for which a walsender waits for its client; 0 for no limit."""
 
 SENDER_STATE: Final = CatalogQuery(
     """SELECT coalesce(r.sync_state IN ('sync', 'quorum'), false), {is_at_work}
@@ -180,8 +186,8 @@ FLUSHED_LSN: Final = CatalogQuery(
     {"lsn": "numeric"},
     "the end of the WAL cannot be read",
 )
-"""After a restart a standby reports as received the beginning of the WAL file that it asks its primary for; without a
-primary, as from an archive, it reports nothing received. What it replayed is then ahead."""
+"""After a restart a standby reports as received the beginning of the WAL file that it requests from its primary, and
+NULL without a primary, for example if it restores from an archive. Its replay LSN is then ahead."""
 
 INSERTED_LSN: Final = CatalogQuery(
     """SELECT CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_replay_lsn(), '0/0')
@@ -193,7 +199,7 @@ INSERTED_LSN: Final = CatalogQuery(
 CURRENT_SNAPSHOT: Final = CatalogQuery(
     "SELECT {current_snapshot}()::text", {"snapshot": "text"}, "the snapshot of the connection cannot be read"
 )
-"""``xmin:xmax:xip``, the last separated by commas."""
+"""``xmin:xmax:xip``, where ``xip`` is a list of xids separated by commas."""
 
 SLOTS: Final = CatalogQuery(
     """SELECT to_jsonb(s), greatest(age(s.xmin), age(s.catalog_xmin)),
@@ -213,7 +219,7 @@ BLOCKING_WRITER: Final = CatalogQuery(
     {"writer": "text"},
     "the open transactions cannot be read",
 )
-"""The oldest transaction that writes: no slot's restart position can pass its beginning."""
+"""The oldest transaction with an xid: no slot's restart_lsn can advance past its beginning."""
 
 PUBLICATION_NAMES: Final = CatalogQuery(
     "SELECT pubname FROM pg_publication WHERE pubname = ANY(%(publications)s)",
@@ -244,10 +250,10 @@ PUBLICATIONS: Final = CatalogQuery(
     },
     "the publications cannot be read",
 )
-"""What publications publish, as a capture checks it before it begins."""
+"""What publications publish, for the checks before a capture begins."""
 
-# The list of columns and the filter (PostgreSQL 15) are those of the table that is published itself; a filter is known
-# from others by its checksum, since what writes it as SQL locks the table.
+# Column list and row filter (PostgreSQL 15) are those of the table that is published itself. A filter is represented by
+# its checksum, since pg_get_expr() would lock the table.
 PUBLICATION_FACTS: Final = CatalogQuery(
     """WITH RECURSIVE {published}
     SELECT p.pubname, {operations}, via_root, puballtables, with_generated,
@@ -278,7 +284,7 @@ PUBLICATION_FACTS: Final = CatalogQuery(
     },
     "the publications cannot be read",
 )
-"""What publications publish, as the log keeps it."""
+"""What publications publish, as the log records it."""
 
 PUBLISHED_TABLES: Final = CatalogQuery(
     """WITH RECURSIVE {published}
@@ -288,12 +294,13 @@ PUBLISHED_TABLES: Final = CatalogQuery(
     "the publications cannot be read",
 )
 
-# ctid's row of pg_attribute is written with the table, and never again. A partitioned table has no rows of its own,
-# and so no missing values: its leaves have. reltuples is -1 until somebody looked at a file that is new. A table is
-# created with a file that its OID names; TRUNCATE gives another one to it, its TOAST table and its indexes, and writes
-# their rows of pg_class, which ANALYZE and VACUUM overwrite in place. What GRANT and most of ALTER TABLE write after
-# that is the table's row alone: the oldest one is that of the TRUNCATE.
-# A missing value is the only element of an array, whose delimiter is that of its type, and not a comma for each.
+# The row of pg_attribute for ctid (attnum -1) is written when the table is created, and never updated: its xmin is the
+# creating transaction. A partitioned table has no rows, so its leaves have the missing values. reltuples is -1 until
+# VACUUM or ANALYZE has processed a new file. A table is created with a relfilenode equal to its OID; TRUNCATE assigns
+# new ones to the table, its TOAST table and its indexes, and updates their rows of pg_class, which ANALYZE and VACUUM
+# overwrite in place. GRANT and most forms of ALTER TABLE update the table's row only, so the oldest xmin among these
+# rows is that of the TRUNCATE.
+# attmissingval is an array of one element, whose delimiter is that of the element's type, not always a comma.
 TABLE_FACTS: Final = CatalogQuery(
     """WITH RECURSIVE tree AS (
         SELECT oid AS root, oid, NULL::xid AS attached, '' AS joined FROM unnest(%(oids)s::oid[]) AS wanted (oid)
@@ -369,10 +376,10 @@ TYPE_FACTS: Final = CatalogQuery(
     {"oid": "int8", "types": "json"},
     "the types of columns cannot be read in the catalog",
 )
-"""The types of columns, and what their values contain, as far as users created it; the enums and composites of them."""
+"""The user-defined enums and composites that the columns of tables have, directly or inside other types."""
 
-# A row of the catalog that is changed gets another xmin, one that is removed changes the sum, too. pg_class has the
-# tables that are created or dropped, of which a publication may be FOR ALL TABLES, and composite types.
+# An updated catalog row has another xmin, and a deleted one changes the sum. pg_class is included for tables that are
+# created or dropped, which a publication FOR ALL TABLES publishes, and for composite types.
 DIGEST: Final = CatalogQuery(
     f"""WITH tables AS (SELECT oid, xmin FROM pg_class
         WHERE relkind IN ('r', 'p', 'c') AND relpersistence <> 't' AND oid >= 16384)
@@ -389,10 +396,10 @@ DIGEST: Final = CatalogQuery(
     {"digest": "text"},
     "the catalog cannot be read",
 )
-"""A text that is another one when the catalog may say something else; it costs little."""
+"""A text that changes whenever the facts of tables or publications may have changed; cheap."""
 
-# Who alters a table holds its lock until all see what was done: after the position of the commit is in the WAL, and
-# perhaps in the stream, and also where it waits for a synchronous standby, which may be the capture that asks.
+# ALTER TABLE holds its lock until its commit is visible: that is after the commit record is in the WAL and perhaps
+# already in the stream, and after waiting for a synchronous standby, which may be this capture.
 LOCKED_TABLES: Final = CatalogQuery(
     """SELECT DISTINCT relation::bigint FROM pg_locks
     WHERE locktype = 'relation' AND granted AND mode = 'AccessExclusiveLock'
@@ -400,4 +407,4 @@ LOCKED_TABLES: Final = CatalogQuery(
     {"oid": "int8"},
     "the locks cannot be read",
 )
-"""The tables that are being altered."""
+"""The tables that are locked by ALTER TABLE and the like (ACCESS EXCLUSIVE)."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tests.live.capture import SERVER_SETTINGS
 from tests.live.recording import STORE, Recording
 from tools.few_rows import FEW_ROWS

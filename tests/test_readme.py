@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres.capture import capture
 from tests.live.recording import Recording
 from tests.publisher.subscriber import Subscriber, database
@@ -260,7 +260,7 @@ def test_folders_exist(folder: str) -> None:
 
 def test_commands_exist() -> None:
     """Each command of the table is one."""
-    from pgoutput_construct.cli.commands import COMMANDS
+    from pgoutput_construct.cli.command_table import COMMANDS
 
     assert set(re.findall(r"^\| `pgoutput (\w+)", README, re.MULTILINE)) <= set(COMMANDS)
 

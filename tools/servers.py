@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer, ServerError
+from pgoutput_construct.demo.embedded_server import VERSIONS, EmbeddedServer, ServerError
 from tools import postgres19
 
 __all__ = ["INSTALLED", "PROGRAMS", "RELEASES", "SERVERS", "missing_server", "open_server"]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.demo.processes import running
-from pgoutput_construct.demo.server import EmbeddedServer
 from tools.background import in_background
 
 __all__ = ["Statuses", "busy_loops", "watched_statuses"]

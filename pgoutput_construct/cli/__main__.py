@@ -6,7 +6,7 @@ import signal
 import sys
 from typing import Final
 
-from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.extras import lacking
 
 __all__ = ["main"]

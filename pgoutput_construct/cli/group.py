@@ -13,7 +13,7 @@ import click
 from pgoutput_construct import __version__
 from pgoutput_construct.cli._options import in_arguments
 from pgoutput_construct.cli._printing import printable
-from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import JAVA, installation
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.demo.freshness import Freshness
 from pgoutput_construct.demo.picture import picture
 from pgoutput_construct.demo.processes import Supervised
-from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.demo.workload import ALTERATIONS, Workload, create_shop
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import connect, current_lsn, fetch_table

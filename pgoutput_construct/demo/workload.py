@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg import errors
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 
 __all__ = ["WRITERS", "Workload", "create_shop"]
 

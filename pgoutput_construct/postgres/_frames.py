@@ -1,4 +1,9 @@
-"""Frames of the replication protocol: received in numbers and gathered, without a Python object for each."""
+"""Receiving frames of the replication protocol in batches, without a Python object for each.
+
+A server sends each message as a CopyData of its own. psycopg would return one ``bytes`` object per frame; here a kernel
+(``compiled``) calls libpq's PQgetCopyData and PQconsumeInput directly, and copies frames into one buffer with an array
+of their ends.
+"""
 
 import ctypes
 import selectors
@@ -36,16 +41,19 @@ class FrameReader:
     def __init__(
         self, pgconn: pq.abc.PGconn, gather: float = 0.03, lock: AbstractContextManager[object] | None = None
     ) -> None:
-        """Read from ``pgconn``; frames that come within ``gather`` seconds are given together.
+        """Prepare to read.
 
-        The ``lock`` is held whenever ``pgconn`` is used, for about as long as frames are gathered at most.
+        Args:
+            pgconn: A connection in COPY mode.
+            gather: Seconds for which frames are gathered into one batch.
+            lock: Held whenever ``pgconn`` is used, for at most about ``gather`` seconds at a time.
         """
         self.gather = gather
-        """For how many seconds frames may be gathered."""
+        """Seconds for which frames are gathered into one batch."""
         self.ended = False
-        """True when the server has ended the copy: its result says why."""
+        """Whether the server has ended the copy: its result has the reason."""
         self.fed = False
-        """True when bytes came during the last ``read``, be it a part of a frame."""
+        """Whether bytes arrived during the last ``read``, even if only part of a frame."""
         self._pgconn = pgconn
         self._lock = nullcontext() if lock is None else lock
         self._gatherer = Gatherer()
@@ -59,10 +67,10 @@ class FrameReader:
         self._selector.register(self._woken, selectors.EVENT_READ)
 
     def read(self, timeout: float, most: int = _BATCH_FRAMES) -> Frames:
-        """Return the frames that are there, ``most`` at most, waiting ``timeout`` seconds for the first, or none.
+        """Return the available frames, at most ``most``; wait up to ``timeout`` seconds for the first one.
 
-        A frame of which only a part has come by then is given by a later call.
-        Raises psycopg.Error when the connection is broken and all that came before was returned.
+        A frame that has arrived only in part is returned by a later call. Raises psycopg.Error if the connection is
+        broken, after everything that was received has been returned.
         """
         self.fed = False
         if self._ahead:
@@ -73,7 +81,7 @@ class FrameReader:
         return _NONE if self.ended else self._gather(timeout, min(most, _BATCH_FRAMES))
 
     def wait(self, timeout: float, *, write: bool = False) -> bool:
-        """Wait until there is something to read, or where asked to ``write``; False after ``timeout`` or ``wake``."""
+        """Wait until the socket is readable, or with ``write`` writable; return False after ``timeout`` or ``wake``."""
         if write:
             self._selector.modify(self._pgconn.socket, selectors.EVENT_READ | selectors.EVENT_WRITE)
         ready = {key.fileobj for key, _ in self._selector.select(max(timeout, 0))}
@@ -84,25 +92,25 @@ class FrameReader:
         return self._pgconn.socket in ready
 
     def pause(self, timeout: float) -> None:
-        """Wait for ``wake`` at most ``timeout`` seconds, whatever comes from the server."""
+        """Wait for ``wake``, at most ``timeout`` seconds, without reading."""
         self._woken.settimeout(timeout)
         with suppress(TimeoutError):
             self._woken.recv(1)
         self._woken.setblocking(False)
 
     def wake(self) -> None:
-        """End a wait, from any thread."""
-        with suppress(BlockingIOError, OSError):  # it was woken often, or is closed
+        """End a wait; may be called from any thread."""
+        with suppress(BlockingIOError, OSError):  # it has been woken many times already, or is closed
             self._waker.send(b"\0")
 
     def close(self) -> None:
-        """Let go of what was used for waiting."""
+        """Close the sockets that are used for waiting."""
         self._selector.close()
         self._waker.close()
         self._woken.close()
 
     def _gather(self, timeout: float, most: int) -> Frames:
-        # A large message on a slow path is whole only after long, and the bytes never stop coming until then.
+        # A large message over a slow network takes long to arrive, and bytes keep coming until then.
         limit = time.monotonic() + max(timeout, self.gather)
         while True:
             with self._lock:
@@ -115,7 +123,7 @@ class FrameReader:
             self.fed = True
 
     def _take(self, most: int) -> Frames:
-        """Return what libpq has, and what comes while that is gathered."""
+        """Return the frames that libpq has, and those that arrive while they are gathered."""
         reason, frames = self._gatherer.gather(_connection_address(self._pgconn), most, time.monotonic() + self.gather)
         if reason == LARGE:
             large = self._gatherer.large()
@@ -138,17 +146,17 @@ class FrameReader:
 
 
 _LARGE_BYTES: Final = 2**18
-"""Bytes from which on a frame is left where libpq has put it, and is a batch by itself."""
+"""The bytes from which a frame stays in libpq's buffer, and is a batch of its own."""
 _BATCH_BYTES: Final = 3 * 2**20
 
 NOTHING, ENDED, FAILED = 0, -1, -2
-"""No more frames: these are results of PQgetCopyData."""
+"""No further frame: results of PQgetCopyData."""
 FULL, LARGE, BROKEN = 1, 2, 3
-"""There are enough frames, or the next one stands alone, or PQconsumeInput has failed."""
+"""The batch is full, the next frame is a batch of its own, or PQconsumeInput has failed."""
 
 _NAP: Final = 500_000
-"""Nanoseconds. A server sends each message by itself; who wakes up for each takes twice the time. The buffer of a local
-socket is full after about 300 messages, so a nap may not be longer while they come."""
+"""Nanoseconds. A server sends each message by itself; waking up for each takes twice the time. The buffer of a local
+socket is full after about 300 messages, so a pause must not be longer while they arrive."""
 _SECOND: Final = 1_000_000_000
 
 _get_copy_data = foreign(c_int, c_void_p, c_void_p, c_int)
@@ -166,7 +174,7 @@ def _now(clock: int, which: int, moment: Any, place: int) -> Any:
 
 @kernel
 def _take(calls: Any, connection: int, places: Any, slot: Any, room: Any, ends: Any, count: int, at: int) -> Any:
-    """Add what libpq has read; why that is all, how many frames there are now, and where the last one ends."""
+    """Copy the frames that libpq has; return why it stopped, the number of frames, and the end of the last one."""
     while count < len(ends) and at < _BATCH_BYTES:
         size = _get_copy_data(calls[0], (connection, places[0], 1))
         if size <= 0:
@@ -184,7 +192,7 @@ def _take(calls: Any, connection: int, places: Any, slot: Any, room: Any, ends: 
 
 @kernel
 def _gather(calls: Any, connection: int, places: Any, slot: Any, moment: Any, room: Any, ends: Any, until: int) -> Any:
-    """Take frames until there are enough of them, or time is up; why these are all, and how many there are."""
+    """Copy frames until the batch is full or the time has passed; return why it stopped, and the number of frames."""
     count, at, nap = 0, 0, _NAP
     while True:
         reason, found, at = _take(calls, connection, places, slot, room, ends, count, at)
@@ -202,10 +210,10 @@ def _gather(calls: Any, connection: int, places: Any, slot: Any, moment: Any, ro
 
 
 class Gatherer:
-    """Room for a batch, and what the kernel is given."""
+    """The buffer of a batch, and the arguments of the kernel."""
 
     def __init__(self) -> None:
-        """Find libpq, and load the kernel, or compile it; raises ReplicationError."""
+        """Find libpq, and load or compile the kernel; raises ReplicationError if libpq cannot be called."""
         self._libpq = found = libpq()
         calls = found.get_copy_data, found.consume_input, found.free, found.sleep, found.clock
         self._calls = np.array([*map(address_of, calls)], np.int64)
@@ -214,12 +222,15 @@ class Gatherer:
         self._slot, self._moment = np.zeros(2, np.int64), np.zeros(2, np.int64)
         self._places = np.array([self._slot.ctypes.data, self._moment.ctypes.data, time.CLOCK_MONOTONIC], np.int64)
         if not _gather.signatures:
-            self.gather(0, 1, 0.0)  # libpq says of no connection that it failed
+            self.gather(0, 1, 0.0)  # compiles it: libpq accepts a null connection, and reports failure
 
     def gather(self, connection: int, most: int, until: float) -> tuple[int, Frames]:
-        """Return at most so many frames of a connection (the address of its PGconn), and why these are all.
+        """Return why gathering stopped (such as FULL), and the frames, which are valid until the next call.
 
-        More are waited for up to a time (time.monotonic()) when there is one. They are to be used before the next call.
+        Args:
+            connection: The address of the PGconn.
+            most: The maximum number of frames.
+            until: Once a first frame is there, wait for more until this time (time.monotonic()).
         """
         ends = np.empty(most, np.int64)
         reason, count = _gather(
@@ -228,14 +239,14 @@ class Gatherer:
         return reason, Frames(self._given, ends[:count])
 
     def large(self) -> Frames:
-        """Return the frame that ended a call with LARGE; its bytes are not copied."""
+        """Return the frame because of which ``gather`` returned LARGE, without copying its bytes."""
         address, size = self._slot.tolist()
         buffer = pa.foreign_buffer(address, size, _Allocated(self._libpq, address))
         return Frames(np.frombuffer(buffer, np.uint8), np.array([size]), lasting=True)
 
 
 class _Allocated:
-    """What libpq has allocated, until nobody uses it any more."""
+    """Memory that libpq allocated, freed when the last reference is gone."""
 
     def __init__(self, library: "_Libpq", address: int) -> None:
         self._library = library
@@ -247,7 +258,7 @@ class _Allocated:
 
 @dataclass(frozen=True)
 class _Libpq:
-    """Functions of libpq and of the C library, as ctypes has them."""
+    """The functions of libpq and of the C library that the kernel calls (ctypes)."""
 
     get_copy_data: Any
     consume_input: Any
@@ -258,9 +269,9 @@ class _Libpq:
 
 @cache
 def libpq() -> _Libpq:
-    """Return the functions; raise ReplicationError where psycopg's libpq does not show them."""
+    """Return the functions; raise ReplicationError if psycopg's libpq does not export them."""
     try:
-        # A handle finds what the libraries have that its library was linked with: psycopg's own libpq, no other one.
+        # Symbols are resolved in the libraries that psycopg's module is linked with, so this is its own libpq.
         library, system = ctypes.CDLL(_path()), ctypes.CDLL(None)
         library.PQfreemem.argtypes, library.PQfreemem.restype = [ctypes.c_void_p], None
         functions = library.PQgetCopyData, library.PQconsumeInput, library.PQfreemem
@@ -272,7 +283,7 @@ def libpq() -> _Libpq:
 
 
 def _connection_address(connection: Any) -> int:
-    """Return where libpq keeps a connection of psycopg.pq, 0 for one that is closed, which libpq refuses."""
+    """Return the address of a connection's PGconn; 0 for a closed one, which libpq rejects."""
     return int(connection.pgconn_ptr or 0)
 
 

@@ -1,4 +1,8 @@
-"""Tables of a server under one snapshot: checksums of their parts, and the rows of parts that differ."""
+"""Checksums of a server's tables, part by part under one snapshot, and the rows of parts that differ.
+
+``spark/verifying`` compares them with the tables of a warehouse. Both sides hash the canonical text of each row
+(``pgtypes/canonical.py``), so that equal rows have equal checksums.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,8 +27,8 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.pgtypes.canonical_text import canonical_sql
 from pgoutput_construct.pgtypes.type_registry import TEXT_WRITERS
+from pgoutput_construct.postgres._patience import Asked, Patience
 from pgoutput_construct.postgres._snapshot.snapshots import read_snapshot
-from pgoutput_construct.postgres._waiting import Asked, Patience
 from pgoutput_construct.postgres.connection import (
     Connection,
     connect,
@@ -40,10 +44,10 @@ from pgoutput_construct.wire import Lsn
 __all__ = ["HeldSnapshot", "SourceColumn", "SourceServer", "SourceTable", "canonical"]
 
 _QUERY_SECONDS: Final = 24 * 3600.0
-"""How long one checksum may take: the server says nothing before its last row was read."""
+"""The seconds that one checksum may take: the server sends nothing before it has read the last row."""
 
 _ORDERED: Final = frozenset({"int2", "int4", "int8", "oid", "uuid"})
-"""Types whose values, or their texts, any program orders as PostgreSQL does: without a collation."""
+"""Types that are ordered the same everywhere, because their order does not depend on a collation."""
 
 _TABLE: Final = """SELECT n.nspname, c.relname, c.relkind = 'p',
     (SELECT json_agg(json_build_array(a.attname, t.typname, e.typname, t.oid::bigint, t.typsend::regproc::text))
@@ -57,7 +61,7 @@ _FILTERS: Final = """SELECT {filter} FROM pg_publication_tables p
     WHERE p.pubname = ANY(%s) AND p.schemaname = %s AND p.tablename = %s"""
 _FILTERS_SINCE: Final = 150000
 _NO_SEND: Final = "-"
-"""What regproc prints of no function: values of such a type come as text, also among binary ones."""
+"""How regproc prints OID 0, for a type without a send function: its values are text, also in binary format."""
 
 
 class SourceColumn(NamedTuple):
@@ -65,20 +69,20 @@ class SourceColumn(NamedTuple):
 
     name: str
     type_name: str
-    """pg_type.typname; of a domain that of its base type."""
+    """pg_type.typname; of a domain, that of its base type."""
     element_name: str | None
-    """That of the elements of an array."""
+    """The typname of the elements of an array type."""
     arrow: pa.DataType
-    """Its type in Arrow: what the log's reader makes of its values."""
+    """The Arrow type that the log's reader gives it."""
     send: str | None = None
-    """The function that makes the bytes of its values, of which the log's reader knows no text; None for others."""
+    """The type's send function, if the log has binary values that its reader cannot convert to text; else None."""
 
 
 _BYTES: Final = sql.SQL("'\\x' || encode({send}({value}), 'hex')")
 
 
 def canonical(column: SourceColumn) -> sql.Composable:
-    """Return an expression for the canonical text of a column, NULL for NULL."""
+    """Return an SQL expression for the canonical text of a column, NULL for NULL."""
     value = sql.Identifier(column.name)
     if column.send is not None:
         return _BYTES.format(value=value, send=sql.Identifier("pg_catalog", column.send))
@@ -89,9 +93,13 @@ class SourceServer:
     """The server whose tables are verified."""
 
     def __init__(self, dsn: str, publications: Sequence[str], asked: Asked | None = None, binary: bool = False) -> None:
-        """``publications`` are those that the log captures: what their filters leave out does not count.
+        """Prepare; ``held`` connects.
 
-        ``binary`` says that the log has values in binary format: of some types it then has bytes alone.
+        Args:
+            dsn: The connection string, as libpq reads it.
+            publications: The publications that the log captures: rows that their filters exclude are not compared.
+            asked: Returns the reason to stop, or None.
+            binary: Whether the log has values in binary format: of some types it then has only bytes.
         """
         self._dsn, self._publications, self._asked, self._binary = dsn, tuple(publications), asked, binary
 
@@ -101,22 +109,22 @@ class SourceServer:
         with connect(self._dsn, replication=False, patience=Patience(_QUERY_SECONDS, self._asked)) as connection:
             if is_standby(connection):
                 raise ReplicationError(
-                    "the server is a standby, whose snapshots do not say which transactions they contain: verify "
+                    "the server is a standby, whose snapshots do not list running transactions: verify "
                     "against its primary"
                 )
-            # An error where a policy would leave rows out; compiling takes longer than it saves.
+            # Raise an error if a policy would hide rows. Compiling takes longer than it saves.
             run(connection, "SET row_security = off")
             run(connection, "SET jit = off")
             run(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             snapshot = read_snapshot(connection, Lsn(0))
-            # Afterwards: before this position are the commits of all transactions that the snapshot contains.
+            # Read after the snapshot: everything that it sees commits before this LSN.
             lsn = Lsn(int(fetch_row(connection, "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")[0]))
             self._flush()
             taken = Snapshot(snapshot.xmin, snapshot.xmax, snapshot.xip, lsn)
             yield HeldSnapshot(connection, taken, self._publications, self._binary)
 
     def _flush(self) -> None:
-        """Have the server write its WAL up to now, and the stream reach it, also where nobody writes."""
+        """Write a transaction, so that the server flushes its WAL and the stream passes the LSN, also if it is idle."""
         with connect(self._dsn, replication=False, patience=Patience(asked=self._asked)) as connection:
             run(connection, "SELECT txid_current()")
 
@@ -127,26 +135,26 @@ class HeldSnapshot:
 
     connection: Connection
     snapshot: Snapshot
-    """Which transactions it contains; its position is behind the commits of all of them."""
+    """The transactions that it sees; its LSN is after all of their commits."""
     publications: Sequence[str]
     binary: bool = False
     """Whether the log has values in binary format."""
 
     def table(self, relation_oid: int, columns: pa.Schema) -> "SourceTable | str":
-        """Return a table by its OID, given the Arrow types of the columns that are compared.
+        """Return a table by its OID, or the reason why it cannot be compared.
 
-        Where it is not there with all of them, or is not published any more, return what happened to it.
+        ``columns`` has the columns to compare, with their Arrow types.
         """
         rows = fetch(self.connection, _TABLE, [relation_oid], doing="the table cannot be read in the catalog")
         if not rows:
-            return "the server has it no more: it was dropped"
+            return "it was dropped on the server"
         namespace, name, is_partitioned, known = rows[0]
         types = {column: kinds for column, *kinds in known or ()}
         if lacking := [name for name in columns.names if name not in types]:
-            return f"on the server it has no column {', '.join(lacking)} any more: it was altered"
+            return f"it was altered on the server: it no longer has the columns {', '.join(lacking)}"
         published = self._filter(namespace, name)
         if published is None:
-            return f"it is not published any more by {', '.join(self.publications)}"
+            return f"it is no longer published by {', '.join(self.publications)}"
         found = tuple(self._column(field, *types[field.name]) for field in columns)
         table = sql.SQL("{}{}").format(sql.SQL("" if is_partitioned else "ONLY "), sql.Identifier(namespace, name))
         return SourceTable(self.connection, qualified_name(namespace, name), table, found, published)
@@ -156,7 +164,7 @@ class HeldSnapshot:
         return SourceColumn(field.name, name, element, field.type, None if has_text else send)
 
     def _filter(self, namespace: str, name: str) -> str | None:
-        """Return the row filter of the publications: a row counts that any of them publishes. None for no table."""
+        """Return the combined row filter: a row is published if any publication publishes it. None for no table."""
         column = "rowfilter" if self.connection.info.server_version >= _FILTERS_SINCE else "NULL"
         query, arguments = _FILTERS.format(filter=column), [list(self.publications), namespace, name]
         found = fetch(self.connection, query, arguments, doing="the publications cannot be read")
@@ -172,19 +180,26 @@ class SourceTable:
 
     connection: Connection
     title: str
-    """Schema and name, as the server has them under the snapshot."""
+    """The qualified name under the snapshot."""
     table: sql.Composed
     columns: Sequence[SourceColumn]
     where: str
-    """What rows are published, as SQL."""
+    """The condition for published rows, as SQL."""
 
     @property
     def ordered(self) -> frozenset[str]:
-        """The columns by which it can be divided into ranges: Spark orders their values alike."""
+        """The columns by which it can be divided into ranges: Spark orders their values in the same way."""
         return frozenset(column.name for column in self.columns if column.type_name in _ORDERED)
 
     def ranges(self, column: str, after: str | None, rows: int, most: int) -> ByKey:
-        """Divide what comes after a key into ranges of so many rows, and at most so many ranges."""
+        """Divide the rows after a key into ranges.
+
+        Args:
+            column: The column of the key, one of ``ordered``.
+            after: The text of the key after which to begin; None for the first row.
+            rows: The number of rows in a range.
+            most: The maximum number of ranges; if rows remain, the division does not reach to the end.
+        """
         bounds: list[str] = []
         while len(bounds) < most:
             begin = self._between(column, bounds[-1] if bounds else after, None)
@@ -196,7 +211,7 @@ class SourceTable:
         return ByKey(column, tuple(bounds), after, to_the_end=False)
 
     def checksums(self, division: Division) -> Iterator[tuple[int, Checksum]]:
-        """Yield the checksum of each part by its number; of buckets, those that have rows."""
+        """Yield the number and the checksum of each part; empty buckets are skipped."""
         if isinstance(division, ByKey):
             for number in range(len(division.bounds) + division.to_the_end):
                 found = self._sums(self._part(division, number), sql.SQL("0"))
@@ -206,21 +221,33 @@ class SourceTable:
                 yield number, Checksum._make(numbers)
 
     def digests(self, division: Division, number: int, keys: Sequence[str]) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield the canonical texts of the key of each row in a part (none for no key), and the row's digest."""
+        """Yield, for each row in a part, the canonical texts of its key columns and its digest.
+
+        Args:
+            division: How the table is divided.
+            number: The number of the part.
+            keys: The key columns; empty for a table without a key.
+        """
         query = sql.SQL("SELECT {keys}, {digest} FROM {table} WHERE {part}")
         texts = sql.SQL("ARRAY[{}]::text[]").format(self._texts(keys))
         for key, digest in self._fetch(query, keys=texts, digest=self._digest(), part=self._part(division, number)):
             yield tuple(key), str(digest)
 
     def rows(self, division: Division, number: int, wanted: Sequence[str]) -> list[list[str | None]]:
-        """Return the canonical texts of the columns of those rows in a part that have some digests."""
+        """Return the canonical texts of all columns of the rows with some digests.
+
+        Args:
+            division: How the table is divided.
+            number: The number of the part.
+            wanted: The digests.
+        """
         query = sql.SQL("SELECT {texts} FROM {table} WHERE {part} AND {digest} = ANY({wanted}::text[])")
         texts = sql.SQL("ARRAY[{}]::text[]").format(self._texts([column.name for column in self.columns]))
         parts = {"part": self._part(division, number), "wanted": sql.Literal(list(wanted))}
         return [row[0] for row in self._fetch(query, texts=texts, digest=self._digest(), **parts)]
 
     def _sums(self, part: sql.Composable, bucket: sql.Composable) -> list[tuple[Any, ...]]:
-        """Return the number of each part that has rows, and the numbers of its checksum."""
+        """Return, for each part that has rows, its number and the numbers of its checksum."""
         query = sql.SQL(
             "SELECT part, count(*), {first}, {second} FROM (SELECT {bucket} AS part, {digest} AS digest FROM {table} "
             "WHERE {part}) digests GROUP BY part"

@@ -1,4 +1,4 @@
-"""Connections to a server, what a session of ours sets, and what is asked of the server itself."""
+"""Connections to a server: opened with fixed session settings, errors without secrets, and queries about the server."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from psycopg import conninfo, sql
 
 from pgoutput_construct.catalog_queries import FLUSHED_LSN, IS_STANDBY, CatalogQuery
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres._waiting import Patience, PatientConnection, in_background
+from pgoutput_construct.postgres._patience import Patience, PatientConnection, run_in_thread
 from pgoutput_construct.wire import Lsn
 
 __all__ = [
@@ -43,26 +43,27 @@ SESSION_SETTINGS: Mapping[str, str] = {
     "search_path": "pg_catalog",
     "client_min_messages": "warning",
 }
-"""What every connection sets, so that a value has one text; with this search_path regclass and its kin are
-qualified. Warnings are wanted: with one PostgreSQL 18 says that it skips a publication. (PostgreSQL documentation,
-section "Client Connection Defaults".)"""
+"""The settings of every connection, so that each value has one text; with this search_path regclass and the like print
+qualified names. Warnings are enabled: PostgreSQL 18 reports with one that it skips a publication. (PostgreSQL
+documentation, section "Client Connection Defaults".)"""
 
-# Limits that a role or a database may have for its own sessions: a slot is created after whatever time, a copy or a
-# checksum takes what it takes, an exported snapshot is kept by an idle transaction, and a decoded transaction counts,
-# too (transaction_timeout, StartTransaction). What is to end has a deadline of ours. By the release that has them.
+# Timeouts that a role or a database may set for its sessions are disabled: creating a slot, a table copy or a checksum
+# may take long, an exported snapshot needs an idle transaction, and decoding runs in a transaction too
+# (transaction_timeout, StartTransaction). The package has deadlines of its own. The values are the
+# ``server_version_num`` that introduced each setting.
 _TIMEOUTS: Mapping[str, int] = {
-    "statement_timeout": 0,  # the first: it may be shorter than what sets the others
+    "statement_timeout": 0,  # first, since it may be too short for setting the others
     "lock_timeout": 0,
     "idle_in_transaction_session_timeout": 0,
     "idle_session_timeout": 140000,
     "transaction_timeout": 170000,
 }
 _SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
-# A server that vanished from the network is noticed in about a minute, not in the system's two hours.
+# With these a server that vanished from the network is detected in about a minute, instead of the system's two hours.
 _KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 _TRANSIENT = re.compile("08...|40001|53...|55006|57P0[1-5]")
-# libpq gives no SQLSTATE for a connection that fails, so the words of the server and of libpq decide; what is not
-# recognized, as in another language (lc_messages), is tried again, and the reason is logged.
+# libpq has no SQLSTATE for a failed connection, so the message text decides; unknown messages, for example in another
+# language (lc_messages), count as transient, and are logged.
 _FINAL = re.compile(
     r"password authentication failed|no password supplied|authentication failed for user|no pg_hba\.conf entry|"
     r"pg_hba\.conf rejects|role \".*\" does not exist|database \".*\" does not exist|is not permitted to log in|"
@@ -74,10 +75,10 @@ _FINAL = re.compile(
 
 
 def redact(dsn: str) -> str:
-    """Describe a connection string without its secrets, such as ``host=h port=5432 dbname=shop user=u``.
+    """Return a connection string without its secrets, such as ``host=h port=5432 dbname=shop user=u``.
 
-    A string that libpq cannot read, or reads otherwise than its author meant, is not shown at all: any part
-    of it may be the password.
+    A string that libpq cannot parse, or parses in an ambiguous way, is not shown at all: any part of it may be the
+    password.
     """
     try:
         parts = _read(dsn)
@@ -93,20 +94,27 @@ def connect(
 ) -> PatientConnection:
     """Open an autocommit connection with ``SESSION_SETTINGS`` and no timeouts, by default for replication commands.
 
-    A replication connection (``replication=database``) takes SQL too, but only in the simple query protocol:
-    its cursors put parameters into the text themselves. ``dsn`` is a connection string of libpq;
-    ``replication`` False opens an ordinary connection; ``connect_timeout`` is in seconds per address, where the
-    connection string sets none. ``patience`` says how long an answer is waited for, here and later on the
-    connection, and who may end the wait (then Stopped is raised). Raises ReplicationError without any secret in it.
+    A replication connection (``replication=database``) accepts SQL too, but only in the simple query protocol: its
+    cursors insert parameters into the text on the client.
+
+    Args:
+        dsn: The connection string, as libpq reads it; its secrets appear in no error.
+        replication: Whether to open a replication connection; False for an ordinary one.
+        connect_timeout: Seconds per address, unless the connection string sets it.
+        patience: How long to wait for an answer, here and later on the connection, and what may end the wait (then
+            Stopped is raised). By default 60 seconds.
+
+    Raises:
+        ReplicationError: The server cannot be reached, or refuses the connection.
     """
     options = {"connect_timeout": connect_timeout, **_KEEPALIVES, **_read(dsn)}
     if replication:
         options["replication"] = "database"
     patience = patience or Patience()
-    # The addresses have deadlines of their own, one after the other.
+    # libpq applies connect_timeout to each address in turn, so there is no limit for all together.
     whole = Patience(math.inf, patience.asked)
     try:
-        connection = in_background(lambda: _open(options), whole, PatientConnection.close)
+        connection = run_in_thread(lambda: _open(options), whole, PatientConnection.close)
         connection.patience = patience
         connection.execute(_settings(connection.info.server_version))
     except psycopg.Error as error:
@@ -126,7 +134,7 @@ def _settings(server_version: int) -> sql.Composed:
 
 
 def describe_error(error: psycopg.Error, doing: str) -> ReplicationError:
-    """Turn a psycopg error of an open connection into a ReplicationError; ``doing`` says what was tried."""
+    """Convert a psycopg error of an open connection to a ReplicationError; ``doing`` is the beginning of its text."""
     primary = error.diag.message_primary or str(error).strip()
     hint = f" Hint: {error.diag.message_hint}" if error.diag.message_hint else ""
     lost = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
@@ -135,10 +143,10 @@ def describe_error(error: psycopg.Error, doing: str) -> ReplicationError:
 
 
 def is_transient(sqlstate: str | None) -> bool:
-    """Return whether a server's error may pass by itself.
+    """Return whether a server's error is transient.
 
-    Its connections break or are ended (08, 57P0), a standby's replay was in the way (40001), it lacks memory, disk or
-    connections (53), the slot is in use (55006).
+    These are: broken or terminated connections (08, 57P0), a conflict with recovery on a standby (40001), a lack of
+    memory, disk space or connections (53), a slot that is in use (55006).
     """
     return sqlstate is not None and _TRANSIENT.fullmatch(sqlstate) is not None
 
@@ -147,7 +155,7 @@ def _read(dsn: str) -> dict[str, Any]:
     try:
         parts = conninfo.conninfo_to_dict(dsn)
     except (psycopg.Error, UnicodeError):
-        # psycopg's text quotes the part it stumbled over, and that may be the password.
+        # psycopg's text quotes the part that it cannot parse, which may be the password.
         raise ReplicationError(
             "the connection string cannot be read (it is not shown: it may hold a password); write "
             "'host=... port=... dbname=... user=... password=...' or 'postgresql://user:password@host:port/dbname'"
@@ -168,7 +176,7 @@ def _bad_ports(parts: dict[str, Any]) -> bool:
 def _connection_error(dsn: str, error: psycopg.Error) -> ReplicationError:
     text = str(error).strip()
     if any(form in text for form in _secret_forms(_read(dsn))):
-        text = "(its error text is withheld: it repeats a secret)"
+        text = "(the error text is not shown: it contains a secret)"
     sqlstate = error.sqlstate
     transient = isinstance(error, psycopg.OperationalError) and not _FINAL.search(str(error))
     return ReplicationError(f"cannot connect to {redact(dsn)}: {text}", sqlstate=sqlstate, transient=transient)
@@ -184,22 +192,22 @@ Arguments: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 
 def ask(connection: Connection, query: CatalogQuery, **arguments: Any) -> list[dict[str, Any]]:
-    """Ask one of the queries that have names, and return its rows by column.
+    """Run one of ``catalog_queries``, and return its rows as dicts by column.
 
     Args:
-        connection: An ordinary connection, or one for replication.
-        query: What is asked, in the form for the server's release.
-        arguments: The query's, by name.
+        connection: An ordinary or a replication connection.
+        query: The query.
+        arguments: Its arguments, by name.
 
     Raises:
-        ReplicationError: When it fails.
+        ReplicationError: The query fails.
     """
     rows = fetch(connection, query.sql(connection.info.server_version), arguments, doing=query.purpose)
     return [dict(zip(query.columns, row, strict=True)) for row in rows]
 
 
 def ask_one(connection: Connection, query: CatalogQuery, **arguments: Any) -> Any:
-    """Ask a query with one row of one column, as ``ask`` does, and return its value."""
+    """Run a query that returns one row with one column, and return the value; raises as ``ask`` does."""
     ((value,),) = (row.values() for row in ask(connection, query, **arguments))
     return value
 
@@ -207,14 +215,24 @@ def ask_one(connection: Connection, query: CatalogQuery, **arguments: Any) -> An
 def fetch(
     connection: Connection, query: str, arguments: Arguments | None = None, *, doing: str = ""
 ) -> list[tuple[Any, ...]]:
-    """Run a query and return its rows; ``doing`` names it in the ReplicationError that a failure raises."""
+    """Run a query and return its rows.
+
+    Args:
+        connection: An ordinary or a replication connection.
+        query: The SQL.
+        arguments: Its parameters.
+        doing: The beginning of the error's text.
+
+    Raises:
+        ReplicationError: The query fails.
+    """
     return run(connection, query, arguments, doing=doing).fetchall()
 
 
 def fetch_row(
     connection: Connection, query: str, arguments: Arguments | None = None, *, doing: str = ""
 ) -> tuple[Any, ...]:
-    """Run a query and return its first row; raise ReplicationError when it fails, or has none."""
+    """Run a query as ``fetch`` does, and return its first row; raise ReplicationError if it fails or has no row."""
     rows = fetch(connection, query, arguments, doing=doing)
     if not rows:
         raise ReplicationError(f"{doing or query}: the server returned no row")
@@ -228,7 +246,7 @@ def run(
     *,
     doing: str = "",
 ) -> "psycopg.Cursor[Any]":
-    """Run a statement; ``doing`` names it in the ReplicationError that a failure raises."""
+    """Run a statement as ``fetch`` does, and return the cursor."""
     try:
         return connection.execute(statement.encode(), arguments)
     except psycopg.Error as error:
@@ -239,7 +257,7 @@ _RAISED_SINCE = 190000
 
 
 def identify(connection: Connection) -> dict[str, Any]:
-    """Ask a replication connection who its server is: the fields of LogOptions from server_version to timeline."""
+    """Return the identity of a replication connection's server: the fields of LogOptions from IDENTIFY_SYSTEM."""
     system, timeline, _, database = fetch_row(connection, "IDENTIFY_SYSTEM")
     return {
         "server_version": connection.info.server_version,
@@ -250,27 +268,27 @@ def identify(connection: Connection) -> dict[str, Any]:
 
 
 def is_standby(connection: Connection) -> bool:
-    """Return whether the server is in recovery: it replays the WAL of another."""
+    """Return whether the server is in recovery, replaying WAL of a primary or an archive."""
     return bool(ask_one(connection, IS_STANDBY))
 
 
 def current_lsn(connection: Connection) -> Lsn:
-    """Return the end of the server's flushed WAL (a standby: of the WAL that it has received or replayed)."""
+    """Return the end of the server's flushed WAL; of a standby, the end of the WAL that it has received or replayed."""
     return Lsn(int(ask_one(connection, FLUSHED_LSN)))
 
 
 def check_wal_level(connection: Connection) -> None:
-    """Raise ReplicationError unless the server of ``connection`` can decode, or will with the first slot.
+    """Raise ReplicationError unless the server can decode its WAL, or will be able to with the first logical slot.
 
-    Since PostgreSQL 19 a primary with ``wal_level = replica`` writes what decoding needs while it has a logical
-    slot (EnsureLogicalDecodingEnabled); a standby only follows its primary. ``effective_wal_level`` shows it.
+    Since PostgreSQL 19 a primary with ``wal_level = replica`` writes what decoding needs while it has a logical slot
+    (EnsureLogicalDecodingEnabled); a standby depends on its primary. ``effective_wal_level`` shows it.
     """
     level = fetch_row(connection, "SHOW wal_level")[0]
     if level == "logical":
         return
     if connection.info.server_version < _RAISED_SINCE or level != "replica":
         raise ReplicationError(
-            f"wal_level is {level}, logical decoding needs logical; run ALTER SYSTEM SET wal_level = "
+            f"wal_level is {level}, but logical decoding needs logical; run ALTER SYSTEM SET wal_level = "
             "'logical' and restart the server"
         )
     if is_standby(connection) and fetch_row(connection, "SHOW effective_wal_level")[0] != "logical":

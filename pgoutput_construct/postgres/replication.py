@@ -1,4 +1,4 @@
-"""One logical replication stream: frames in, status updates out, and nothing confirmed by itself."""
+"""One logical replication stream: frames in, status updates out; only ``confirm`` advances the slot."""
 
 import logging
 import math
@@ -17,7 +17,7 @@ from pgoutput_construct.changelog.log_options import StreamOptions
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._frames import FrameReader
-from pgoutput_construct.postgres._waiting import PatientConnection, result_of
+from pgoutput_construct.postgres._patience import PatientConnection, result_of
 from pgoutput_construct.postgres.connection import ask, ask_one, connect, describe_error, is_transient
 from pgoutput_construct.postgres.publications import LostPublicationError, Notices
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, StandbyStatusUpdate, Timestamp, build_frame, parse_frame
@@ -35,19 +35,18 @@ __all__ = [
 
 _DRAIN_SECONDS = 3.0
 _TIMEOUT_SHARE: Final = 4
-"""A status goes out at least as many times in each wal_sender_timeout: one that is late must not be the last one."""
+"""The minimum number of status updates per wal_sender_timeout, so that a late one does not end the stream."""
 
 
 class ReplicationStream:
     """A running ``START_REPLICATION``; a context manager that owns its connection and closes it.
 
-    A server ends a stream whose client has said nothing for ``wal_sender_timeout``, whatever keeps that busy. So
-    statuses are sent by a thread of their own, whether or not somebody reads; all else is for one thread at a time.
+    A server ends a stream whose client has been silent for ``wal_sender_timeout``. So a thread of its own sends status
+    updates, whether or not anyone reads; all other methods are for one thread at a time.
 
-    Source: PostgreSQL documentation, section "Streaming Replication Protocol". Only ``confirm`` moves the
-    slot: every status update, also the prompt answer to a keepalive, repeats the last confirmed position. A
-    frame with an empty payload is passed on as it is: PostgreSQL 13 sends one in place of an Origin whose
-    name is gone (``pgoutput_begin_txn``).
+    Source: PostgreSQL documentation, section "Streaming Replication Protocol". Every status update, including the
+    prompt reply to a keepalive, repeats the last LSN of ``confirm``. A frame with an empty payload is passed on:
+    PostgreSQL 13 sends one in place of an Origin whose name no longer exists (``pgoutput_begin_txn``).
     """
 
     def __init__(
@@ -60,17 +59,22 @@ class ReplicationStream:
         status_interval: float = 10.0,
         silence: "Silence | None" = None,
     ) -> None:
-        """Start at ``start_lsn``, or where the slot is if later; raise ReplicationError where the server refuses.
+        """Start the stream.
 
-        A status is sent every ``status_interval`` seconds, and at least four times in each of the server's
-        ``wal_sender_timeout``.
+        Args:
+            connection: A replication connection, which the stream then owns. No query about a published table (such as
+                one on pg_publication_tables) may have been run on it: the server would have the table's current columns
+                in its caches, and decode earlier changes by them.
+            options: The slot, the publications and the options of START_REPLICATION.
+            start_lsn: The LSN from which to decode; the server uses the slot's confirmed LSN if that is later.
+            confirmed_lsn: The LSN that status updates repeat until ``confirm``; ``start_lsn`` by default.
+            status_interval: Seconds between two status updates; they are sent at least four times per
+                ``wal_sender_timeout`` of the server.
+            silence: How long the server may be silent; by default its ``wal_sender_timeout``, and at least three
+                times ``status_interval``.
 
-        What is before ``start_lsn`` counts as confirmed, or what is before an earlier ``confirmed_lsn``.
-
-        No SQL that looks at a published table (pg_publication_tables does) may have been run on ``connection``: the
-        server would decode changes from before by the table's present columns, which it then has in its caches.
-        ``silence`` says how long the server may send nothing, by default as long as its ``wal_sender_timeout``, and at
-        least three times ``status_interval``.
+        Raises:
+            ReplicationError: The server does not support the options, or refuses the command.
         """
         options.check_server(connection.info.server_version)
         self._connection = connection
@@ -82,12 +86,12 @@ class ReplicationStream:
         start = start_lsn or Lsn(0)
         self._confirmed = start if confirmed_lsn is None else confirmed_lsn
         self.silence = silence or Silence(status_interval, allowed=allowed)
-        """How long the server may send nothing."""
+        """How long the server may be silent."""
         self._notices = Notices(connection)
-        # libpq lets one thread at a time use a connection; nobody has the lock while the server is waited for.
+        # Only one thread at a time may use a libpq connection; the lock is not held while waiting for the server.
         self._lock = threading.Lock()
         self.frames = FrameReader(self._pgconn, lock=self._lock)
-        """What takes the frames from libpq, and waits."""
+        """Reads frames from libpq."""
         try:
             self._start(start_command(options, start))
         except BaseException:
@@ -95,20 +99,20 @@ class ReplicationStream:
             raise
         self._single: Iterator[bytes] = iter(())
         self._closed = threading.Event()
-        self._statuses = threading.Thread(target=self._send_statuses, name=f"statuses of {options.slot}", daemon=True)
+        self._statuses = threading.Thread(target=self._send_statuses, name=f"status of {options.slot}", daemon=True)
         self._statuses.start()
 
     @property
     def confirmed_lsn(self) -> Lsn:
-        """The position that the server was last told is durable."""
+        """The LSN that was last confirmed to the server."""
         return self._confirmed
 
     def drain(self, timeout: float, most: int = sys.maxsize) -> Frames:
-        """Return the frames that are there as they came, ``most`` at most, waiting ``timeout`` seconds for the first.
+        """Return the available frames, at most ``most``; wait up to ``timeout`` seconds for the first one.
 
-        No frames after ``timeout`` mean that none came. Keepalives that ask for a reply are for the caller.
-        Raises ReplicationError when the server ends the stream, skips changes or is silent for too long, and when the
-        connection breaks; what came before was returned.
+        Returns no frames if none arrived. The caller must reply to keepalives that request it. Raises ReplicationError
+        if the server ends the stream, skips changes or is silent for too long, or the connection breaks, after
+        everything before has been returned.
         """
         try:
             frames = self.frames.read(timeout, most)
@@ -118,23 +122,22 @@ class ReplicationStream:
             raise describe_error(error, "the replication connection broke") from error
         self._notices.check()
         if frames or self.frames.fed:
-            self.silence.heard()
+            self.silence.note_activity()
         if not frames and self.frames.ended:
             raise _server_error(result, _ENDED)
         if not frames:
             self.silence.check()
         return frames
 
-    def hold(self, seconds: float) -> None:
-        """Read nothing for a while, or until ``frames.wake``: a server whose frames nobody reads is not silent."""
-        self.silence.heard()
+    def pause(self, seconds: float) -> None:
+        """Read nothing for ``seconds``, or until ``frames.wake``; the server does not count as silent meanwhile."""
+        self.silence.note_activity()
         self.frames.pause(seconds)
 
     def read(self, timeout: float) -> Frame | None:
-        """Return the next frame, mostly XLogData or PrimaryKeepalive, or None when none came in ``timeout`` seconds.
+        """Return the next frame, usually XLogData or PrimaryKeepalive, or None if none arrives in ``timeout`` seconds.
 
-        Keepalives that ask for a reply are answered before they are returned. Raises as ``drain``, and DecodeError for
-        a frame that is none.
+        Replies to keepalives that request it. Raises as ``drain``, and DecodeError for a malformed frame.
         """
         data = next(self._single, None)
         if data is None:
@@ -154,30 +157,30 @@ class ReplicationStream:
                 yield frame
 
     def confirm(self, lsn: Lsn) -> None:
-        """Tell the server that everything before ``lsn`` is durable here; a lower one changes nothing."""
+        """Confirm to the server that everything before ``lsn`` is durable; does nothing for a lower LSN."""
         if lsn > self._confirmed:
             self._confirmed = lsn
             self.send_status()
 
     def send_status(self, *, reply_requested: bool = False) -> None:
-        """Send a Standby Status Update with the confirmed position; a reply is a keepalive."""
+        """Send a Standby Status Update with the confirmed LSN; the server replies with a keepalive if requested."""
         with self._lock:
-            # Nothing is written before it is flushed, so the three positions are one: rows in memory must not
-            # release a synchronous commit that waits for remote_write either.
+            # write_lsn and apply_lsn equal flush_lsn: payloads in memory must not release a synchronous commit that
+            # waits for remote_write.
             lsn = self._confirmed
             status = StandbyStatusUpdate(lsn, lsn, lsn, Timestamp.now(), int(reply_requested))
             self._status_sent = time.monotonic()
             self._send(build_frame(status, **self._layout))
 
     def close(self) -> None:
-        """End the stream so that the server has read the last status, then close the connection."""
+        """End the stream after the server has read the last status update, then close the connection."""
         self._closed.set()
         self._statuses.join()
         try:
             if not self._connection.closed:
                 self._end_copy()
         except (ReplicationError, psycopg.Error):
-            pass  # the server is gone: there is nobody to say goodbye to
+            pass  # the connection is broken already
         finally:
             self.frames.close()
             self._connection.close()
@@ -196,7 +199,7 @@ class ReplicationStream:
             raise describe_error(error, "START_REPLICATION failed") from error
         if result is None or result.status != pq.ExecStatus.COPY_BOTH:
             while self._pgconn.get_result() is not None:
-                pass  # so that the connection, which is still the caller's, can be used
+                pass  # so that the caller, who still owns the connection, can use it
             raise _server_error(result, _REFUSED)
 
     def _send_statuses(self) -> None:
@@ -204,17 +207,17 @@ class ReplicationStream:
         while not self._closed.wait(due - time.monotonic()):
             if time.monotonic() >= self._status_sent + self._interval:
                 try:
-                    self.send_status(reply_requested=self.silence.asks())
+                    self.send_status(reply_requested=self.silence.should_ask())
                 except ReplicationError:
-                    return  # who reads is told so, after what came before
+                    return  # ``drain`` raises it, after everything that was received before
             due = self._status_sent + self._interval
 
     def _send(self, data: bytes) -> None:
         if self.frames.ended:
-            return  # the server reads nothing more; the next ``drain`` raises its reason
+            return  # the server has ended the stream; the next ``drain`` raises its error
         try:
             self._pgconn.put_copy_data(data)
-            # What the path does not take now goes out with the next status, or when frames are read.
+            # What the socket does not accept now is sent with the next status update, or while frames are read.
             self._pgconn.flush()
         except psycopg.Error as error:
             raise describe_error(error, "the replication connection broke") from error
@@ -223,7 +226,7 @@ class ReplicationStream:
         self._pgconn.put_copy_end()
         deadline = time.monotonic() + _DRAIN_SECONDS
         while time.monotonic() < deadline:
-            # While the server waits for us to read it does not read: take its bytes in, too.
+            # A server that is blocked in sending does not read, so read its data too.
             blocked = bool(self._pgconn.flush())
             length, _ = self._pgconn.get_copy_data(1)
             if length < 0:
@@ -233,7 +236,7 @@ class ReplicationStream:
 
 
 def start_command(options: StreamOptions, start_lsn: Lsn) -> bytes:
-    """Write the ``START_REPLICATION`` command that starts at ``start_lsn``, or where the slot is if later."""
+    """Return the ``START_REPLICATION`` command for ``start_lsn``; the server uses the slot's LSN if that is later."""
     pairs = ", ".join(f"{_identifier(key)} {_literal(value)}" for key, value in _pairs(options).items())
     return f"START_REPLICATION SLOT {_identifier(options.slot)} LOGICAL {start_lsn} ({pairs})".encode()
 
@@ -254,7 +257,7 @@ def _identifier(name: str) -> str:
 
 
 def _literal(text: str) -> str:
-    # Not psycopg's: replication commands (repl_scanner.l) have no E'' strings, a backslash is itself.
+    # Not psycopg's Literal: replication commands (repl_scanner.l) have no E'' strings, and backslashes are literal.
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -262,39 +265,39 @@ _ENDED = "the server ended the stream"
 _REFUSED = "the server refused START_REPLICATION"
 
 _INTERNAL: Final = re.compile("XX...|58P01")
-"""Internal errors, damaged data, and a file that the decoder needs and that is missing, as a WAL segment."""
+"""SQLSTATEs for internal errors, corrupted data, and a missing file that decoding needs, such as a WAL segment."""
 
 _PLUGIN: Final = b"pgoutput"
-"""Named by the error of a server that cannot load its output plugin, as while its package is replaced: the slot is
-as good as before. (Errors of the plugin itself name it in their context.)"""
+"""It is named in the error of a server that cannot load its output plugin, for example while its package is upgraded;
+the slot is unharmed. (Errors of the plugin itself name it in their context.)"""
 _UNLOADED: Final = (
-    "the server cannot load its output plugin: see to its installation (and its dynamic_library_path), then try again; "
-    "the slot is as it was"
+    "the server cannot load its output plugin: check its installation and dynamic_library_path, then try again; the "
+    "slot is unharmed"
 )
 
 _REMEDIES = {
     "42704": "create what is missing; a publication must exist before the changes that it publishes are made",
-    "55006": "stop the other reader of this slot, or wait until the server notices that it is gone",
-    "55000": "if the slot was invalidated: drop it, create it, begin a new log with an initial copy of the tables, "
-    "or capture with --on-lost-slot snapshot (on_lost_slot='snapshot')",
+    "55006": "stop the other reader of this slot, or wait until the server detects that it is disconnected",
+    "55000": "if the slot was invalidated: drop it, create it again, and start a new log with an initial copy of the "
+    "tables, or capture with --on-lost-slot snapshot (on_lost_slot='snapshot')",
     "42501": "the role needs the attribute REPLICATION: ALTER ROLE ... REPLICATION",
 }
 _TOO_LARGE = ("invalid memory alloc request size", "Cannot enlarge string buffer")
-"""What PostgreSQL says where a message would have 1 GB or more (MaxAllocSize; palloc, enlargeStringInfo). The latter is
-a DETAIL: the error itself is "out of memory" up to PostgreSQL 16."""
+"""PostgreSQL's errors for a message of 1 GB or more (MaxAllocSize; palloc, enlargeStringInfo). The latter is a DETAIL:
+the error itself is "out of memory" up to PostgreSQL 16."""
 _BINARY = (
-    "a row is larger than 1 GB as text, as a bytea is whose hexadecimal text has twice its bytes: capture with the "
-    "option binary (binary=True, --binary), which the log takes as it is; what is larger than 1 GB in binary format, "
-    "too, must be left out of the publication by a list of columns"
+    "a row is larger than 1 GB as text, for example because hexadecimal text of a bytea has twice its size: capture "
+    "with the option binary (binary=True, --binary), in which the log stores it unchanged; columns that are larger "
+    "than 1 GB in binary format too must be excluded from the publication by a column list"
 )
 
 
 class DecodingError(ReplicationError):
-    """The server met an internal error while it decoded, or began to: the next attempt passes it, or meets it again."""
+    """The server had an internal error in decoding: the next attempt may succeed, or fail with the same error."""
 
 
 def _server_error(result: Any, what: str) -> ReplicationError:
-    """Turn the result that ended a stream, or refused it (``what``), into an error with a remedy."""
+    """Convert the result that ended or refused a stream (``what``) to an error with a remedy."""
     if result is None or result.status not in {pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.NONFATAL_ERROR}:
         return ReplicationError(f"{what} without an error: it is shutting down", transient=True)
     state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode("ascii", "replace") or None
@@ -312,7 +315,7 @@ def _server_error(result: Any, what: str) -> ReplicationError:
     elif state is not None and _INTERNAL.fullmatch(state):
         if _PLUGIN in said:
             return ReplicationError(f"{text} ({_UNLOADED})", sqlstate=state, transient=transient)
-        return DecodingError(text, sqlstate=state, transient=True)  # for a few times: see Retry
+        return DecodingError(text, sqlstate=state, transient=True)  # for a few attempts: see Retry.recurs
     return ReplicationError(text, sqlstate=state, transient=transient)
 
 
@@ -321,7 +324,7 @@ _INTERVALS = 3
 
 
 class Silence:
-    """Follows one stream: when it last sent something, when to ask it to, and when to give it up."""
+    """Tracks how long a server has been silent: when to request a reply, and when to give up the connection."""
 
     def __init__(
         self,
@@ -329,32 +332,32 @@ class Silence:
         *,
         allowed: float | None = None,
         silent_before: int = 0,
-        seen_working: Callable[[], float] = lambda: 0.0,
+        last_active: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """Ask after each ``interval`` of silence, and give up after three of them.
+        """Request a reply after each ``interval`` of silence, and give up after three of them.
 
         Args:
             interval: Seconds.
-            allowed: Seconds of silence that the server's settings allow (``_sender_timeout``): it is not given up
-                before. None to ask ``seen_working`` instead.
-            silent_before: How many connections in a row ended in silence: each doubles the limit.
-            seen_working: Returns when the server was last seen at work for this stream, in seconds of
-                ``time.monotonic``; called often while it is silent.
+            allowed: Seconds of silence that the server's settings allow (``_sender_timeout``): the connection is not
+                given up earlier. None to use ``last_active`` instead.
+            silent_before: The number of consecutive connections that ended in silence: each doubles the limit.
+            last_active: Returns when the stream's walsender was last seen active, in seconds of ``time.monotonic``;
+                called often while it is silent.
         """
         self.interval = interval
         self.limit = max(_INTERVALS * interval * 2**silent_before, allowed or 0.0)
-        """Seconds without a sign of life after which the server is given up."""
-        self._seen_working = seen_working
+        """Seconds without activity after which the connection is given up."""
+        self._seen_working = last_active
         self._heard = self._asked = time.monotonic()
         self._said = False
 
-    def heard(self) -> None:
+    def note_activity(self) -> None:
         """Note that the server sent something."""
         self._heard = time.monotonic()
         self._said = False
 
-    def asks(self) -> bool:
-        """Return whether to ask for an answer now: it was silent for one interval, and was not asked in this one."""
+    def should_ask(self) -> bool:
+        """Return whether to request a reply now: after an interval of silence, once per interval."""
         now = time.monotonic()
         if now - max(self._heard, self._asked) < self.interval:
             return False
@@ -362,7 +365,7 @@ class Silence:
         return True
 
     def check(self) -> None:
-        """Raise SilentServerError when the server was silent for too long, and is not seen at work."""
+        """Raise SilentServerError if the server has been silent for too long and its walsender is not active."""
         now = time.monotonic()
         if now - self._heard < self.interval:
             return
@@ -374,34 +377,34 @@ class Silence:
         if not self._said:
             self._said = True
             _LOG.warning(
-                "the server has sent nothing for %.3g seconds, but is at work for the slot: it decodes what is not "
-                "published; waiting for it",
+                "the server has sent nothing for %.3g seconds, but its walsender is active: it is decoding changes "
+                "that are not published; waiting for it",
                 now - self._heard,
             )
 
 
 class SilentServerError(ReplicationError):
-    """A server that was asked and did not answer; connecting again may help."""
+    """A server did not reply to a request for it; reconnecting may help."""
 
     def __init__(self, seconds: float) -> None:
         """Report that it was silent for ``seconds``."""
         super().__init__(
-            f"the server has sent nothing for {seconds:.3g} seconds, though it was asked: the path to it is dead, or "
-            "it hangs",
+            f"the server has sent nothing for {seconds:.3g} seconds, although a reply was requested: the network "
+            "connection is dead, or the server hangs",
             transient=True,
         )
 
 
 def _sender_timeout(connection: psycopg.Connection[Any]) -> float:
-    """Return for how many seconds a walsender waits for its client (wal_sender_timeout), and may be silent itself.
+    """Return the seconds for which a walsender waits for its client, and may be silent itself (wal_sender_timeout).
 
-    Infinity where it waits for ever: then TCP alone says that it is gone.
+    Infinity if it is disabled: then only TCP detects that the server is unreachable.
     """
     return float(ask_one(connection, SENDER_TIMEOUT)) or math.inf
 
 
 def is_at_work(dsn: str, pid: int) -> bool:
-    """Return whether a new connection shows the server's process ``pid`` at work; False where none can be had."""
+    """Return whether the server's process ``pid`` is active, by a new connection; False if that cannot be opened."""
     try:
         with connect(dsn, replication=False) as connection:
             found = ask(connection, WORKING_PROCESS, pid=pid)

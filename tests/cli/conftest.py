@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from pgoutput_construct import Lsn, Session
 from pgoutput_construct.cli.group import cli
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tests.changelog.blocks import block_of
 from tests.live.recording import Recording
 from tests.postgres.shop import Shop

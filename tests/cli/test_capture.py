@@ -209,7 +209,7 @@ def test_an_error_is_one_line(run: Run, shop: Shop, form: str) -> None:
     assert result.exit_code == 1 and "hunter2" not in result.output
     last = result.stderr.splitlines()[-1]
     text = last if form == "text" else json.loads(last)["message"]
-    assert 'there is no publication "nobody\'s"' in text
+    assert 'publication "nobody\'s" does not exist' in text
     assert form == "text" or json.loads(last)["level"] == "error"
 
 

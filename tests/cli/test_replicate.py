@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.cli.replicate import _conclusion, _Report
+from pgoutput_construct.cli.replicate_command import _conclusion, _Report
 from pgoutput_construct.spark._replicate.table_batches import Batch
 from pgoutput_construct.spark._replicate.warehouse_notes import Progress, Warehouse
 from tests.cli.conftest import Run

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from psycopg import sql
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import capture, create_slot
 from tests.cli.conftest import Run
 from tests.pgtypes.test_codecs_of_servers import NAMES, values_of

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tools.faults.attack import SERVER_SETTINGS
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tools.faults.alterations import Alterations
 
 

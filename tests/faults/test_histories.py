@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tools.faults.generated_histories import History, Step, generated
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]

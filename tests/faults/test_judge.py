@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog, LogEntry
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import SegmentLimits, capture, create_slot, current_lsn, drop_slot
 from pgoutput_construct.wire import (
     Begin,

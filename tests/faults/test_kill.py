@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tests.postgres.shop import wait_until
 from tools.faults.attack import Round
 from tools.faults.capture_process import CapturedLog, CaptureProcess

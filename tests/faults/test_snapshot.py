@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import drop_slot
 from tools.faults.snapshot import Attack, attack
 

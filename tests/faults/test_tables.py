@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 

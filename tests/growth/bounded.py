@@ -123,7 +123,11 @@ def check_tracker() -> None:
     intake = Intake(OPTIONS, Position())
     blocks = [intake.take(Frames.of(frame)).block for frame in frames]
     assert sum(map(len, blocks)) == len(STREAM)
-    assert (intake.tracker.transactions, intake.tracker.complete_lsn, intake.tracker.between) == (3, pgo.Lsn(64), True)
+    assert (intake.tracker.transactions, intake.tracker.complete_lsn, intake.tracker.at_boundary) == (
+        3,
+        pgo.Lsn(64),
+        True,
+    )
     assert [int(block.xid[0]) for block in blocks[:10]] == [700] * 7 + [701] * 3
     again = Intake(OPTIONS, Position(pgo.Lsn(40)))
     kept = sum(len(again.take(Frames.of(frame)).block) for frame in frames)

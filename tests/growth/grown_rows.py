@@ -91,11 +91,11 @@ def check_tracker() -> None:
     intake = Intake(OPTIONS, Position())
     tracker = intake.tracker
     for sent in STREAM:
-        assert tracker.between is (type(sent.message) in (pgo.Begin, pgo.StreamStart, pgo.StreamCommit)), sent
+        assert tracker.at_boundary is (type(sent.message) in (pgo.Begin, pgo.StreamStart, pgo.StreamCommit)), sent
         block = intake.take(framed(sent)).block
         states = {name: bool(state[0]) for name, state in block.index.states.items()}
         assert (states, int(block.stream_xid[0])) == (sent.states, 701 if sent.in_stream else -1), sent
-    assert (tracker.transactions, tracker.complete_lsn, tracker.between) == (2, pgo.Lsn(64), True)
+    assert (tracker.transactions, tracker.complete_lsn, tracker.at_boundary) == (2, pgo.Lsn(64), True)
     again = Intake(OPTIONS, tracker.position).take(framed(*STREAM[:13])).block
     kept = [again.index.message(row) for row in range(len(again))]
     assert [type(message).__name__ for message in kept] == ["Publication", "Relation", "Relation"]

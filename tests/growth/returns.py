@@ -95,7 +95,7 @@ def check_readers(payloads: list[bytes]) -> None:
     intake = Intake(OPTIONS, Position())
     blocks = [intake.take(Frames.of(frame)).block for frame in frames]
     assert [bool(block.index.states["in_block"][0]) for block in blocks].count(True) == 6 + 5
-    assert (intake.tracker.transactions, intake.tracker.between) == (2, True)
+    assert (intake.tracker.transactions, intake.tracker.at_boundary) == (2, True)
 
 
 if __name__ == "__main__":

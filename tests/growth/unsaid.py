@@ -52,11 +52,11 @@ def check_capture() -> None:
     for size in (1, 7, len(payloads())):
         intake = Intake(OPTIONS, Position())
         assert sum(map(len, taken(intake, size))) == len(payloads())
-        found = intake.tracker.transactions, intake.tracker.complete_lsn, intake.tracker.between
+        found = intake.tracker.transactions, intake.tracker.complete_lsn, intake.tracker.at_boundary
         assert found == (TRANSACTIONS, pgo.Lsn(16 * TRANSACTIONS + 8), True), (size, found)
         again = Intake(OPTIONS, Position(pgo.Lsn(16 * 4)))
         taken(again, size)
-        found = again.tracker.transactions, again.tracker.dropped, again.tracker.between
+        found = again.tracker.transactions, again.tracker.dropped, again.tracker.at_boundary
         assert found == (TRANSACTIONS - 4, 4, True), (size, found)
 
 

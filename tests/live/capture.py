@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.pq import ExecStatus
 
-from pgoutput_construct.demo.server import VERSIONS
+from pgoutput_construct.demo.embedded_server import VERSIONS
 from tools.postgres19 import RELEASE, missing_postgres19
 
 __all__ = [

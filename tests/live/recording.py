@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.wire.protocol import OPTIONS
 from tests.live import workload
 from tests.live.capture import MODES, SERVER_SETTINGS, Capture, Mode, emit_marker, slots, wait_for

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tests.live.capture import (
     EACH_VERSION,
     MODES,

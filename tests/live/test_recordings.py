@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tests.live import checks
 from tests.live.capture import MODES
 from tests.live.items import KINDS, items

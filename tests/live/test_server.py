@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer, ServerError
+from pgoutput_construct.demo.embedded_server import EmbeddedServer, ServerError
 from tests.live.capture import EACH_VERSION
 from tools.servers import open_server
 

@@ -2,7 +2,7 @@
 
 from psycopg.postgres import types as psycopg_types
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES
 
 CATALOG = """

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg.types.numeric import DecimalBinaryDumper
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
 from pgoutput_construct.pgtypes.composites import label
 from pgoutput_construct.pgtypes.type_registry import CODECS, TEXT_WRITERS, writer

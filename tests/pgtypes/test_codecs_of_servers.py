@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES
 from pgoutput_construct.pgtypes.type_registry import CODECS
 

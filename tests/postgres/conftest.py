@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tests.postgres.shop import Shop
 from tools.servers import missing_server, open_server
 

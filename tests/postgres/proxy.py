@@ -10,7 +10,7 @@ from typing import Self
 
 import psycopg
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 
 __all__ = ["Proxy"]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import psycopg
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import ChangeLog, LogEntry, capture, create_slot, current_lsn
 from pgoutput_construct.wire import (
     Begin,

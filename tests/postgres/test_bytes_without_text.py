@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pgoutput_construct.columnar import BatchDecoder
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres.checksums import SourceServer, canonical
 from tests.postgres.shop import PUBLICATION, Shop
 

@@ -25,7 +25,7 @@ from tests.postgres.shop import (
 )
 
 if TYPE_CHECKING:
-    from pgoutput_construct.demo.server import EmbeddedServer
+    from pgoutput_construct.demo.embedded_server import EmbeddedServer
 
 pytestmark = pytest.mark.server
 
@@ -131,7 +131,7 @@ def test_what_the_server_sends_again_is_dropped(shop: Shop, monkeypatch: pytest.
         def confirm(self, lsn: Lsn) -> None:
             pass
 
-    monkeypatch.setattr("pgoutput_construct.postgres._capture.session.ReplicationStream", Forgetful)
+    monkeypatch.setattr("pgoutput_construct.postgres._capture.capture_session.ReplicationStream", Forgetful)
     mixed(shop, 0)
     shop.execute("BEGIN", "INSERT INTO item VALUES (78, 'late')", "PREPARE TRANSACTION 'late'")
     shop.capture()

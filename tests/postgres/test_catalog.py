@@ -18,7 +18,7 @@ from pgoutput_construct.changelog._facts.copies import latest_copies
 from pgoutput_construct.changelog._facts.lineage import Lineage, lineage_of
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.columnar.descriptions import OUTSIDE
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tests.postgres.alterations import CASES, REATTACHED, Numbers
 from tests.postgres.shop import Shop, is_active, wait_until
 

@@ -8,7 +8,7 @@ import pytest
 
 from pgoutput_construct import catalog_queries, testing
 from pgoutput_construct.catalog_queries import PUBLISHED_TABLES, CatalogQuery
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.connection import ask, connect
 from pgoutput_construct.publisher._server.answers import REPLIES

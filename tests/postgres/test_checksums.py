@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres.checksums import SourceColumn, canonical
 
 DECIMAL = pa.decimal128(12, 10)

@@ -24,9 +24,9 @@ except ReplicationError as error:
 _ALL = """
 import gc, sys
 from numba.core.registry import CPUDispatcher
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import capture
-from pgoutput_construct.postgres._capture.session import compile_kernels
+from pgoutput_construct.postgres._capture.capture_session import compile_kernels
 
 def compiled():
     kernels = (each for each in gc.get_objects() if isinstance(each, CPUDispatcher))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import (
     SESSION_SETTINGS,
     ReplicationError,
@@ -61,7 +61,7 @@ def test_no_error_shows_the_password(dsn: str, caplog: pytest.LogCaptureFixture)
 def test_an_error_text_that_repeats_the_password_is_withheld() -> None:
     """Where the password is also the host's name, neither libpq's words nor the description show it."""
     dsn = f"host={SECRET}.invalid dbname=shop user=u password={SECRET}"
-    with pytest.raises(ReplicationError, match=r"user=u dbname=shop: \(its error text is withheld"):
+    with pytest.raises(ReplicationError, match=r"user=u dbname=shop: \(the error text is not shown"):
         connect(dsn, connect_timeout=2)
 
 
@@ -122,7 +122,7 @@ def test_what_is_missing_is_named_with_its_remedy(shop: Shop) -> None:
             check_publications(connection, ['we"ird'])
         with pytest.raises(ReplicationError, match=r"pg_create_logical_replication_slot\('none', 'pgoutput'\)"):
             check_slot(connection, "none")
-        with pytest.raises(ReplicationError, match=r"exists: capture\(\) resumes it, drop_slot\(\) removes it"):
+        with pytest.raises(ReplicationError, match=r"exists already: capture\(\) resumes it, drop_slot\(\) removes it"):
             create_slot(connection, shop.slot)
         connection.execute("SELECT pg_create_physical_replication_slot('physical')")
         with pytest.raises(ReplicationError, match="is of physical replication"):
@@ -131,7 +131,7 @@ def test_what_is_missing_is_named_with_its_remedy(shop: Shop) -> None:
         with pytest.raises(ReplicationError, match="no replication slot"):
             drop_slot(connection, "physical")
         drop_slot(connection, "physical", missing_ok=True)
-    with shop.server.connect() as other, pytest.raises(ReplicationError, match="is of database"):
+    with shop.server.connect() as other, pytest.raises(ReplicationError, match="belongs to database"):
         check_slot(other, shop.slot)
 
 

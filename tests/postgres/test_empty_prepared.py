@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transaction_reader import TransactionReader
 from pgoutput_construct.wire import CommitPrepared, Prepare, RollbackPrepared

@@ -12,7 +12,7 @@ from pgoutput_construct.changelog import Position
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres import ReplicationStream, StreamOptions, _frames, connect
-from pgoutput_construct.postgres._capture.pump import Intake, quick_turns
+from pgoutput_construct.postgres._capture.pump import Intake, short_switch_interval
 from pgoutput_construct.postgres._frames import FrameReader
 from pgoutput_construct.wire import Message, XLogData, parse, parse_frame
 from tests.postgres.shop import PUBLICATION, Shop
@@ -107,7 +107,7 @@ def test_a_libpq_that_cannot_be_found_is_an_error(monkeypatch: pytest.MonkeyPatc
 def test_threads_take_turns_more_often_only_while_a_capture_runs() -> None:
     """Also where one capture ends before another one that began later."""
     before = sys.getswitchinterval()
-    first, second = quick_turns(), quick_turns()
+    first, second = short_switch_interval(), short_switch_interval()
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)

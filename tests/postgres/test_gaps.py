@@ -9,7 +9,7 @@ import pytest
 
 from pgoutput_construct.changelog._notes.confirmation_note import Note, note_after, read_note, write_note
 from pgoutput_construct.changelog._store.address import open_store
-from pgoutput_construct.postgres._capture.gaps import near_ones
+from pgoutput_construct.postgres._capture.gaps import are_recent
 from pgoutput_construct.wire import Lsn
 
 
@@ -19,14 +19,14 @@ def test_xids_that_have_wrapped_around(first: int) -> None:
     steps = np.tile([9_000_000, -3_000_000, 6_000_000], 200)
     numbers = first + np.cumsum(steps)
     expected = numbers > numbers.max() - 2**30
-    assert near_ones(numbers % 2**32).tolist() == expected.tolist()
+    assert are_recent(numbers % 2**32).tolist() == expected.tolist()
     assert 0 < expected.sum() < len(expected)
 
 
 def test_a_few_xids_and_none() -> None:
     """A log of less than that is compared as a whole; one without transactions has none."""
-    assert near_ones(np.array([2**32 - 2, 3, 2**32 - 1, 5])).all()
-    assert near_ones(np.zeros(0, np.int64)).tolist() == []
+    assert are_recent(np.array([2**32 - 2, 3, 2**32 - 1, 5])).all()
+    assert are_recent(np.zeros(0, np.int64)).tolist() == []
 
 
 def test_a_note_that_does_not_say_what_was_told(tmp_path: Path) -> None:

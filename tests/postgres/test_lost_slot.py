@@ -13,10 +13,10 @@ from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, COPIED_TABLE
 from pgoutput_construct.changelog._facts.lineage import lineage_of
 from pgoutput_construct.changelog.log_options import LogOptions, StreamOptions
 from pgoutput_construct.changelog.verify import verify
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import ReplicationError, ReplicationStream, connect, create_slot, drop_slot
-from pgoutput_construct.postgres._capture import session
+from pgoutput_construct.postgres._capture import capture_session
 from pgoutput_construct.postgres._snapshot.copier import Copier
 from pgoutput_construct.wire import Lsn
 from tests.postgres.lost import ids, invalidate, oid_of
@@ -179,8 +179,8 @@ def test_a_server_that_decodes_nothing_is_not_copied_for_ever(either: Shop, monk
 
     numbers = itertools.count()
     monkeypatch.setattr(Copier, "start", start)
-    monkeypatch.setattr(session, "_MOST_REPLACED", 2)
-    with pytest.raises(ReplicationError, match=r"could not map filenumber.*the same with 2 before it"):
+    monkeypatch.setattr(capture_session, "_MAX_REPLACED", 2)
+    with pytest.raises(ReplicationError, match=r"could not map filenumber.*It replaced 2 others"):
         either.capture(on_lost_slot="snapshot", publications=["without"], until=Lsn("FFFFFFFF/0"))
     assert sum(event.name == BEGUN_ANEW for event in either.log().events()) == 2
 

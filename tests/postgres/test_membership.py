@@ -2,7 +2,7 @@
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import connect, read_publications
 from pgoutput_construct.postgres._catalog.table_catalog import catalog_digest, locked_tables, read_catalog
 

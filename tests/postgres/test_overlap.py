@@ -15,7 +15,7 @@ from pgoutput_construct.changelog._notes.confirmation_note import read_note
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.verify import verify
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.postgres import SegmentLimits, create_slot, drop_slot
 from pgoutput_construct.postgres._capture.overlap import Overlap, find_overlap
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.server
 _NUMBERS = itertools.count()
 ROWS = "INSERT INTO item SELECT g, 'x' FROM generate_series({}, {}) g"
 QUOTED = '"' + PUBLICATION.replace('"', '""') + '"'
-PUT_BACK = "the server was put back to an earlier state"
+PUT_BACK = "the server was reset to an earlier state"
 BIG = "INSERT INTO unpublished SELECT g, repeat('y', 100) FROM generate_series(1, 2000) g"
 LAST = {
     "a plain one": (ROWS.format(11, 20),),
@@ -262,7 +262,7 @@ def test_a_slot_that_was_moved_to_where_nothing_is_compared(shop: Shop, move: st
         shop.execute("SELECT pg_switch_wal()", "CREATE VIEW other AS SELECT 1")
         confirmed = shop.confirmed()
         for _ in range(2):
-            with pytest.raises(ChangeLogError, match=r"re-created, or moved .* no transaction of the log comes after"):
+            with pytest.raises(ChangeLogError, match=r"re-created, or moved .* the log has no later transaction"):
                 shop.capture()
         assert shop.confirmed() == confirmed
         shop.capture(on_lost_slot="snapshot")
@@ -373,7 +373,7 @@ def test_a_former_publication_that_was_dropped(shop: Shop, caplog: pytest.LogCap
     shop.execute(f"DROP PUBLICATION {QUOTED}", ROWS.format(21, 30))
     shop.capture(publications=["others"])
     assert committed_ids(shop.log()) == [*range(1, 31)]
-    assert ("by positions alone" in caplog.text) == (shop.server.version >= 18)
+    assert ("by LSNs only" in caplog.text) == (shop.server.version >= 18)
 
 
 def test_a_log_that_was_compacted_and_pruned(shop: Shop) -> None:

@@ -7,7 +7,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.changelog.prune import prune
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import snapshot
 from tests.postgres.shop import Shop
 

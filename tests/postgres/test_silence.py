@@ -17,11 +17,11 @@ import pytest
 from pytest import LogCaptureFixture as Caplog
 
 from pgoutput_construct.changelog.log_options import StreamOptions
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import ReplicationError, ReplicationStream, capture, connect, create_slot
-from pgoutput_construct.postgres._waiting import Patience, Stopped
-from pgoutput_construct.postgres.peeking import open_slot
+from pgoutput_construct.postgres._patience import Patience, Stopped
 from pgoutput_construct.postgres.replication import Silence, is_at_work
+from pgoutput_construct.postgres.slot_peek import open_slot
 from pgoutput_construct.wire import Lsn
 from tests.postgres.proxy import Proxy
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
@@ -149,7 +149,7 @@ def test_a_server_that_is_away_at_the_start_is_waited_for(shop: Shop, caplog: Ca
     shop.server.stop()
     try:
         with shop.capturing() as outcome:
-            wait_until(lambda: "trying again until it is there" in caplog.text)
+            wait_until(lambda: "trying again until it succeeds" in caplog.text)
             time.sleep(1)
             shop.server.start()
             end = shop.execute()
@@ -173,7 +173,7 @@ def test_silence_is_allowed_longer_after_silence() -> None:
     limits = [Silence(10, silent_before=number).limit for number in (0, 1, 2, 20)]
     assert limits == [30, 60, 120, 30 * 2**20]
     silence = Silence(0)
-    assert silence.asks()
+    assert silence.should_ask()
     with pytest.raises(ReplicationError, match="sent nothing"):
         silence.check()
 
@@ -200,7 +200,7 @@ def test_a_server_at_work_is_waited_for(server: EmbeddedServer, tmp_path: Path, 
                 "INSERT INTO other SELECT generate_series(1, 500000)", "INSERT INTO item VALUES (1, 'a')"
             )
             with stopped_at_work(shop):
-                wait_until(lambda: outcome.done() or "is at work for the slot" in caplog.text)
+                wait_until(lambda: outcome.done() or "its walsender is active" in caplog.text)
                 time.sleep(1.5)
             wait_until(lambda: outcome.done() or shop.confirmed() >= end)
         assert outcome.result().reconnects == 0 and committed_ids(shop.log()) == [1]

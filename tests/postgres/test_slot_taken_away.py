@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tests.live.capture import EACH_VERSION
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
 from tools.servers import open_server
@@ -50,7 +50,7 @@ def _lose(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("take_away", "said"),
     [
-        (_drop, "there is no slot 'slot_forgetful' any more, and a new one would not have the changes since"),
+        (_drop, "slot 'slot_forgetful' no longer exists, and a new one would not have the changes since"),
         (_lose, "slot 'slot_forgetful' is lost (wal_removed): the server removed what it needs"),
     ],
     ids=["dropped", "lost"],

@@ -10,8 +10,8 @@ import pytest
 
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres import connect, create_slot, drop_slot, ensure_slot, slot_health
-from pgoutput_construct.postgres._capture.watch import HEARTBEAT_PREFIX
-from pgoutput_construct.postgres._waiting import Patience, Stopped
+from pgoutput_construct.postgres._capture.slot_watch import HEARTBEAT_PREFIX
+from pgoutput_construct.postgres._patience import Patience, Stopped
 from pgoutput_construct.wire import Message
 from tests.postgres.shop import Shop, is_active, messages, wait_until
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.pgtypes.arrow_types import UNTYPED
 from pgoutput_construct.postgres import fetch_table

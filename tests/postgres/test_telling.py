@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from pgoutput_construct.postgres import CaptureProgress, SegmentLimits
-from pgoutput_construct.postgres._capture.watch import Watch
+from pgoutput_construct.postgres._capture.slot_watch import SlotWatch
 from pgoutput_construct.wire import Lsn
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, wait_until
 
@@ -56,10 +56,10 @@ def test_the_first_report_knows_what_was_confirmed_before(shop: Shop) -> None:
 def test_a_watch_tells_a_state_again_that_had_passed(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     """Each time that its connection is ended is told, after a look that succeeded."""
     ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
-    with Watch(shop.dsn, shop.slot, [PUBLICATION], 0.1) as watch, shop.connect() as connection:
+    with SlotWatch(shop.dsn, shop.slot, [PUBLICATION], 0.1) as watch, shop.connect() as connection:
         watch.start()
         for _ in range(2):
-            told, watch.health = caplog.text.count("beside the stream"), None
+            told, watch.health = caplog.text.count("the stream continues"), None
             wait_until(lambda: watch.health is not None)
             connection.execute(ended, [shop.dbname])
-            wait_until(lambda told=told: caplog.text.count("beside the stream") > told)  # type: ignore[misc]
+            wait_until(lambda told=told: caplog.text.count("the stream continues") > told)  # type: ignore[misc]

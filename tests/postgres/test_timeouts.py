@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import ReplicationError, connect, create_slot, drop_slot, slot_health
 from pgoutput_construct.postgres.checksums import SourceServer
-from pgoutput_construct.postgres.peeking import open_slot
+from pgoutput_construct.postgres.slot_peek import open_slot
 from tests.postgres.lost import ids, oid_of
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
 from tools.faults.obstacles import TIMEOUTS, create_limited_role

@@ -11,7 +11,7 @@ from pgoutput_construct.wire import Binary, Insert
 from tests.postgres.shop import Shop, messages
 
 if TYPE_CHECKING:
-    from pgoutput_construct.demo.server import EmbeddedServer
+    from pgoutput_construct.demo.embedded_server import EmbeddedServer
 
 pytestmark = pytest.mark.server
 

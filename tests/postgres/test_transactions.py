@@ -72,13 +72,13 @@ def test_a_transaction_is_complete_only_at_its_end() -> None:
     """Neither rows nor keepalives inside a transaction or a stream move the position."""
     _, intake = _feed(1, {}, Begin(Lsn(10), T, 5), INSERT)
     intake.take(Frames.of(KEEPALIVE))
-    assert intake.tracker.complete_lsn == 1 and not intake.tracker.between
+    assert intake.tracker.complete_lsn == 1 and not intake.tracker.at_boundary
     _, intake = _feed(1, {}, StreamStart(5, 1))
     intake.take(Frames.of(KEEPALIVE))
-    assert intake.tracker.complete_lsn == 1 and not intake.tracker.between
+    assert intake.tracker.complete_lsn == 1 and not intake.tracker.at_boundary
     _, intake = _feed(1, {}, StreamStart(5, 1), StreamStop())
     intake.take(Frames.of(KEEPALIVE))
-    assert intake.tracker.complete_lsn == 99 and intake.tracker.between
+    assert intake.tracker.complete_lsn == 99 and intake.tracker.at_boundary
 
 
 def test_a_streamed_transaction_that_the_log_has_gets_no_second_end() -> None:

@@ -17,16 +17,16 @@ def test_the_end_waits_only_for_a_while(shop: Shop, monkeypatch: pytest.MonkeyPa
     """First it waits for the next look; where that fails again and again, no longer."""
     with LogWriter(shop.directory) as writer, shop.connect() as connection:
         catalog = CatalogWatch(writer, shop.slot, [PUBLICATION], "snapshot")
-        assert catalog.settled()
+        assert catalog.is_settled()
         catalog.begin(connection)
-        assert not catalog.settled()  # what it read is not in the log
+        assert not catalog.is_settled()  # what it read is not in the log
         catalog.failed()
-        assert not catalog.settled()
+        assert not catalog.is_settled()
         monkeypatch.setattr(catalog_watch, "_PATIENCE", 0.0)
-        assert catalog.settled()
-        catalog.look(connection)
-        catalog.append_news(between=True)
-        assert catalog.settled()
+        assert catalog.is_settled()
+        catalog.poll(connection)
+        catalog.append_events(between=True)
+        assert catalog.is_settled()
 
 
 def test_writers_who_never_pause_keep_no_capture_from_its_end(shop: Shop) -> None:
@@ -34,13 +34,13 @@ def test_writers_who_never_pause_keep_no_capture_from_its_end(shop: Shop) -> Non
     with LogWriter(shop.directory) as writer, shop.connect() as connection:
         catalog = CatalogWatch(writer, shop.slot, [PUBLICATION], "snapshot")
         catalog.begin(connection)
-        catalog.append_news(between=True)
+        catalog.append_events(between=True)
         catalog.receive(_received(writer))
-        assert not catalog.settled()
-        catalog.look(connection)
+        assert not catalog.is_settled()
+        catalog.poll(connection)
         catalog.receive(_received(writer))
-        assert catalog.settled(first=False)
-        assert not catalog.settled()
+        assert catalog.is_settled(first=False)
+        assert not catalog.is_settled()
 
 
 def _received(writer: LogWriter) -> Block:

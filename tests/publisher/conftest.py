@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.testing.fixtures import publisher
 from tests.live.capture import SERVER_SETTINGS
 from tools.servers import missing_server, open_server

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL, Composable, Identifier, Literal
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 
 __all__ = ["Subscriber", "database"]
 

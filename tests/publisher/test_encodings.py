@@ -11,7 +11,7 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from pgoutput_construct import testing
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.postgres import capture, current_lsn
 from pgoutput_construct.publisher._feed.encodings import CODECS, REFUSED, ClientEncoding, StreamEncoder, find_encoding

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
 from pgoutput_construct.postgres import capture, current_lsn

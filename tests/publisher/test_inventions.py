@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from pgoutput_construct.cli.group import cli
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.wire.types import Lsn
 from tests.publisher.subscriber import Subscriber, database
 

@@ -12,7 +12,7 @@ from pgoutput_construct.changelog._facts.events import BEGUN_ANEW
 from pgoutput_construct.changelog._facts.visibility import Visibility
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.cli.group import cli
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.publisher._feed.cursor import Cursor
 from pgoutput_construct.publisher._feed.rendering import Withholding
 from pgoutput_construct.publisher._server.service import Settings

@@ -12,7 +12,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.log_options import StreamOptions
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres.capture import capture
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.replication import ReplicationStream

@@ -12,7 +12,7 @@ from psycopg.sql import SQL, Identifier
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.cli.group import cli
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import capture, current_lsn
 from pgoutput_construct.publisher.replay import ReplayError, _ReplayFeed, compare_tables, connected, replay
 from pgoutput_construct.publisher.replay_tables import TargetTable, target_tables

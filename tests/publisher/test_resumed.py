@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import capture, current_lsn
 from pgoutput_construct.publisher._feed.cursor import Cursor
 from pgoutput_construct.publisher._feed.feed import PREPARED

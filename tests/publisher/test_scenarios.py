@@ -11,7 +11,7 @@ import pytest
 from psycopg.sql import SQL, Literal
 
 import pgoutput_construct as pgo
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
 from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher.faults import Fault

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from pgoutput_construct.cli.group import cli
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.publisher.slots import Slots
 from tests.publisher.logs import WrittenLog, insert, relation
 from tests.publisher.subscriber import Subscriber, database

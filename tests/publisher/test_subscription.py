@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from pgoutput_construct import testing
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.publisher._feed.feed import About
 from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher._server.service import Settings

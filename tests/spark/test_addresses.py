@@ -9,7 +9,7 @@ import pytest
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import open_log
 from tests.postgres.shop import Shop, wait_until
 

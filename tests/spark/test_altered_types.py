@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._replicate import read_current, replicate
 from tests.postgres.shop import Shop

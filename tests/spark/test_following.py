@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import create_slot, fetch_table
 from pgoutput_construct.spark import (
     IncompleteTableWarning,

@@ -10,7 +10,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from pgoutput_construct.columnar.row_checksums import ByHash
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import fetch_table
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import OpenLog, compare, open_log, read_table, write_tables

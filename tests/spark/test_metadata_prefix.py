@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 import pgoutput_construct as pgo
 from pgoutput_construct.cli.group import cli
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import fetch_table
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import open_log, read_table, register, write_tables

@@ -7,7 +7,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import pgoutput_construct as pgo
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import capture, create_slot, current_lsn
 from pgoutput_construct.spark import IncompleteTableWarning, OpenLog, open_log, plain_errors
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from tests.postgres.shop import Shop, wait_until

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.cli.group import cli
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.arrays import spark_quoted
 from pgoutput_construct.postgres.checksums import SourceServer

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import conninfo
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tests.publisher.subscriber import database
 from tools.subscription_tests.__main__ import missing, read_output
 from tools.subscription_tests.broker import Broker

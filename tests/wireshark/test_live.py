@@ -12,7 +12,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import pgoutput_construct as pgo
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.wire.trace import trace, trace_frame
 from tests.live.capture import MODES, Capture, emit_marker, slots, wait_for
 from tests.wireshark.compared import assert_same

@@ -19,8 +19,8 @@ from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.demo.processes import printed
-from pgoutput_construct.demo.server import EmbeddedServer
 from tools.benchmark.cases import HEADLINE
 from tools.starvation import busy_loops, watched_statuses
 
@@ -188,7 +188,7 @@ class _WithoutPandas(MetaPathFinder):
 def _capture(dsn: str, options: str, end: str) -> dict[str, float]:
     sys.meta_path.insert(0, _WithoutPandas())
     from pgoutput_construct.postgres import capture
-    from pgoutput_construct.postgres._capture.session import compile_kernels
+    from pgoutput_construct.postgres._capture.capture_session import compile_kernels
     from pgoutput_construct.wire import Lsn
 
     with tempfile.TemporaryDirectory() as directory:

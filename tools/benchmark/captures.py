@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tools.benchmark.batch import Batch
 from tools.benchmark.cases import TABLE, Case
 from tools.benchmark.errors import BenchmarkError

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import psutil
 
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.demo.processes import printed
-from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import drop_slot
 from tools.background import in_background
 from tools.benchmark.cases import HEADLINE

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pgoutput_construct.demo.server import VERSIONS
+from pgoutput_construct.demo.embedded_server import VERSIONS
 from pgoutput_construct.errors import PgoutputError
 from tools.faults import (
     alterations,

@@ -11,7 +11,7 @@ import psycopg
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.verify import verify
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import create_slot, current_lsn
 from tools.faults.capture_process import COMMANDS, CapturedLog, CaptureProcess
 from tools.faults.counts import Counts, Faults

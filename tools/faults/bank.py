@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import create_slot, current_lsn, fetch_table
 from pgoutput_construct.wire import Lsn
 from tools.background import in_background

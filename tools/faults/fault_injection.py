@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tools.faults.capture_process import CaptureProcess
 from tools.faults.counts import Counts
 from tools.faults.errors import FaultsError

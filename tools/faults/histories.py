@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tools.faults.generated_histories import History, generated
 from tools.faults.generated_lives import LIVES
 from tools.faults.replicated import SINKS

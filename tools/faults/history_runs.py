@@ -21,7 +21,7 @@ from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog._facts.completeness import Lack, lacks_of
 from pgoutput_construct.changelog._facts.copies import latest_copies
 from pgoutput_construct.changelog.reader import EmptyLogError
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, current_lsn, snapshot
 from pgoutput_construct.spark import open_log, plain_errors, replicate

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.demo.processes import Supervised
-from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import fetch_table
 from tools.faults.bank import SLOT, Bank
 from tools.faults.victims import kill_child

@@ -20,7 +20,7 @@ from pgoutput_construct.changelog._facts.events import BEGUN_ANEW
 from pgoutput_construct.changelog._facts.lineage import lineage_of
 from pgoutput_construct.changelog._index.planning import committed_spans
 from pgoutput_construct.changelog.verify import verify
-from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
+from pgoutput_construct.demo.embedded_server import VERSIONS, EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import capture, create_slot, current_lsn
 from pgoutput_construct.wire import Insert, parse
@@ -162,7 +162,7 @@ def _put_back(run: _Round, log: Path) -> str:
         run.capture(run.server, log)
         volume.put_back()
         own = run.pass_the_end(run.server, log)
-        run.refused(run.server, log, "put back to an earlier state")
+        run.refused(run.server, log, "reset to an earlier state")
         run.capture(run.server, log, on_lost_slot="snapshot")
     return f"{lost:,} rows undone, {own:,} written since: refused; then {_continue(run, run.server, log)}"
 

@@ -25,8 +25,8 @@ from pgoutput_construct.changelog._facts.copies import latest_copies
 from pgoutput_construct.changelog._facts.events import BEGUN_ANEW
 from pgoutput_construct.changelog._index.planning import committed_spans
 from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.demo.embedded_server import VERSIONS, EmbeddedServer
 from pgoutput_construct.demo.processes import running
-from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres import capture, drop_slot, slot_health
 from pgoutput_construct.postgres.checksums import SourceServer

@@ -21,8 +21,8 @@ from psycopg import errors
 from pgoutput_construct.changelog import ChangeLog, SegmentLimits
 from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.demo.embedded_server import VERSIONS
 from pgoutput_construct.demo.processes import running
-from pgoutput_construct.demo.server import VERSIONS
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, snapshot
 from tools.background import in_background

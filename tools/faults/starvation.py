@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.demo.embedded_server import VERSIONS, EmbeddedServer
 from pgoutput_construct.demo.processes import printed, running
-from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import Insert, parse
 from tools.background import in_background

@@ -24,8 +24,8 @@ from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.changelog.registry import register
 from pgoutput_construct.changelog.verify import verify
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.demo.processes import running
-from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture
 from pgoutput_construct.stream.transaction_reader import COMMITTED

@@ -19,7 +19,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
+from pgoutput_construct.demo.embedded_server import VERSIONS, EmbeddedServer
 from tools.subscription_tests.broker import Broker
 from tools.subscription_tests.differences import ends_early, inapplicable, intended
 

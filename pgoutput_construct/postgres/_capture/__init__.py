@@ -1,11 +1,54 @@
 """One capture of a slot: frames come in, segments of the change log leave, and what is durable is confirmed.
 
-``session`` is one connection of a capture, from the checks (``preparation``) to its end; it starts the ``pump``, which
-reads frames, cuts segments and confirms positions, and connects again after a failure that may pass. ``transactions``
-knows which transactions are open, and where a segment may be cut; ``overlap`` drops what the server sends again after a
-reconnect, and refuses what is not what the log has; ``gaps`` says what the log missed, and begins again where that is
-asked for; ``watch`` follows the slot's health. Start reading at ``session``.
+``capture_session`` runs one capture over as many connections as it takes: each begins with the checks of
+``preparation``, then the ``pump`` reads frames, cuts segments and confirms LSNs. ``transaction_tracker`` knows which
+transactions are open and which are logged already; ``overlap`` compares what the server sends again with the log;
+``gaps`` restarts a log whose slot lost changes; ``slot_watch`` polls the slot over a second connection. Start reading
+at ``capture_session``, then ``pump``.
 
-Invariants: a position is confirmed after the segment that holds everything before it is durable, never sooner; what the
-log holds was sent once; a failure leaves the log readable and its end known.
+Invariants: an LSN is confirmed only after the segment that holds everything before it is durable; the log holds each
+transaction once, however often it was sent; a failure leaves the log readable and its end known. Nothing here is
+public: users call ``pgoutput_construct.postgres.capture``.
+
+**What is confirmed, and when.** A slot keeps one LSN, ``confirmed_flush``; the server may remove the WAL of everything
+that ended before it. Only the ``flush_lsn`` of a Standby Status Update moves it (``ProcessStandbyReplyMessage``, then
+``LogicalConfirmReceivedLocation``), and it never moves back while the server runs. So the capture confirms only what it
+could read again after a crash of its own:
+
+- The pump appends payloads to the writer's current segment. When it cuts that segment, the writer's thread makes it
+  durable (fsync of the file and of its directory, or a complete upload), together with the ``Position`` up to which
+  the log is complete. Only then, in ``Pump._collect``, ``ReplicationStream.confirm`` sends that LSN.
+- The LSN is the ``end_lsn`` of the last Commit, Stream Commit, Prepare, Commit Prepared or Rollback Prepared that was
+  received completely, never its ``commit_lsn``. After a reconnect the server skips a transaction if and only if its
+  commit record begins before the LSN from which it decodes (``SnapBuildXactNeedsSkip``: ``ptr < start_decoding_at``).
+  ``commit_lsn`` is where the record begins, so a slot confirmed there would get the transaction again; ``end_lsn`` is
+  the first LSN after the record.
+- A transaction that is still open at the cut does not hold the LSN back: transactions arrive in the order of their
+  commit records, so what is open commits later. Rows of streamed transactions may be in the log before their commit;
+  they stay without effect until it comes, and the server sends them again, from their first segment, if it never did.
+- A Stream Abort confirms nothing. It has no LSN unless ``streaming`` is ``parallel``, and 0/0 for a transaction that
+  ended with a crash (``ReorderBufferAbortOld``); the next commit or keepalive passes it anyway.
+- A non-transactional Message is sent when it is decoded, after everything that committed before it: its LSN is the end
+  of its record (``logicalmsg_decode``) and counts as an end.
+- A keepalive's ``wal_end`` says that the server has sent everything that ends before it (``WalSndKeepalive`` sends
+  ``sentPtr``). It moves the position only if no transaction and no stream is open where it arrives: between Begin and
+  Commit it says nothing of the transaction that is half here. Keepalives let the slot of a database move in which
+  nothing that is published changes.
+- ``write_lsn`` and ``apply_lsn`` repeat ``flush_lsn``: payloads in memory must not release a synchronous commit that
+  waits for ``remote_write``. A flush LSN of 0 is ignored by the server.
+- Until the server's history is known to be the log's (``overlap``), nothing is confirmed at all: confirming on the
+  wrong server would remove WAL that belongs to someone else.
+
+**What a reconnect repeats.** The server decodes from the later of the requested LSN and ``confirmed_flush``
+(``CreateDecodingContext``), and has forgotten everything about the old connection:
+
+- Every transaction whose commit record begins at that LSN or later comes from its Begin, or its first Stream Start,
+  again. The rows of a stream that broke off stay in the log without an end, and readers ignore them.
+- Relation and Type messages come again before the first row of each table (``RelationSyncCache`` is new), so each
+  connection describes its own rows.
+- A prepared transaction whose Prepare was confirmed does not come again, only its Commit Prepared or Rollback Prepared.
+- The slot may be before the log's end: because the connection broke before the last segment was confirmed, or because
+  the server crashed, which writes slots to disk at checkpoints only (``CheckPointReplicationSlots``). The capture then
+  requests an LSN shortly before the log's end, compares what comes with the log (``overlap``), and drops it:
+  ``TransactionTracker`` recognises a logged transaction by its end LSN, a prepared one by GID and end LSN.
 """

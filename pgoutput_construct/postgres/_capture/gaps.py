@@ -1,17 +1,21 @@
-"""Where a log cannot go on with what its slot has: refused with the remedy, or (``on_lost_slot``) begun anew.
+"""Gaps between a log and its slot: an error with the remedy, or (``on_lost_slot='snapshot'``) a restart of the log.
 
-**What of the log still counts then.** A slot that was dropped is mostly all that has happened: the server has each
-transaction of the log, and histories and reads as of an earlier moment need them. But the server may have been put back
-to before them, too, and without the slot nothing says how far (on one timeline PostgreSQL keeps no mark of its history
-but its WAL, which may be gone). Whatever happened, its new copies must not get ghosts: a transaction counts on top of a
-copy when its xid is not visible to the copy's snapshot, and xids of a lost history may still be to come.
+**Which transactions of the log still count after a restart.** Usually only the slot was dropped: the server has every
+transaction of the log, and table histories and reads as of an earlier time need them. But the server may also have been
+reset to a state before some of them, and without the slot nothing records how far: within one timeline PostgreSQL's
+only record of its history is its WAL, which may have been removed. In either case the new table copies must not pick up
+changes of the lost history: a transaction counts in addition to a copy if its xid is invisible to the copy's snapshot,
+and the server may not have reached the xids of the lost history yet.
 
-So the server's snapshot decides, by the rule with which copies are read (``Snapshot.invisible``). What it does not
-show has not ended on this server, although the log says that it has: it is of another history. So is all that ended
-after it, since WAL is written from one end to the other, and all that ended after the end of the server's WAL. These
-are void. All else is visible to each later snapshot, too: no copy has it twice, or lacks it. What a lost history had
-under xids that the server has used for others meanwhile stays in histories as what the log saw, until the new copies.
-A commit that still waits for a synchronous standby is not visible either: it is void, and the copies have it.
+So the server's current snapshot decides, by the same rule by which copies are read (``Snapshot.invisible``):
+
+- A transaction that is invisible has not ended on this server, although the log says that it has: it belongs to another
+  history. So do all transactions that ended after it, since WAL is sequential, and all that ended after the end of the
+  server's WAL. These are void.
+- Every other transaction is visible to all later snapshots too, so no new copy misses or repeats it.
+- If the server has reused an xid of the lost history, that transaction looks visible. It stays in table histories as
+  the log recorded it, until the new copies replace it.
+- A commit that waits for a synchronous standby is still invisible. It is void, and the new copies contain it.
 """
 
 import logging
@@ -35,129 +39,152 @@ from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres._snapshot.snapshots import check_can_copy, read_snapshot
 from pgoutput_construct.postgres.connection import Connection, current_lsn
-from pgoutput_construct.postgres.slots import LostSlotError, UndecodableSlotError, drop_slot, slot_health
+from pgoutput_construct.postgres.replication_slots import LostSlotError, UndecodableSlotError, drop_slot, slot_health
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["REMEDY", "LogGapError", "OnLostSlot", "Recovery", "announce", "announce_slot", "begin_anew", "near_ones"]
+__all__ = [
+    "REMEDY",
+    "LogGapError",
+    "OnLostSlot",
+    "Recovery",
+    "are_recent",
+    "record_connection",
+    "record_new_slot",
+    "restart_log",
+]
 
 
 OnLostSlot: TypeAlias = Literal["snapshot", "stop"]
-"""What a capture does where changes are missing: have all tables copied again, and go on; or end with the remedy."""
+"""What a capture does if changes were lost: ``snapshot`` copies all tables again, ``stop`` raises an error."""
 
 REMEDY = (
-    "begin a new log in an empty directory, with a new slot and an initial copy of the tables, or have all tables "
-    "copied again into this one (--on-lost-slot snapshot, on_lost_slot='snapshot')"
+    "start a new log in an empty directory, with a new slot and an initial copy of the tables, or copy all tables "
+    "again into this one (--on-lost-slot snapshot, on_lost_slot='snapshot')"
 )
-"""What to do about it, for errors."""
+"""The remedy, as errors end with it."""
 
 _XIDS: Final = 1 << 32
 _LOG = logging.getLogger("pgoutput_construct")
 
 
 class LogGapError(ChangeLogError):
-    """Changes are missing between the log and its slot, or the log has some of a history that the server lost."""
+    """Changes between the log and its slot were lost, or the log has transactions that the server does not have."""
 
     def __init__(self, text: str, void_after: Lsn | None = None) -> None:
-        """Say what is wrong; transactions of the log that ended after ``void_after`` are not in the server's past."""
+        """Describe the gap; the server does not have the transactions that ended in the log after ``void_after``."""
         super().__init__(text)
         self.void_after = void_after
 
 
 @dataclass
 class Recovery:
-    """How far a log has come in getting over a gap, over however many connections that takes."""
+    """The state of recovering from a gap; it outlives the connection that found it."""
 
     gap: LogGapError | UndecodableSlotError | None = None
-    """What a stream has found: why the log begins again, or its slot is dropped, before the next one."""
-    begun_anew: bool = False
-    """The log begins anew, and what copies tables does not know it yet."""
+    """The gap that a stream found, which the next connection handles: it restarts the log."""
+    restarted: bool = False
+    """Whether the log was restarted and the copier has not been notified yet."""
 
 
-def begin_anew(
+def restart_log(
     connection: Connection, options: LogOptions, writer: LogWriter, gap: LogGapError | LostSlotError
 ) -> None:
-    """Have the log go on from where its slot is, or the next one begins, and say so in it; drop a slot that is lost.
+    """Restart a log at its slot's LSN, and record that; all its tables are stale until they are copied again.
 
-    A slot that cannot be decoded is dropped, too.
+    A slot that is lost or cannot be decoded is dropped; the log then restarts where the next slot begins.
 
-    The tables of the log are stale from there. Raises ReplicationError, as on a standby, whose tables cannot be copied.
+    Args:
+        connection: A replication connection to the server.
+        options: The options of the capture.
+        writer: The writer of the log.
+        gap: Why the log is restarted.
+
+    Raises:
+        ReplicationError: The server is a standby, from which no table can be copied; or a query fails.
     """
     check_can_copy(connection)
     reason = gap.reason if isinstance(gap, UndecodableSlotError) else str(gap)
-    _LOG.warning("the log in %s begins anew, with copies of all tables: %s", writer.store, reason)
+    _LOG.warning("restarting the log in %s with new copies of all tables: %s", writer.store, reason)
     found = slot_health(connection, options.slot)
     if found and (found[0].lost or isinstance(gap, UndecodableSlotError)):
         drop_slot(connection, options.slot)
         found = []
     confirmed = found[0].confirmed_lsn if found else None
-    announce(writer, options)
+    record_connection(writer, options)
     snapshot = read_snapshot(connection, current_lsn(connection))
     void_after = _void_after(writer, snapshot, gap)
-    if confirmed is not None and void_after is not None:  # what comes again is not to be there twice
+    if confirmed is not None and void_after is not None:  # the slot sends what follows again
         void_after = min(void_after, confirmed)
-    told = {"reason": reason, "snapshot": [snapshot.xmin, snapshot.xmax, list(snapshot.xip)]}
-    writer.append_fact(BEGUN_ANEW, snapshot.lsn, **told, void_after=None if void_after is None else int(void_after))
+    details = {"reason": reason, "snapshot": [snapshot.xmin, snapshot.xmax, list(snapshot.xip)]}
+    writer.append_fact(BEGUN_ANEW, snapshot.lsn, **details, void_after=None if void_after is None else int(void_after))
     writer.restart_at(Position(confirmed) if confirmed else Position())
 
 
 def _void_after(writer: LogWriter, snapshot: Snapshot, gap: LogGapError | LostSlotError) -> Lsn | None:
-    """Return the position after which nothing counts that the log has from before the gap; None where all does."""
-    found = [gap.void_after if isinstance(gap, LogGapError) else None, _first_unseen(writer.store, snapshot)]
+    """Return the LSN after which the log's transactions from before the gap are void; None if all of them count."""
+    bounds = [gap.void_after if isinstance(gap, LogGapError) else None, _lsn_before_invisible(writer.store, snapshot)]
     if snapshot.lsn < writer.noted_lsn:
-        found.append(snapshot.lsn)
-    return min((lsn for lsn in found if lsn is not None), default=None)
+        bounds.append(snapshot.lsn)
+    return min((lsn for lsn in bounds if lsn is not None), default=None)
 
 
-def _first_unseen(store: LogStore, snapshot: Snapshot) -> Lsn | None:
-    """Return the last position before all transactions of a log that ``snapshot`` does not show; None without any.
+def _lsn_before_invisible(store: LogStore, snapshot: Snapshot) -> Lsn | None:
+    """Return the last LSN before the first transaction that is invisible to ``snapshot``; None if all are visible.
 
-    Only those are compared whose xids are less than 2^31 away from the snapshot, as far as the log itself tells: xids
-    wrap around, and those of older transactions look like later ones.
+    Only recent transactions are compared: xids wrap around, so those of older ones would look newer than the snapshot.
     """
     index = indexes_of(list_log(store))
     transactions = committed(index.transactions, lost_ends(index))
     xids = transactions["xid"].to_numpy()
-    unseen = snapshot.invisible(xids) & near_ones(xids)
+    unseen = snapshot.invisible(xids) & are_recent(xids)
     first = pc.min(transactions["end_lsn"].filter(pa.array(unseen))).as_py()
     return None if first is None else Lsn(first - 1)
 
 
-def near_ones(xids: Numbers) -> Flags:
-    """Return which transactions, in the order of the log, began less than a quarter of all xids before the last one.
+def are_recent(xids: Numbers) -> Flags:
+    """Return which transactions are at most 2^30 xids (a quarter of the xid space) older than the newest one.
 
-    Transactions end in nearly the order in which they begin, so that from one to the next an xid differs by little,
-    up or down; the sum of these differences is how far away it is. A quarter, since the snapshot may be as far away.
+    Transactions end in nearly the order in which they begin, so consecutive xids differ little, up or down; the sum of
+    the differences is the distance without wrap-around. A quarter only, since the snapshot may be that far away too.
+
+    ``xids`` are the 32-bit xids of the log's transactions, in the order of the log.
     """
     steps = (np.diff(xids) + _XIDS // 2) % _XIDS - _XIDS // 2
-    numbers = np.append(0, np.cumsum(steps))
-    return np.asarray(numbers.max(initial=0) - numbers < _XIDS // 4, np.bool_)[: len(xids)]
+    unwrapped = np.append(0, np.cumsum(steps))
+    return np.asarray(unwrapped.max(initial=0) - unwrapped < _XIDS // 4, np.bool_)[: len(xids)]
 
 
-def announce(writer: LogWriter, options: LogOptions) -> None:
-    """Let ``writer`` go on under ``options``, and write into the log what is different from before.
+def record_connection(writer: LogWriter, options: LogOptions) -> None:
+    """Record in the log that a stream begins, and which options have changed since the last one.
 
-    Raises ChangeLogError when the log cannot go on with them.
+    Raises ChangeLogError if the log cannot be continued with ``options``.
     """
     before, now = writer.options, options
     changes = {} if before is None else before.changes(now)
     changes.pop("log_format", None)
     if before is not None and before.timeline_origin is None:
-        changes.pop("timeline_origin", None)  # it is known now, and no other one
+        changes.pop("timeline_origin", None)  # it was unknown before, which is no change
     writer.use(now, said=changes)
     lsn = writer.position.complete_lsn
     if changes:
-        _LOG.warning("the log goes on with other options: %s", "; ".join(map(_described, changes.items())))
+        _LOG.warning("the log continues with other options: %s", "; ".join(map(_describe_change, changes.items())))
         writer.append_event(OPTIONS_CHANGED, lsn, **changes)
-    told = {"slot": now.slot, "timeline": now.timeline, "server_version": now.server_version}
-    writer.append_event(CONNECTED, lsn, **told)
+    writer.append_event(CONNECTED, lsn, slot=now.slot, timeline=now.timeline, server_version=now.server_version)
 
 
-def announce_slot(writer: LogWriter, slot: str, lsn: Lsn, snapshot: Snapshot | None) -> None:
-    """Write into the log that the slot was created, at a position, and what the snapshot contains that came with it."""
-    told = None if snapshot is None else [snapshot.xmin, snapshot.xmax, list(snapshot.xip)]
-    writer.append_event(CREATED_SLOT, lsn, slot=slot, snapshot=told)
+def record_new_slot(writer: LogWriter, slot: str, lsn: Lsn, snapshot: Snapshot | None) -> None:
+    """Record in the log that the capture created its slot.
+
+    Args:
+        writer: The writer of the log.
+        slot: The name of the slot.
+        lsn: The slot's consistent point, from which it sends changes.
+        snapshot: The snapshot that was exported with the slot; None if there was none.
+    """
+    visible = None if snapshot is None else [snapshot.xmin, snapshot.xmax, list(snapshot.xip)]
+    writer.append_event(CREATED_SLOT, lsn, slot=slot, snapshot=visible)
 
 
-def _described(change: tuple[str, tuple[Any, Any]]) -> str:
+def _describe_change(change: tuple[str, tuple[Any, Any]]) -> str:
     name, (before, now) = change
-    return f"{name}: {now!r}, before {before!r}"
+    return f"{name}: {now!r}, previously {before!r}"

@@ -1,4 +1,4 @@
-"""What a capture checks before its first message: its server, slot and publications against its log."""
+"""The checks before a stream begins: whether server, slot and publications fit the log; and creating a slot."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -12,9 +12,14 @@ from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog.log_options import LogOptions, best_proto_version
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError, ReplicationError
-from pgoutput_construct.postgres._capture.gaps import REMEDY, LogGapError, OnLostSlot, Recovery, begin_anew
+from pgoutput_construct.postgres._capture.gaps import REMEDY, LogGapError, OnLostSlot, Recovery, restart_log
 from pgoutput_construct.postgres._capture.overlap import Overlap, find_overlap
-from pgoutput_construct.postgres._snapshot.snapshots import LostSnapshotError, check_can_copy, imported, read_snapshot
+from pgoutput_construct.postgres._snapshot.snapshots import (
+    LostSnapshotError,
+    check_can_copy,
+    imported_snapshot,
+    read_snapshot,
+)
 from pgoutput_construct.postgres.connection import (
     Connection,
     check_wal_level,
@@ -31,7 +36,7 @@ from pgoutput_construct.postgres.publications import (
     read_publications,
     read_published,
 )
-from pgoutput_construct.postgres.slots import (
+from pgoutput_construct.postgres.replication_slots import (
     ExportedSnapshot,
     LostSlotError,
     check_slot,
@@ -44,8 +49,8 @@ from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.protocol import OPTIONS
 
 __all__ = [
-    "Plan",
-    "Prepared",
+    "CapturePlan",
+    "PreparedCapture",
     "check_same_server",
     "parse_history",
     "prepare",
@@ -56,62 +61,69 @@ _LOG = logging.getLogger("pgoutput_construct")
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What a capture was asked to read, and what it may make."""
+class CapturePlan:
+    """What a capture reads, and what it may create."""
 
     slot: str
-    """The slot."""
+    """The name of the slot."""
     publications: tuple[str, ...]
-    """The publications."""
+    """The names of the publications."""
     options: Mapping[str, Any]
-    """Options of START_REPLICATION; None and what is left out is chosen."""
+    """Options of START_REPLICATION; those that are None or absent are chosen from the log and the server."""
     create_slot: bool = False
-    """Create the slot where there is none and the log is empty."""
+    """Create the slot if it does not exist and the log is empty."""
     failover: bool = False
-    """Standbys keep a copy of the slot that is created."""
+    """Create the slot with the option failover: it is synchronized to standbys."""
     slot_timeout: float | None = None
-    """Seconds for which the creation of the slot may wait for transactions; None: for ever."""
+    """Seconds for which the creation of the slot may wait for running transactions; None for no limit."""
     new_log: bool = False
-    """The log may be empty although the slot exists, and may have been read before."""
+    """Accept an empty log although the slot exists, and may have been read before."""
     new_publication: NewPublication | None = None
-    """Create the publication where it does not exist."""
+    """Create the publication if it does not exist."""
     copies: Callable[[], Connection] | None = None
-    """Opens a connection that keeps the snapshot of a slot that is created, for the first copies of tables."""
+    """Opens the connection that creates the slot and holds its snapshot, for the first table copies."""
     on_lost_slot: OnLostSlot = "stop"
-    """What to do where changes are missing between the log and its slot."""
+    """What to do if changes between the log and its slot were lost."""
     writes: bool = False
-    """The server must take what is written (a heartbeat)."""
-    said: set[str] = field(default_factory=set)
-    """Warnings that were logged: each once."""
+    """The capture writes to the server (a heartbeat), which must not be a standby."""
+    warned: set[str] = field(default_factory=set)
+    """Warnings that were logged already: each is logged once."""
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A server that may be read into the log."""
+class PreparedCapture:
+    """A server that passed the checks: its slot may be read into the log."""
 
     options: LogOptions
-    """All options, none left open."""
+    """All options, resolved."""
     current_lsn: Lsn
-    """The end of the server's WAL."""
+    """The end of the server's flushed WAL."""
     confirmed_lsn: Lsn
-    """Where the slot is."""
+    """The confirmed LSN of the slot."""
     created_slot: bool
-    """The slot was created just now."""
+    """Whether the slot was created by this call."""
     exported: ExportedSnapshot | None = None
-    """The snapshot of the slot that was created, for who copies tables."""
+    """The snapshot that was exported with the new slot, for copying tables."""
     snapshot: Snapshot | None = None
-    """What it contains."""
+    """The transactions that are visible in ``exported``."""
     overlap: Overlap | None = None
-    """What the slot sends again of the log, None where it is not before the log's end."""
+    """What the slot sends again of the log; None if it is not before the log's end."""
 
 
-def prepare(connection: Connection, plan: Plan, writer: LogWriter, recovery: Recovery) -> Prepared:
+def prepare(connection: Connection, plan: CapturePlan, writer: LogWriter, recovery: Recovery) -> PreparedCapture:
     """Check everything that can be checked, in an order in which a failure leaves nothing behind.
 
-    ``connection`` must not become the stream's: a server that has looked at a table, as for pg_publication_tables,
-    keeps its present columns in the connection's caches, and would then decode older changes by them (only
-    pg_logical_slot_get_changes() empties these caches before it decodes, START_REPLICATION does not). ``recovery`` is
-    kept up to date: it outlives a connection that is lost here. Raises ReplicationError and ChangeLogError.
+    Args:
+        connection: A replication connection, which must not become the stream's: queries about a table, such as those
+            on pg_publication_tables, load its current columns into the backend's caches, by which it would then decode
+            older changes (pg_logical_slot_get_changes() invalidates these caches first, START_REPLICATION does not).
+        plan: What the capture reads, and what it may create.
+        writer: The writer of the log.
+        recovery: Updated when the log is restarted: it outlives a connection that is lost meanwhile.
+
+    Raises:
+        ReplicationError: The server, its slot or a publication does not fit.
+        ChangeLogError: The log does not fit the server, or cannot be read.
     """
     gap: LogGapError | LostSlotError | None = recovery.gap
     if gap is None:
@@ -123,34 +135,34 @@ def prepare(connection: Connection, plan: Plan, writer: LogWriter, recovery: Rec
             gap = found
     check_unread(connection, plan.slot)
     facts, _ = _identify(connection, writer)
-    options = _resolve(plan, facts, writer.options)
-    _check_identity(options, writer)  # a slot of another server is nobody's to drop
-    begin_anew(connection, options, writer, gap)
-    recovery.gap, recovery.begun_anew = None, True
+    options = _resolve_options(plan, facts, writer.options)
+    _check_identity(options, writer)  # restart_log may drop the slot: not one of another server
+    restart_log(connection, options, writer, gap)
+    recovery.gap, recovery.restarted = None, True
     return _prepare(connection, plan, writer)
 
 
-def _prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
+def _prepare(connection: Connection, plan: CapturePlan, writer: LogWriter) -> PreparedCapture:
     facts, timeline = _identify(connection, writer)
     check_wal_level(connection)
     standby = is_standby(connection)
     if plan.writes and standby:
-        raise ReplicationError("the server is a standby, which takes no heartbeat: have its primary write one")
-    options = _resolve(plan, facts, writer.options)
+        raise ReplicationError("the server is a standby, which cannot write a heartbeat: write one on its primary")
+    options = _resolve_options(plan, facts, writer.options)
     options.check_server(facts["server_version"])
     _check_identity(options, writer)
     _check_history(timeline, plan, writer)
     _check_publications(connection, plan, is_new=not writer.noted_lsn)
     with ExitStack() as undoing:
-        created, exported = _make_slot(connection, plan, options, writer)
+        created, exported = _ensure_slot(connection, plan, options, writer)
         snapshot = None
         if exported is not None:
             undoing.callback(exported.close)
-            snapshot = _read(connection, exported)
+            snapshot = _read_exported_snapshot(connection, exported)
         if not created:
             _check_empty_log(plan, check_slot(connection, plan.slot), writer)
             check_unread(connection, plan.slot)
-        confirmed = check_slot(connection, plan.slot)  # which nobody moves any more
+        confirmed = check_slot(connection, plan.slot)  # again: nobody else moves it from here on
         current = current_lsn(connection)
         if confirmed != writer.position.complete_lsn:
             writer.refresh()
@@ -158,11 +170,11 @@ def _prepare(connection: Connection, plan: Plan, writer: LogWriter) -> Prepared:
         _check_server_position(current, standby, writer)
         overlap = find_overlap(writer.store, confirmed, writer.position, writer.note) if writer.noted_lsn else None
         undoing.pop_all()
-    return Prepared(options, current, confirmed, created, exported, snapshot, overlap)
+    return PreparedCapture(options, current, confirmed, created, exported, snapshot, overlap)
 
 
 def _identify(connection: Connection, writer: LogWriter) -> "tuple[dict[str, Any], _Timeline]":
-    """Return the fields of LogOptions that the server fills in, and its history."""
+    """Return the fields of LogOptions that identify the server, and its timeline."""
     facts = identify(connection)
     timeline = _read_timeline(connection, facts["timeline"])
     number, logged = writer.noted_timeline
@@ -171,14 +183,16 @@ def _identify(connection: Connection, writer: LogWriter) -> "tuple[dict[str, Any
 
 
 def check_same_server(connection: Connection, options: LogOptions) -> None:
-    """Raise ReplicationError, which may pass, unless ``connection`` is to the server that was prepared."""
+    """Raise a transient ReplicationError unless ``connection`` is to the server for which ``options`` were resolved."""
     different = [name for name, value in identify(connection).items() if getattr(options, name) != value]
     if different:
-        raise ReplicationError(f"two connections led to servers with another {' and '.join(different)}", transient=True)
+        raise ReplicationError(
+            f"two connections led to servers with different values of {' and '.join(different)}", transient=True
+        )
 
 
-def _resolve(plan: Plan, facts: dict[str, Any], earlier: LogOptions | None) -> LogOptions:
-    """Fill in what was left open: as the log has it, or else the best that the server knows."""
+def _resolve_options(plan: CapturePlan, facts: dict[str, Any], earlier: LogOptions | None) -> LogOptions:
+    """Resolve the options that were not given: from the log, or else the best that the server supports."""
     given = {name: value for name, value in plan.options.items() if value is not None}
     version = facts["server_version"]
     proto = given.get("proto_version") or (earlier.proto_version if earlier else best_proto_version(version))
@@ -191,26 +205,26 @@ def _check_identity(options: LogOptions, writer: LogWriter) -> None:
     changed = () if writer.options is None else writer.options.differences(options, said=("slot", "timeline"))
     if changed:
         raise ChangeLogError(
-            f"the log in {writer.store} is of another server or database ({'; '.join(changed)}); connect to that one, "
-            "or give another directory and another slot"
+            f"the log in {writer.store} belongs to another server or database ({'; '.join(changed)}); connect to that "
+            "one, or use another directory and another slot"
         )
 
 
-def _check_history(timeline: "_Timeline", plan: Plan, writer: LogWriter) -> None:
+def _check_history(timeline: "_Timeline", plan: CapturePlan, writer: LogWriter) -> None:
     logged, origin = writer.noted_timeline
     if logged is not None:
         _check_timeline(timeline, logged, origin, writer.noted_lsn, writer.store)
         if logged != timeline.number:
-            text = "the server is on timeline %d now, after %d: it was promoted or restored"
+            text = "the server is now on timeline %d, previously %d: it was promoted or restored"
             _LOG.warning(text, timeline.number, logged)
     if timeline.problem is not None:
-        _warn(plan, f"{timeline.problem}; another server whose timeline has this number is not noticed meanwhile")
+        _warn(plan, f"{timeline.problem}; until then another server on a timeline of this number cannot be detected")
 
 
-def _check_publications(connection: Connection, plan: Plan, is_new: bool) -> None:
+def _check_publications(connection: Connection, plan: CapturePlan, is_new: bool) -> None:
     if plan.new_publication is not None:
         if len(plan.publications) != 1:
-            raise ReplicationError("name one publication to have it created for tables")
+            raise ReplicationError("only one publication can be created: name it alone")
         ensure_publication(connection, plan.publications[0], plan.new_publication)
     check_publications(connection, plan.publications)
     found = read_publications(connection, plan.publications)
@@ -221,22 +235,22 @@ def _check_publications(connection: Connection, plan: Plan, is_new: bool) -> Non
             _warn(plan, warning)
 
 
-def _warn(plan: Plan, warning: str) -> None:
-    """Log a warning, each once in a capture."""
-    if warning not in plan.said:
-        plan.said.add(warning)
+def _warn(plan: CapturePlan, warning: str) -> None:
+    """Log a warning once per capture."""
+    if warning not in plan.warned:
+        plan.warned.add(warning)
         _LOG.warning("%s", warning)
 
 
-def _make_slot(
-    connection: Connection, plan: Plan, options: LogOptions, writer: LogWriter
+def _ensure_slot(
+    connection: Connection, plan: CapturePlan, options: LogOptions, writer: LogWriter
 ) -> tuple[bool, ExportedSnapshot | None]:
-    """Create the slot where that is asked for; return whether it was, and the snapshot that was made with it."""
+    """Create the slot if it is requested and does not exist; return whether it was created, and its snapshot."""
     if slot_health(connection, plan.slot):
         return False, None
-    if writer.noted_lsn:  # also where none is to be created: who then made one by hand would have a gap
+    if writer.noted_lsn:  # also without create_slot: a slot that is then created by hand would leave a gap
         raise LogGapError(
-            f"there is no slot {plan.slot!r} any more, and a new one would not have the changes since the log in "
+            f"slot {plan.slot!r} no longer exists, and a new one would not have the changes since the log in "
             f"{writer.store} ended, at {writer.noted_lsn}; {REMEDY}"
         )
     if not plan.create_slot and (writer.durable_seq < 0 or plan.on_lost_slot == "stop"):
@@ -259,20 +273,20 @@ def _make_slot(
     return True, exported
 
 
-def _read(connection: Connection, exported: ExportedSnapshot) -> Snapshot:
+def _read_exported_snapshot(connection: Connection, exported: ExportedSnapshot) -> Snapshot:
     try:
-        with imported(connection, exported.name):
+        with imported_snapshot(connection, exported.name):
             return read_snapshot(connection, exported.lsn)
     except (LostSnapshotError, psycopg.Error) as error:
-        text = f"the connection that keeps the snapshot of the slot was lost: {error}"
+        text = f"the connection that holds the snapshot of the slot was lost: {error}"
         raise ReplicationError(text, transient=True) from error
 
 
-def _check_empty_log(plan: Plan, confirmed: Lsn, writer: LogWriter) -> None:
-    """Raise ChangeLogError where the log is empty and the slot is not one that its capture has created.
+def _check_empty_log(plan: CapturePlan, confirmed: Lsn, writer: LogWriter) -> None:
+    """Raise ChangeLogError if the log is empty and its slot was not created by the capture of this log.
 
-    Whether the slot was read before cannot be asked: pg_stat_replication_slots begins again with a crash of the server,
-    a promotion and pg_stat_reset_replication_slot.
+    The server does not say whether the slot was read before: pg_stat_replication_slots starts from zero after a crash
+    of the server, a promotion and pg_stat_reset_replication_slot().
     """
     if plan.new_log or writer.noted_lsn or writer.durable_seq >= 0:
         return
@@ -280,19 +294,20 @@ def _check_empty_log(plan: Plan, confirmed: Lsn, writer: LogWriter) -> None:
     if writer.noted_lsn or writer.durable_seq >= 0 or writer.noted_slot == plan.slot:
         return
     raise ChangeLogError(
-        f"the log in {writer.store} is empty, but slot {plan.slot!r} exists already: what a reader confirmed, up to "
-        f"{confirmed}, will not come again; if there should be a log, as on a volume that is not mounted, bring it "
-        "back; to begin a new log with the changes that the slot still has, give --new-log (new_log=True)"
+        f"the log in {writer.store} is empty, but slot {plan.slot!r} exists already: the server does not send again "
+        f"what was confirmed, up to {confirmed}; if a log should be there, for example on a volume that is not "
+        "mounted, restore it; to start a new log with the changes that the slot still has, give --new-log "
+        "(new_log=True)"
     )
 
 
-def _check_slot_position(plan: Plan, confirmed: Lsn, writer: LogWriter) -> None:
+def _check_slot_position(plan: CapturePlan, confirmed: Lsn, writer: LogWriter) -> None:
     noted = writer.noted_lsn
     if noted and confirmed > noted:
         raise LogGapError(
             f"slot {plan.slot!r} is at {confirmed}, but the log in {writer.store} ends at {noted}: the slot was "
-            "re-created, or moved by another reader, or the log lost its last segments, and the changes between are "
-            f"not in the log; {REMEDY}"
+            "re-created, or moved by another reader, or the log lost its last segments; the log lacks the changes in "
+            f"between; {REMEDY}"
         )
 
 
@@ -301,10 +316,10 @@ def _check_server_position(current: Lsn, standby: bool, writer: LogWriter) -> No
     if noted <= current:
         return
     if standby:
-        # After a restart it replays from its last checkpoint, and then asks its primary for what it lacks.
+        # After a restart it replays from its last checkpoint before it requests more WAL from its primary.
         raise ReplicationError(
             f"the standby has received and replayed its primary's WAL up to {current}, the log in {writer.store} "
-            f"ends at {noted}: waiting until it has caught up",
+            f"ends at {noted}: waiting for it to catch up",
             transient=True,
         )
     raise LogGapError(
@@ -315,26 +330,26 @@ def _check_server_position(current: Lsn, standby: bool, writer: LogWriter) -> No
 
 
 _REMEDY = (
-    f"; {REMEDY} (to keep standbys ahead of the readers of slots, name their physical slots in "
+    f"; {REMEDY} (to keep standbys ahead of logical slots, list their physical slots in "
     "synchronized_standby_slots, PostgreSQL 17)"
 )
 
 
 @dataclass(frozen=True)
 class _Timeline:
-    """One line of a cluster's WAL: a promotion, or a restore to an earlier moment, begins a new one."""
+    """A timeline and its ancestors: a promotion, or a point-in-time recovery, begins a new one."""
 
     number: int
-    """The timeline on which the server is."""
+    """The server's current timeline."""
     ends: Mapping[int, Lsn] = field(default_factory=dict)
-    """The timelines from which it descends, and where it left each of them."""
+    """The ancestor timelines, each with the LSN at which the server left it."""
     problem: ReplicationError | None = None
-    """Why the history is not known; None where it is."""
+    """Why the history is unknown; None if it is known."""
 
     def origin(self, number: int) -> str | None:
-        """Return where a timeline of this history began: the one before it and the position, empty for the first.
+        """Return where a timeline branched off: its parent and the LSN, the empty string for the first timeline.
 
-        None where the history is not known.
+        None if the history is unknown.
         """
         if self.problem is not None:
             return None
@@ -343,10 +358,10 @@ class _Timeline:
 
 
 def _read_timeline(connection: Connection, number: int) -> _Timeline:
-    """Ask a replication connection for the history of timeline ``number``, which is its server's (IDENTIFY_SYSTEM).
+    """Return the history of the server's current timeline ``number``, by the command TIMELINE_HISTORY.
 
-    Source: PostgreSQL documentation, "Streaming Replication Protocol", TIMELINE_HISTORY. The first timeline has none. A
-    server runs without the file of its own timeline, too: then the history has a ``problem``.
+    Source: PostgreSQL documentation, "Streaming Replication Protocol". The first timeline has no history. A server
+    also runs without the history file of its own timeline: then the result has a ``problem``.
     """
     if number <= 1:
         return _Timeline(number)
@@ -360,26 +375,29 @@ def _read_timeline(connection: Connection, number: int) -> _Timeline:
 
 
 def parse_history(content: Any) -> dict[int, Lsn]:
-    """Read a history file: a line per earlier timeline, with its number, where it was left, and the reason."""
+    """Parse a timeline history file: one line per ancestor, with its number, the LSN where it was left, and a reason.
+
+    Returns the LSNs by timeline.
+    """
     text = bytes(content).decode("utf-8", "replace") if isinstance(content, bytes | memoryview) else str(content)
     lines = (line.split() for line in text.splitlines())
     return {int(words[0]): Lsn(words[1]) for words in lines if len(words) > 1 and not words[0].startswith("#")}
 
 
 def _check_timeline(server: _Timeline, logged: int, origin: str | None, position: Lsn, log: object) -> None:
-    """Check that a position, which a log reached on a timeline, is in the server's past.
+    """Check that the end of the log is in the server's history.
 
     Args:
-        server: The history of the server.
+        server: The server's timeline with its ancestors.
         logged: The number of the log's timeline.
-        origin: Where that one began (``Timeline.origin``); None for a log that does not have it: numbers alone are
-            compared then, though each standby that is promoted takes the next number, whatever others did.
-        position: The end of the log.
-        log: Its address, for the error.
+        origin: Where that timeline branched off (``_Timeline.origin``); None for a log that does not record it. Then
+            only numbers are compared, although every promoted standby takes the next number, whatever others did.
+        position: The LSN at which the log ends.
+        log: The address of the log, for the error.
 
     Raises:
         LogGapError: It is not.
-        ReplicationError: The timelines are different ones, and the server's history is not known.
+        ReplicationError: The timelines differ, and the server's history is unknown.
     """
     if server.problem is not None:
         if logged != server.number:
@@ -387,34 +405,36 @@ def _check_timeline(server: _Timeline, logged: int, origin: str | None, position
         return
     if logged != server.number and logged not in server.ends:
         raise LogGapError(
-            f"the log in {log} is on timeline {logged}, from which the server's timeline {server.number} does not "
-            f"descend: it is not the server that was captured, such as an old primary after a failover{_REMEDY}",
+            f"the log in {log} is on timeline {logged}, which is no ancestor of the server's timeline "
+            f"{server.number}: this is not the server that was captured, but, for example, an old primary after a "
+            f"failover{_REMEDY}",
             void_after=Lsn(0),
         )
     own = server.origin(logged)
     if origin is not None and own is not None and origin != own:
         raise LogGapError(
-            f"the log in {log} is on a timeline {logged} that {_beginning(origin)}, the server's timeline {logged} "
-            f"{_beginning(own)}: another standby was promoted, whose changes are not those of the log{_REMEDY}",
-            void_after=_common(origin, own),
+            f"the log in {log} is on a timeline {logged} that {_describe_origin(origin)}, the server's timeline "
+            f"{logged} {_describe_origin(own)}: another standby was promoted, whose changes are not those of the "
+            f"log{_REMEDY}",
+            void_after=_common_lsn(origin, own),
         )
     end = server.ends.get(logged)
     if end is not None and position > end:
         raise LogGapError(
             f"the log in {log} ends at {position} on timeline {logged}, but the server left that timeline at {end} for "
-            f"timeline {server.number}: it was promoted or restored before it had received {position - end} bytes that "
-            f"the log holds, and wrote other changes in their place{_REMEDY}",
+            f"timeline {server.number}: it was promoted or restored before it had received {position - end} bytes of "
+            f"WAL that the log has, and wrote other changes at their LSNs{_REMEDY}",
             void_after=end,
         )
 
 
-def _beginning(origin: str) -> str:
-    """Describe where a timeline began."""
+def _describe_origin(origin: str) -> str:
+    """Describe where a timeline branched off."""
     number, _, lsn = origin.partition(" ")
-    return f"left timeline {number} at {lsn}" if origin else "is the first one"
+    return f"branched off timeline {number} at {lsn}" if origin else "is the first one"
 
 
-def _common(one: str, other: str) -> Lsn:
-    """Return the position up to which two timelines have the same past, 0/0 where that is not known."""
+def _common_lsn(one: str, other: str) -> Lsn:
+    """Return the LSN up to which two timelines share their history, 0/0 if that is unknown."""
     (number, _, lsn), (same, _, end) = one.partition(" "), other.partition(" ")
     return min(Lsn(lsn), Lsn(end)) if number and number == same else Lsn(0)

@@ -1,7 +1,8 @@
-"""What the stream does not say, noticed while it runs: changes of the catalog become events of the log.
+"""Changes of the catalog while a stream runs, which become events of the log.
 
-Three parties meet here: the pump, which tells what it received and appends the events; the watch beside the stream,
-whose thread asks the server; and the log, whose lineage says what an event means for its tables.
+Two threads use a ``CatalogWatch``: the pump's passes on what it received (``receive``) and appends events
+(``append_events``); the slot watch's polls the server (``poll``). Once events are durable, the log's lineage shows
+which tables they make stale, and copies of these are requested.
 """
 
 import logging
@@ -19,7 +20,7 @@ from pgoutput_construct.changelog._notes.copy_requests import ask, requests
 from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres._catalog.known_tables import Known, News, Shape, shape_of
+from pgoutput_construct.postgres._catalog.catalog_state import CatalogEvent, CatalogState, TableShape, table_shape
 from pgoutput_construct.postgres._catalog.table_catalog import (
     CATALOG_SINCE,
     catalog_digest,
@@ -35,177 +36,195 @@ if TYPE_CHECKING:
 __all__ = ["CatalogWatch", "OnRewrite"]
 
 OnRewrite: TypeAlias = Literal["snapshot", "stop"]
-"""What a capture does when rows change that the stream does not send: have them copied again, or end."""
+"""What a capture does if rows change without messages: ``snapshot`` copies the table again, ``stop`` raises."""
 
 _LOG = logging.getLogger("pgoutput_construct")
 _RELATION: Final = Relation.TAG[0]
 _NEVER: Final = 2**63 - 1
-_LONGEST_WAIT: Final = 1.0
-"""Seconds for which events wait for a place between two transactions."""
+_MAX_WAIT: Final = 1.0
+"""Seconds for which events wait for the end of a transaction."""
 _PRUNED_INTERVAL: Final = 60.0
-"""Seconds: how often it is looked whether a prune has removed what says what is published."""
+"""Seconds between two checks whether a prune has removed the latest facts of a publication."""
 _PATIENCE: Final = 10.0
-"""Seconds for which the end of a capture waits for a server that cannot be asked, though its stream goes on."""
-_PARTS: Final = 100
-"""How often the index of new segments is put below what is known, before all is read from scratch in one piece."""
+"""Seconds for which the end of a capture waits if the catalog cannot be read although the stream continues."""
+_MAX_PARTS: Final = 100
+"""How many times the index of new segments is appended before the whole index is read from scratch."""
 
 
 class CatalogWatch:
-    """Follows the catalog for one capture."""
+    """Tracks the catalog for one capture."""
 
     def __init__(self, writer: LogWriter, slot: str, publications: Sequence[str], on_rewrite: OnRewrite) -> None:
-        """Prepare for a log; nothing is read before ``begin``."""
+        """Prepare for a log; nothing is read before ``begin``.
+
+        Args:
+            writer: The writer of the log.
+            slot: The name of the slot, whose catalog_xmin shows which columns are recent.
+            publications: The names of the publications.
+            on_rewrite: What to do with tables whose rows change without messages.
+        """
         self.wake: Callable[[], None] = lambda: None
-        """Called when the server is to be asked at once."""
-        self.asked_for_copies: Callable[[], None] = lambda: None
-        """Called when copies of tables were asked for, or others are published."""
+        """Called when the catalog should be polled at once."""
+        self.on_copies_requested: Callable[[], None] = lambda: None
+        """Called when table copies were requested, or a publication has changed."""
         self._writer, self._slot, self._publications = writer, slot, tuple(publications)
         self._on_rewrite = on_rewrite
-        self._known: Known | None = None
+        self._known: CatalogState | None = None
         self._digest = ""
         self._next_pruned = 0.0
-        self._described: dict[int, Shape] = {}  # by the pump; they wait for a reading
-        self._news: list[tuple[float, News]] = []  # by the thread; they wait for the pump
-        self._opening = 0  # so many of them were found before the stream began
-        self._said_tables: set[int] = set()  # by the pump; the log has facts of them
+        self._described: dict[int, TableShape] = {}  # set by the pump: descriptions that wait for a reading
+        self._events: list[tuple[float, CatalogEvent]] = []  # set by the polling thread: events to append
+        self._opening = 0  # the number of these that were found before the stream began
+        self._tables_with_facts: set[int] = set()  # set by the pump: tables whose facts are in the log
         self._locked: frozenset[int] = frozenset()
-        self._is_hurried = False
+        self._is_awaited = False
         self._failed_at: float | None = None
-        self._received = self._seen = self._wanted = -1
-        self._said = self._judged = -1
+        self._received_seq = self._polled_seq = self._target_seq = -1
+        self._last_event_seq = self._judged_seq = -1
         self._log = _GrowingIndex(writer)
         self._lineage = LineageTracker()
         self._stale: dict[int, StaleTable] = {}
         self._problem: ReplicationError | None = None
 
     def check(self) -> None:
-        """Raise the ReplicationError that keeps the capture from going on, if there is one."""
+        """Raise the ReplicationError for which the capture must end, if there is one."""
         if self._problem is not None:
             raise self._problem
 
-    def settled(self, first: bool = True) -> bool:
-        """Return whether all that was received was looked at, and what it means is known; if not, that is hurried.
+    def is_settled(self, first: bool = True) -> bool:
+        """Return whether every received relation has been checked against the catalog; if not, trigger a check now.
 
-        Asked again, not for the ``first`` time, it is about what had been received then: writers may never pause. A
-        table that is being altered is not waited for, nor a server that has not answered for some time.
+        If it is not the ``first`` call in a row, only what had been received at the first one counts: writers may never
+        pause. It does not wait for a table that is being altered, nor for a server that has not answered for long.
         """
         if first:
-            self._wanted = self._received
+            self._target_seq = self._received_seq
         if self._known is None or (self._failed_at is not None and time.monotonic() - self._failed_at > _PATIENCE):
             return True
         described = self._described.keys() - self._locked
-        waits = bool(described or self._news or self._seen < self._wanted or self._judged < self._said)
-        self._is_hurried = waits
+        waits = bool(
+            described or self._events or self._polled_seq < self._target_seq or self._judged_seq < self._last_event_seq
+        )
+        self._is_awaited = waits
         if waits and self._failed_at is None:
             self.wake()
         return not waits
 
     @property
-    def is_hurried(self) -> bool:
-        """Whether somebody waits until the events that were appended are durable."""
-        return self._is_hurried and self._said > self._writer.durable_seq
+    def needs_cut(self) -> bool:
+        """Whether ``is_settled`` waits for appended events to become durable."""
+        return self._is_awaited and self._last_event_seq > self._writer.durable_seq
 
-    def begin(self, connection: Connection, anew: bool = False) -> None:
-        """Read the catalog for the first time, before the stream begins.
+    def begin(self, connection: Connection, from_scratch: bool = False) -> None:
+        """Read the catalog before a stream begins.
 
-        A reconnection changes nothing, unless the log is begun ``anew``.
+        Args:
+            connection: The connection to poll with.
+            from_scratch: The log was restarted: forget what is known. Otherwise a reconnect only polls.
 
-        Raises ReplicationError, also where the log says that ``on_rewrite`` keeps the capture from going on.
+        Raises:
+            ReplicationError: The catalog cannot be read; or a table is stale and ``on_rewrite`` is ``stop``.
         """
         if connection.info.server_version < CATALOG_SINCE:
             return
-        if is_first := self._known is None or anew:
+        if is_first := self._known is None or from_scratch:
             index = self._log.read()
-            self._news, self._digest = [], ""
-            self._known = Known.of(index)
-            if anew:  # what was read before proves nothing of tables that came since
+            self._events, self._digest = [], ""
+            self._known = CatalogState.from_index(index)
+            if from_scratch:  # earlier readings prove nothing about tables that were published since
                 self._known.publications.clear()
-            self._said_tables = set(self._known.tables)
+            self._tables_with_facts = set(self._known.tables)
             self._described = dict(self._known.unconfirmed)
             asked = {table for request in requests(self._writer.store) for table in request.tables}
-            self._judge(index, asked)
-        self.look(connection)
+            self._find_stale_tables(index, asked)
+        self.poll(connection)
         if is_first:
-            self._opening = len(self._news)
+            self._opening = len(self._events)
         self.check()
 
     def receive(self, block: Block) -> None:
-        """Take note of the descriptions in a block that was appended to the log."""
+        """Note the Relation messages in a block that was appended to the log."""
         if len(block):
-            self._received = self._writer.next_seq
+            self._received_seq = self._writer.next_seq
         if self._known is None or not (block.index.tags == _RELATION).any():
             return
         rows, _ = block.header(Relation)
         for relation in map(block.index.message, rows.tolist()):
             assert isinstance(relation, Relation)
-            oid, shape = relation.relation_oid, shape_of(relation)
+            oid, shape = relation.relation_oid, table_shape(relation)
             if self._known.confirmed.get(oid) != shape:
                 self._described[oid] = shape
                 self.wake()
 
-    def confirm(self, oid: int, shape: Shape) -> None:
-        """Have the facts of a table said again, behind its copy: older ones are pruned with what the copy replaces."""
+    def repeat_facts(self, oid: int, shape: TableShape) -> None:
+        """Append the facts of a table again, after its copy: a prune may remove older ones with what the copy replaces.
+
+        Args:
+            oid: The OID of the table.
+            shape: Its description in the copy.
+        """
         if self._known is not None:
             self._described[oid] = shape
             self.wake()
 
-    def has_said(self, oid: int) -> bool:
-        """Return whether the log has facts of a table: where they precede its copy, readers know whether it was new."""
-        return self._known is None or oid in self._said_tables
+    def has_facts_of(self, oid: int) -> bool:
+        """Return whether the log has facts of a table: if they precede its copy, readers know whether it was new."""
+        return self._known is None or oid in self._tables_with_facts
 
-    def append_news(self, between: bool) -> None:
-        """Append what was noticed to the log: ``between`` transactions, or where it has waited for long."""
-        while self._news and (between or time.monotonic() - self._news[0][0] > _LONGEST_WAIT):
-            _, news = self._news[0]
-            if self._opening and self._writer.durable_seq < 0 and self._received < 0:
-                self._writer.append_event(news.name, news.lsn, **news.details)  # a log of nothing else is of no use
+    def append_events(self, between: bool) -> None:
+        """Append pending events to the log if it is ``between`` transactions, or they have waited for long."""
+        while self._events and (between or time.monotonic() - self._events[0][0] > _MAX_WAIT):
+            _, news = self._events[0]
+            if self._opening and self._writer.durable_seq < 0 and self._received_seq < 0:
+                self._writer.append_event(news.name, news.lsn, **news.details)  # alone it is no reason for a segment
             else:
                 self._writer.append_fact(news.name, news.lsn, **news.details)
-                self._said = self._writer.next_seq - 1
+                self._last_event_seq = self._writer.next_seq - 1
             if news.name == PUBLICATION_FACTS and self._known is not None:
                 self._known.published_at[news.details["publication"]] = self._writer.next_seq - 1
             if news.name == TABLE_FACTS:
-                self._said_tables.add(news.details["oid"])
-            self._news.pop(0)
+                self._tables_with_facts.add(news.details["oid"])
+            self._events.pop(0)
             self._opening = max(0, self._opening - 1)
 
-    def failed(self) -> None:
-        """Note that the server could not be asked."""
+    def note_failure(self) -> None:
+        """Note that the catalog could not be read."""
         if self._failed_at is None:
             self._failed_at = time.monotonic()
 
-    def look(self, connection: Connection) -> None:
-        """Ask the server, and see what is new; called about each second, by one thread at a time.
+    def poll(self, connection: Connection) -> None:
+        """Read the catalog and queue events for what has changed; called about once a second, by one thread at a time.
 
-        The order counts: what was received before the locks were looked at is as the rows say that are read then.
+        The order matters: ``next_seq`` first, then the locks, then the catalog. Everything that was received before the
+        locks were read was written by tables as this reading has them, unless they are locked.
         """
         if self._known is None:
             return
         start, described = self._writer.next_seq, dict(self._described)
         self._locked = locked = locked_tables(connection)
         digest = catalog_digest(connection)
-        self._say_pruned_again()
+        self._repeat_pruned_facts()
         if digest != self._digest or described:
             asked = {*self._known.tables, *described}
             reading = read_catalog(connection, self._publications, self._slot, asked)
-            found, now = self._known.news(reading, start, locked, described), time.monotonic()
+            found, now = self._known.update(reading, start, locked, described), time.monotonic()
             if any(news.name == PUBLICATION_FACTS for news in found):
-                self.asked_for_copies()
-            self._news += [(now, news) for news in found]
-            for words in filter(None, (news.words for news in found)):
-                _LOG.warning("%s", words)
+                self.on_copies_requested()
+            self._events += [(now, news) for news in found]
+            for description in filter(None, (news.description for news in found)):
+                _LOG.warning("%s", description)
             self._digest = digest
             self._forget(described, locked)
         else:
-            self._known.passed(start, locked)
-        self._seen, self._failed_at = start, None
-        said = self._said  # by the pump, which may append more meanwhile
-        if self._judged < said <= self._writer.durable_seq:
-            self._judge(self._log.read())
-            self._judged = said
+            self._known.note_unchanged(start, locked)
+        self._polled_seq, self._failed_at = start, None
+        last_event = self._last_event_seq  # the pump may append more meanwhile
+        if self._judged_seq < last_event <= self._writer.durable_seq:
+            self._find_stale_tables(self._log.read())
+            self._judged_seq = last_event
 
-    def _say_pruned_again(self) -> None:
-        """Have publications said again where a prune has removed what said them: readers go by their latest events."""
+    def _repeat_pruned_facts(self) -> None:
+        """Queue the facts of publications again if a prune has removed them: readers use the latest events."""
         if self._known is None or time.monotonic() < self._next_pruned:
             return
         self._next_pruned = time.monotonic() + _PRUNED_INTERVAL
@@ -214,43 +233,43 @@ class CatalogWatch:
             self._known.published_at.clear()
             self._digest = ""
 
-    def _forget(self, described: dict[int, Shape], locked: frozenset[int]) -> None:
-        """Have descriptions wait no more; those of tables that are being altered are looked at again."""
+    def _forget(self, described: dict[int, TableShape], locked: frozenset[int]) -> None:
+        """Remove descriptions that were checked; those of tables that are being altered are checked again."""
         for oid, shape in described.items():
             if oid not in locked and self._described.get(oid) == shape:
                 del self._described[oid]
 
-    def _judge(self, index: SegmentIndex, asked: Collection[tuple[str, str]] = ()) -> None:
-        """See which tables the log no longer has as they are, and do what is to be done about it.
+    def _find_stale_tables(self, index: SegmentIndex, asked: Collection[tuple[str, str]] = ()) -> None:
+        """Find the tables that became stale, and request copies of them, or set the error to raise.
 
-        The copies of the tables that were ``asked`` for begin after what the log says.
+        Copies of the tables in ``asked`` were requested already, and begin after what the log has.
         """
         before, self._stale = self._stale, dict(self._lineage.follow(index).stale)
         new = [stale for oid, stale in self._stale.items() if before.get(oid) != stale]
         for stale in new:
-            _LOG.warning("%s, which the stream does not say; %s", stale.reason, self._what_follows(stale))
-        refused = [stale for stale in new if stale.published and not self._copies(stale)]
+            _LOG.warning("%s, for which the server sends no message; %s", stale.reason, self._consequence(stale))
+        refused = [stale for stale in new if stale.published and not self._is_copied_again(stale)]
         if refused:
             reasons = "; ".join(f"{stale.reason}: {stale.remedy}" for stale in refused)
-            self._problem = ReplicationError(f"rows changed that the stream does not send: {reasons}")
+            self._problem = ReplicationError(f"rows changed without messages in the stream: {reasons}")
         else:
-            tables = {stale.table: stale.reason for stale in new if self._copies(stale)}
-            self._request({table: reason for table, reason in tables.items() if table not in asked})
+            tables = {stale.table: stale.reason for stale in new if self._is_copied_again(stale)}
+            self._request_copies({table: reason for table, reason in tables.items() if table not in asked})
 
-    def _what_follows(self, stale: StaleTable) -> str:
-        return "it is copied again" if self._copies(stale) else stale.remedy
+    def _consequence(self, stale: StaleTable) -> str:
+        return "copying it again" if self._is_copied_again(stale) else stale.remedy
 
-    def _copies(self, stale: StaleTable) -> bool:
+    def _is_copied_again(self, stale: StaleTable) -> bool:
         return stale.published and (stale.lost or self._on_rewrite == "snapshot")
 
-    def _request(self, wanted: Mapping[tuple[str, str], str]) -> None:
+    def _request_copies(self, wanted: Mapping[tuple[str, str], str]) -> None:
         if wanted:
             ask(self._writer.store, wanted, "; ".join(wanted.values()))
-            self.asked_for_copies()
+            self.on_copies_requested()
 
 
 class _GrowingIndex:
-    """The index of the log that is written: of what was read before, only segments that came since are read."""
+    """The index of the log that is being written; each read adds only the segments since the last one."""
 
     def __init__(self, writer: LogWriter) -> None:
         self._writer = writer
@@ -259,13 +278,13 @@ class _GrowingIndex:
         self._parts = 0
 
     def read(self) -> SegmentIndex:
-        """Return the index of what is durable; raises ChangeLogError."""
+        """Return the index of what is durable; raises ChangeLogError if a segment cannot be read."""
         if self._writer.durable_seq < 0:
             return SegmentIndex.concat([])
         self._listing = listing = list_log(self._writer.store, self._listing)
         known, place = self._index, 0
-        if known is not None and known.first_seq == listing[0].first_seq and self._parts < _PARTS:
-            place = listing.place(known.last_seq) + 1  # compaction may have put its last segments and new ones together
+        if known is not None and known.first_seq == listing[0].first_seq and self._parts < _MAX_PARTS:
+            place = listing.place(known.last_seq) + 1  # compaction may have merged its last segments with new ones
             if listing[place - 1].last_seq != known.last_seq:
                 place = 0
         if known is None or not place:

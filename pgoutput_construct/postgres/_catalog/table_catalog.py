@@ -1,4 +1,4 @@
-"""What the catalog says of tables and publications: all that the stream does not say of them, in one reading."""
+"""Readings of the catalog: the facts of tables and publications that the stream does not contain."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,23 +28,23 @@ __all__ = [
 Facts = dict[str, Any]
 
 CATALOG_SINCE = 120000
-"""The first server whose catalog is read: the columns of pg_attribute are as they are now."""
+"""The first ``server_version_num`` whose catalog is read: from there on pg_attribute has the columns used here."""
 
 
 @dataclass(frozen=True)
 class CatalogReading:
-    """The catalog at one moment; facts are the details of the events that say them."""
+    """The catalog at one time; facts have the form of the details of events."""
 
     snapshot: Snapshot
-    """Which transactions had ended when all was read; its position was read last."""
+    """The transactions that had ended after the reading; its LSN was read last."""
     tables: Mapping[int, Facts]
-    """The tables that were asked for and are there, by OID."""
+    """The requested tables that exist, by OID."""
     publications: Mapping[str, Facts]
-    """The publications that are there, by name."""
+    """The publications that exist, by name."""
 
 
 def catalog_digest(connection: Connection) -> str:
-    """Return what is another text when the catalog may say something else; it costs little."""
+    """Return a text that changes whenever the facts may have changed; much cheaper than a reading."""
     return str(ask_one(connection, DIGEST))
 
 
@@ -56,11 +56,21 @@ def locked_tables(connection: Connection) -> frozenset[int]:
 def read_catalog(
     connection: Connection, publications: Sequence[str], slot: str, known: Collection[int] = ()
 ) -> CatalogReading:
-    """Read what the publications publish, and the facts of their tables and of those that are ``known``, by OID.
+    """Read the facts of publications and of tables.
 
-    Row by row it is of one moment: what changes while it is read is read again. Raises ReplicationError.
+    Several queries, and the syscache functions in them, do not share a snapshot: the catalog is read until two
+    consecutive readings agree.
+
+    Args:
+        connection: The connection to read with.
+        publications: The names of the publications; the tables that they publish are read too.
+        slot: The name of the slot, whose catalog_xmin shows which columns are recent.
+        known: The OIDs of other tables to read.
+
+    Raises:
+        ReplicationError: A query fails.
     """
-    run(connection, "SET jit = off")  # compiling takes longer than the queries do
+    run(connection, "SET jit = off")  # compiling takes longer than the queries
     reading = _read(connection, publications, slot, known)
     while True:
         again = _read(connection, publications, slot, known)
@@ -76,7 +86,7 @@ def _read(connection: Connection, publications: Sequence[str], slot: str, known:
         for table in facts["tables"]:
             numbers.setdefault(table["oid"], set()).update(table.pop("published") or ())
     tables = _read_tables(connection, slot, numbers)
-    # Afterwards: who sees all that this snapshot does sees what was read, too.
+    # Read last: whatever sees all transactions of this snapshot sees what was read, too.
     xmin, xmax, xip = str(ask_one(connection, CURRENT_SNAPSHOT)).split(":")
     position = Lsn(int(ask_one(connection, INSERTED_LSN)))
     snapshot = Snapshot(int(xmin), int(xmax), tuple(int(xid) for xid in xip.split(",") if xid), position)
@@ -87,7 +97,7 @@ def _read_publications(connection: Connection, publications: Sequence[str]) -> d
     found = ask(connection, PUBLICATION_FACTS, publications=list(publications))
     for each in found:
         each |= {"tables": each["tables"] or [], "unsent": each["unsent"] or []}
-        if each["excluded"] is None:  # as in the facts of all servers before 19
+        if each["excluded"] is None:  # absent in the facts of servers before 19
             del each["excluded"]
     return {each["publication"]: each for each in found}
 
@@ -106,7 +116,7 @@ def _read_tables(connection: Connection, slot: str, numbers: Mapping[int, set[in
 
 
 def _column(column: Facts, published: Collection[int]) -> Facts:
-    """Return the facts of a column, without those that are as they mostly are."""
+    """Return the facts of a column, without those that have their usual value."""
     if column["dropped"]:
         column = {name: column[name] for name in ("number", "xmin", "dropped", "recent")}
     column["published"] = column["number"] in published

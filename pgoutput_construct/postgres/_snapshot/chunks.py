@@ -1,4 +1,4 @@
-"""One chunk of a table: checked to be what the snapshot has, read, and handed over in pieces."""
+"""Reading one chunk of a table with COPY, after checking that the table is still what the snapshot has."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
@@ -11,9 +11,9 @@ from psycopg import pq, sql
 from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.columnar.copy_format import CopiedRows, CopyFormat, binary_copy_start
 from pgoutput_construct.postgres._frames import FrameReader
+from pgoutput_construct.postgres._patience import ANSWER_SECONDS, PatientConnection, result_of
 from pgoutput_construct.postgres._snapshot.copied_tables import Leaf, PublishedTable
 from pgoutput_construct.postgres._snapshot.jobs import Chunk, Piece
-from pgoutput_construct.postgres._waiting import ANSWER_SECONDS, PatientConnection, result_of
 from pgoutput_construct.postgres.connection import Connection
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.wire import Timestamp
@@ -21,20 +21,20 @@ from pgoutput_construct.wire import Timestamp
 __all__ = ["ChangedTableError", "ChunkReader", "was_changed"]
 
 
-_PIECE_BYTES: Final = 5 * 2**20  # room for payloads: the system gives that much in large pages
+_PIECE_BYTES: Final = 5 * 2**20  # payload buffer: large enough for the system to use large pages
 _CHANGED: Final = frozenset({"42P01", "42703", "42704", "3F000", "42P17", "42804", "42883", "XX000"})
-"""What a server says of a table, a column or a type that is no longer what it was (XX000: its OID is gone)."""
+"""SQLSTATEs for a table, column or type that was dropped or altered (XX000: no relation has the OID any more)."""
 _UNCHANGED: Final = """SELECT coalesce(to_regclass(%s) = c.oid AND c.relfilenode = pg_relation_filenode(c.oid), false)
     FROM pg_class c WHERE c.oid = %s"""
-"""The query sees pg_class as the snapshot does; the functions see it as it is now."""
+"""The query sees pg_class under the snapshot, the functions its current state (syscache)."""
 
 
 class ChangedTableError(Exception):
-    """A table was rewritten, altered or dropped since its snapshot: it is copied anew. Never leaves the copying."""
+    """A table was rewritten, altered or dropped since its snapshot: it is copied again. Never leaves the room."""
 
 
 def was_changed(error: BaseException) -> bool:
-    """Return whether an error says that a table is no longer what the snapshot has."""
+    """Return whether an error means that a table is no longer what the snapshot has."""
     return isinstance(error, ChangedTableError) or (isinstance(error, psycopg.Error) and error.sqlstate in _CHANGED)
 
 
@@ -42,19 +42,24 @@ class ChunkReader:
     """Reads chunks under the options of one capture."""
 
     def __init__(self, put: Callable[[Piece], None]) -> None:
-        """Give the pieces to ``put``."""
+        """Pass pieces to ``put``, which may block."""
         self._put = put
         self._layout: Mapping[str, Any] = {}
         self._binary = False
 
-    def use(self, layout: Mapping[str, Any], binary: bool) -> None:
-        """Read under these options (``StreamOptions.layout``), in ``binary`` format or as text."""
+    def set_options(self, layout: Mapping[str, Any], binary: bool) -> None:
+        """Write rows under the options of a stream (``StreamOptions.layout``), in ``binary`` format or as text."""
         self._layout, self._binary = layout, binary
 
     def read(self, connection: PatientConnection, chunk: Chunk) -> None:
-        """Read a chunk in the transaction of ``connection``, which has the snapshot; what was handed over, but once.
+        """Read a chunk in the current transaction of ``connection``, which has the snapshot.
 
-        Raises ChangedTableError, psycopg.Error, Stopped.
+        Rows that an earlier, interrupted call has handed over are skipped.
+
+        Raises:
+            ChangedTableError: The table was altered since the snapshot.
+            psycopg.Error: The server refuses the query, or the connection is lost.
+            Stopped: The end was requested.
         """
         table = chunk.job.table
         form, described = _copy_format(table, self._layout, self._binary), table.descriptions(self._layout)
@@ -69,7 +74,7 @@ class ChunkReader:
     def _rows(
         self, connection: PatientConnection, chunk: Chunk, leaf: Leaf | None
     ) -> "Iterator[tuple[Bytes, Numbers]]":
-        """Yield the rows that were not handed over; the same rows come in the same order each time."""
+        """Yield the rows that were not handed over; a chunk has the same rows in the same order each time."""
         if leaf is None:
             return
         self._check(connection, chunk.job.table, leaf)
@@ -82,19 +87,19 @@ class ChunkReader:
                 yield data[start:], ends[known:] - start
 
     def _check(self, connection: Connection, table: PublishedTable, leaf: Leaf) -> None:
-        """Lock a table against what rewrites it, and see whether its rows and columns are still those of the snapshot.
+        """Lock a table against rewriting, and check that its file and columns are still those of the snapshot.
 
-        The server finds the rows in the file that the table has now, and the columns by the names that they have now.
+        COPY reads the file that the table has now, and resolves columns by their current names.
         """
         name = sql.Identifier(leaf.namespace, leaf.name).as_string(None)
         connection.execute(f"LOCK TABLE ONLY {name} IN ACCESS SHARE MODE".encode())
         found = connection.execute(_UNCHANGED.encode(), [name, leaf.oid]).fetchone()
         if found is None or not found[0]:
             raise ChangedTableError(f"{full_name(leaf)} was rewritten")
-        result = connection.execute(f"{_selected(table, leaf, False)} LIMIT 0".encode()).pgresult
+        result = connection.execute(f"{_select_clause(table, leaf, False)} LIMIT 0".encode()).pgresult
         assert result is not None
         now = [(result.ftablecol(i), result.ftype(i)) for i in range(result.nfields)]
-        # The server names the type below a domain here. Modifiers change what a value is only when it is rewritten.
+        # The server reports the base type of a domain here. A new type modifier changes values only by a rewrite.
         if now != [(number, column.base_oid) for number, column in zip(leaf.numbers, table.columns, strict=True)]:
             raise ChangedTableError(f"{full_name(leaf)} was altered")
 
@@ -108,21 +113,21 @@ class ChunkReader:
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
 
-_SLICE: Final = 0.1  # seconds: how long a wish to end may go unnoticed
-_GATHER: Final = 0.002  # seconds: for how long rows are gathered
+_SLICE: Final = 0.1  # seconds after which a request to stop is noticed at the latest
+_GATHER: Final = 0.002  # seconds for which rows are gathered
 _TRAILER: Final = b"\xff\xff"  # the last message in binary format: the count -1
 
 
 def _copy_format(table: PublishedTable, layout: Mapping[str, Any], binary: bool) -> CopyFormat:
-    """Return how rows of a table are read: in the format in which the stream has them."""
+    """Return the format of a table's rows, the same as in the stream."""
     kinds = [column.has_send for column in table.columns] if binary else None
     return CopyFormat(table.oid, len(table.columns), layout, kinds)
 
 
-def _selected(table: PublishedTable, leaf: Leaf, binary: bool) -> str:
-    """Return the columns to select, and from what, as SQL."""
-    # Of a type without a send function the stream has the text, also among binary values; format() takes the type's
-    # output function, as it does. IS NULL would be true of a row of NULLs.
+def _select_clause(table: PublishedTable, leaf: Leaf, binary: bool) -> str:
+    """Return the SELECT of a leaf's published columns."""
+    # Values of types without a send function are sent as text, also in a binary stream; format() calls the type's
+    # output function, as pgoutput does. num_nulls(), since IS NULL would be true of a row of NULLs.
     columns = [
         name if column.has_send or not binary else f"CASE WHEN num_nulls({name}) = 0 THEN format('%s', {name}) END"
         for column, name in ((column, sql.Identifier(column.name).as_string(None)) for column in table.columns)
@@ -131,36 +136,43 @@ def _selected(table: PublishedTable, leaf: Leaf, binary: bool) -> str:
 
 
 def _copy_statement(table: PublishedTable, leaf: Leaf, pages: tuple[int | None, int | None], binary: bool) -> bytes:
-    """Return the COPY of the published rows on some pages of a leaf: from the first one, and before the last one.
+    """Return the COPY statement for the published rows of a leaf on some pages.
 
-    None instead of a page sets no bound.
+    Args:
+        table: The published table.
+        leaf: The table that has the rows.
+        pages: The first page, and the page after the last one; None for no bound.
+        binary: Whether to copy in binary format.
     """
     bounds = [f"ctid {sign} '({page},0)'" for sign, page in zip((">=", "<"), pages, strict=True) if page is not None]
     conditions = [*bounds, *([f"({table.filter})"] if table.filter else [])]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     form = " WITH (FORMAT binary)" if binary else ""
-    return f"COPY ({_selected(table, leaf, binary)}{where}) TO STDOUT{form}".encode()
+    return f"COPY ({_select_clause(table, leaf, binary)}{where}) TO STDOUT{form}".encode()
 
 
 def _read_rows(connection: PatientConnection, statement: bytes, binary: bool) -> Iterator[tuple[Bytes, Numbers]]:
-    """Run a COPY and yield its rows as they come: their bytes, and where each ends; they are to be used at once.
+    """Run a COPY and yield its rows in batches: their bytes, and the index where each row ends.
 
-    Raises psycopg.Error when the server refuses it or breaks it off, Stopped when the end is asked for; where it is
-    left before its end, the connection is of no more use.
+    A batch is valid until the next one is requested. After an abandoned iteration the connection is unusable.
+
+    Raises:
+        psycopg.Error: The server refuses or aborts the COPY.
+        Stopped: The end was requested.
     """
     pgconn = connection.pgconn
     pgconn.send_query(statement)
     result = result_of(pgconn, connection.patience)
     if result is None or result.status != pq.ExecStatus.COPY_OUT:
-        _finish(connection, result)
+        _read_results(connection, result)
         return
     is_first = True
     for data, ends in _batches(connection):
-        rows = _rows_of(data, ends, is_first) if binary else (data, ends)
+        rows = _strip_framing(data, ends, is_first) if binary else (data, ends)
         is_first = False
         if len(rows[1]):
             yield rows
-    _finish(connection, result_of(pgconn, connection.patience))
+    _read_results(connection, result_of(pgconn, connection.patience))
 
 
 def _batches(connection: PatientConnection) -> Iterator[tuple[Bytes, Numbers]]:
@@ -171,22 +183,22 @@ def _batches(connection: PatientConnection) -> Iterator[tuple[Bytes, Numbers]]:
             if frames:
                 yield frames.data, frames.ends
             silent = 0.0 if frames or reader.fed else silent + _SLICE
-            # A filter may leave out all rows of many pages, but not for as long as this.
-            connection.patience.look_up(np.inf if silent < ANSWER_SECONDS else 0.0)
+            # A row filter may exclude all rows of many pages, but not for this long.
+            connection.patience.check(np.inf if silent < ANSWER_SECONDS else 0.0)
     finally:
         reader.close()
 
 
-def _rows_of(data: Bytes, ends: Numbers, is_first: bool) -> tuple[Bytes, Numbers]:
-    """Leave out what binary data begin with, and the message that ends them; in its place a row has a count."""
+def _strip_framing(data: Bytes, ends: Numbers, is_first: bool) -> tuple[Bytes, Numbers]:
+    """Return rows without the header and the trailer of binary COPY data (a row begins with its column count)."""
     start = binary_copy_start(data) if is_first else 0
     rows, bounds = data[start:], ends - start
     last = bytes(rows[int(bounds[-2]) if len(bounds) > 1 else 0 : int(bounds[-1])])
     return rows, bounds[:-1] if last == _TRAILER else bounds
 
 
-def _finish(connection: PatientConnection, result: pq.abc.PGresult | None) -> None:
-    """Take the results until there are no more; raise psycopg.Error for the first that says that it failed."""
+def _read_results(connection: PatientConnection, result: pq.abc.PGresult | None) -> None:
+    """Read all results of a statement; raise psycopg.Error for the first one that failed."""
     failed = None
     while result is not None:
         if result.status != pq.ExecStatus.COMMAND_OK:

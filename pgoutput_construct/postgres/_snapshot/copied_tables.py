@@ -1,4 +1,4 @@
-"""What a server publishes of each table, and how the stream describes it: read as pgoutput decides it."""
+"""What a server publishes of each table, and how the stream describes it, by the same rules as pgoutput."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any, Final
 from pgoutput_construct.catalog_queries import for_release
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
-from pgoutput_construct.postgres._catalog.known_tables import Shape
+from pgoutput_construct.postgres._catalog.catalog_state import TableShape
 from pgoutput_construct.postgres.connection import Connection, fetch
 from pgoutput_construct.stream.identifiers import full_name, qualified_name
 from pgoutput_construct.wire import Relation, Type, build
@@ -18,7 +18,7 @@ from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplic
 
 __all__ = ["Column", "Leaf", "PublishedTable", "read_tables"]
 
-# What writes an expression as SQL, and what measures a table, opens it, and so waits for who alters it.
+# pg_get_expr() and pg_relation_size() open the table, and so wait for its locks: locked tables are excluded.
 _PUBLISHED: Final = """WITH RECURSIVE {published}
     SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text,
         ARRAY(SELECT attnum FROM pg_attribute WHERE attrelid = c.oid AND {is_published}), {filter}
@@ -49,49 +49,49 @@ _LEAVES: Final = """WITH RECURSIVE tree AS (SELECT oid AS root, oid FROM unnest(
          WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped)
     FROM tree JOIN pg_class c USING (oid) JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relkind = 'r' AND c.relpersistence = 'p' ORDER BY tree.root, c.oid"""
-"""The tables that hold the rows: a partitioned one holds none; what is unlogged or foreign is not published."""
+"""The tables that have the rows: a partitioned table has none; unlogged and foreign partitions are not replicated."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column that is published."""
+    """A published column."""
 
     number: int
-    """Its attribute number."""
+    """The attribute number."""
     name: str
-    """Its name."""
+    """The name."""
     type_oid: int
-    """Its type."""
+    """The OID of the type."""
     modifier: int
-    """Its type's modifier, -1 for none."""
+    """The type modifier, -1 for none."""
     is_key: bool
-    """It is part of the replica identity."""
+    """Whether it is part of the replica identity."""
     has_send: bool
-    """Its type has a binary form."""
+    """Whether the type has a send function, for binary format."""
     base_oid: int
-    """Its type; of a domain the type below it."""
+    """The OID of the type; of a domain, that of its base type."""
     base_namespace: str
-    """The schema of that type, empty for pg_catalog."""
+    """The schema of the base type, empty for pg_catalog."""
     base_name: str
-    """The name of that type."""
+    """The name of the base type."""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A table that holds rows: the published one itself, or a partition of it."""
+    """A table that has rows: the published table itself, or a partition of it."""
 
     oid: int
     namespace: str
     name: str
     pages: int
-    """How many pages it had when it was looked at."""
+    """The number of pages when it was measured."""
     numbers: tuple[int, ...]
-    """The attribute numbers of the published columns here."""
+    """The attribute numbers of the published columns in this table."""
 
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """A table as the stream shows it."""
+    """A published table, as the stream describes it."""
 
     oid: int
     namespace: str
@@ -99,26 +99,26 @@ class PublishedTable:
     replica_identity: str
     columns: tuple[Column, ...]
     filter: str | None
-    """What its rows must fulfil, as SQL; None where all are published."""
+    """The row filter as SQL; None if all rows are published."""
     leaves: tuple[Leaf, ...]
 
     def __str__(self) -> str:
         return full_name(self)
 
     @property
-    def shape(self) -> Shape:
-        """What a Relation says of it."""
+    def shape(self) -> TableShape:
+        """The table's columns, as its Relation describes them."""
         columns = tuple((column.name, column.type_oid, column.modifier) for column in self.columns)
-        return Shape(self.namespace, self.name, columns)
+        return TableShape(self.namespace, self.name, columns)
 
     @property
     def pages(self) -> int:
-        """How many pages its rows are on."""
+        """The number of pages of all leaves."""
         return sum(leaf.pages for leaf in self.leaves)
 
     def descriptions(self, layout: Mapping[str, Any]) -> list[bytes]:
-        """Return the messages that the server sends before its first row, under options (``StreamOptions.layout``)."""
-        # A Type for each column whose type is not built in, also again (maybe_send_schema).
+        """Return the messages that the server sends before the first row, under options (``StreamOptions.layout``)."""
+        # A Type for each column whose type is not built in, also if it was sent before (maybe_send_schema).
         types: list[PgoutputMessage] = [
             Type(type_oid=column.type_oid, namespace=column.base_namespace, name=column.base_name)
             for column in self.columns
@@ -147,24 +147,30 @@ class PublishedTable:
 
 @dataclass(frozen=True)
 class _Published:
-    """What the publications say of one table together."""
+    """What several publications together publish of one table."""
 
     oid: int
     namespace: str
     name: str
     identity: str
     columns: frozenset[int]
-    """The numbers of its columns."""
+    """The attribute numbers of the published columns."""
     filter: str | None
 
 
 def read_tables(
     connection: Connection, publications: Sequence[str], oids: Iterable[int], locked: Collection[int] = ()
 ) -> list[PublishedTable]:
-    """Describe those of some tables that are published, as the snapshot of ``connection`` has them.
+    """Return descriptions of the published tables among some, as the snapshot of ``connection`` has them.
 
-    A table that is ``locked``, or has a partition that is, is left out: what reads it would wait. Raises
-    ReplicationError where publications contradict each other, as the server does.
+    Args:
+        connection: A connection in the transaction that has the snapshot.
+        publications: The names of the publications.
+        oids: The OIDs of the tables.
+        locked: The OIDs of tables that are locked: they, and partitioned tables that have them, are skipped.
+
+    Raises:
+        ReplicationError: The publications have different column lists for a table, which the server refuses too.
     """
     published = list(_read_published(connection, publications, list(oids), list(locked)))
     found = [table.oid for table in published]
@@ -191,16 +197,16 @@ def _read_published(
         if len(lists) > 1:
             raise ReplicationError(
                 f"cannot use different column lists for table {qualified_name(namespace, name)} in different "
-                "publications, which the server refuses as soon as it is changed: give it one list in all of them "
+                "publications: the server refuses to decode changes of it; give it the same column list in all of them "
                 "(ALTER PUBLICATION)"
             )
-        # Whoever publishes all of its rows decides (fetch_remote_table_info).
+        # A publication without a row filter publishes all rows, whatever the others filter (fetch_remote_table_info).
         condition = None if None in conditions else " OR ".join(f"({one})" for one in sorted(set(conditions)))
         yield _Published(oid, namespace, name, identity, lists.pop(), condition)
 
 
 def _read_columns(connection: Connection, oids: list[int]) -> dict[int, list[Column]]:
-    # RelationGetIdentityKeyBitmap takes the columns that an index only includes, too; before 14 there was another one.
+    # RelationGetIdentityKeyBitmap (PostgreSQL 14) includes the INCLUDE columns of an index; before, they were excluded.
     keys = "i.indnatts" if connection.info.server_version >= 140000 else "i.indnkeyatts"
     found = defaultdict[int, list[Column]](list)
     for row in fetch(connection, _COLUMNS.format(keys=keys), [oids, oids], doing="the columns cannot be read"):

@@ -1,4 +1,4 @@
-"""What is to be copied: tables in chunks of pages, and the pieces of these that the log takes."""
+"""Table copies in progress: tables divided into chunks of pages, and the queue of pieces for the log."""
 
 import threading
 from collections import deque
@@ -20,19 +20,19 @@ __all__ = [
     "Chunk",
     "CopyProgress",
     "Piece",
-    "Pieces",
+    "PieceQueue",
     "TableJob",
 ]
 
 CHUNK_PAGES: Final = 4096
-"""Pages in a chunk: what is read again at most when a connection is lost."""
+"""The pages of a chunk, which is read again if its connection is lost."""
 _QUEUE_BYTES: Final = 16 * 2**20
-"""Bytes of payload that wait to be appended to the log."""
+"""The bytes of payload in the queue above which ``put`` blocks."""
 _TID_RANGES_SINCE: Final = 140000
 
 Part = tuple[Leaf | None, tuple[int | None, int | None]]
-"""The pages of a chunk: of which leaf, the first, and the first that is not of it; None for no bound."""
-_NOTHING: Final[Part] = (None, (None, None))
+"""The pages of a chunk: the leaf, the first page, and the page after the last one; None for no bound."""
+_NO_PAGES: Final[Part] = (None, (None, None))
 
 
 @dataclass
@@ -42,24 +42,24 @@ class TableJob:
     table: PublishedTable
     snapshot: Snapshot
     requests: tuple[CopyRequest, ...] = ()
-    """Those that it fulfils."""
+    """The requests that it fulfils."""
     chunks: tuple["Chunk", ...] = ()
     void: bool = False
-    """It cannot become complete: the table is begun anew, and nothing more of this is appended."""
+    """Whether it was abandoned: nothing more of it is appended, and the table is copied from scratch."""
     rows: int = 0
-    """Rows that were appended."""
+    """The number of rows that were appended."""
     done: int = 0
-    """The sizes of its chunks that were appended."""
+    """The total size of the chunks that were appended."""
     missing: int = 0
-    """Chunks that were not appended yet."""
+    """The number of chunks that were not appended yet."""
     event_seq: int | None = None
-    """Where the log says that it is complete."""
+    """The seq of the event that the copy is complete; None before it is."""
     window: CommitWindow | None = None
-    """The commits that its snapshot may see or not; None for the snapshot of a new slot, which sees what the slot does
-    not send."""
+    """The commits that its snapshot may see or not; None for the snapshot of a new slot, which sees exactly what the
+    slot does not send."""
 
     @classmethod
-    def of(
+    def for_table(
         cls,
         table: PublishedTable,
         snapshot: Snapshot,
@@ -68,9 +68,18 @@ class TableJob:
         number: Callable[[int], int],
         window: CommitWindow | None = None,
     ) -> "TableJob":
-        """Divide a table into chunks; ``number`` returns the first of so many numbers that they can have."""
+        """Return a copy of a table, divided into chunks.
+
+        Args:
+            table: The table.
+            snapshot: The snapshot under which it is read.
+            server_version: The ``server_version_num``, which decides how it is divided.
+            requests: The requests that the copy fulfils.
+            number: Allocates consecutive chunk numbers: returns the first of as many as its argument.
+            window: The commits that the snapshot may see or not; None for the snapshot of a new slot.
+        """
         job = cls(table, snapshot, tuple(requests), window=window)
-        parts = list(_parts(table, server_version)) or [_NOTHING]
+        parts = list(_split(table, server_version)) or [_NO_PAGES]
         first = number(len(parts))
         job.chunks = tuple(Chunk(job, first + place, leaf, pages) for place, (leaf, pages) in enumerate(parts))
         job.missing = len(parts)
@@ -78,16 +87,16 @@ class TableJob:
 
     @property
     def size(self) -> int:
-        """Its size, by the pages of its chunks."""
+        """The total size of its chunks, in pages."""
         return sum(chunk.size for chunk in self.chunks)
 
     @property
     def sees_until(self) -> Lsn:
-        """The LSN that the log must have come to before it can say which transactions the copy contains."""
+        """The LSN up to which the log must be complete before it is known which transactions the copy contains."""
         return Lsn(0) if self.window is None else self.window.until
 
     def copy(self) -> TableCopy:
-        """Return what the log says of it when it is complete."""
+        """Return the complete copy, as its event records it."""
         table, first, last = self.table, self.chunks[0].number, self.chunks[-1].number
         window, snapshot = self.window, self.snapshot
         visibility = Visibility.at(snapshot.lsn) if window is None else window.visibility(snapshot)
@@ -97,28 +106,28 @@ class TableJob:
 
 @dataclass
 class Chunk:
-    """Some pages of a table."""
+    """Consecutive pages of a table."""
 
     job: TableJob
     number: int
     leaf: Leaf | None
-    """The table that has the pages; None where a partitioned one has no partitions."""
+    """The table that has the pages; None for a partitioned table without partitions."""
     pages: tuple[int | None, int | None]
-    """The first, and the first that is not of it; None for no bound."""
+    """The first page, and the page after the last one; None for no bound."""
     handed: int = 0
-    """Rows that were handed over: a connection that goes on with it passes over them."""
+    """The number of rows that were handed over: another connection that resumes the chunk skips them."""
 
     @property
     def size(self) -> int:
-        """How many pages it had when it was measured, and one more."""
+        """The number of pages when it was measured, plus one."""
         first, end = self.pages
         return 1 + (self.leaf.pages if end is None and self.leaf else end or 0) - (first or 0)
 
 
-def _parts(table: PublishedTable, server_version: int) -> Iterator[Part]:
-    """Yield the chunks of a table; the last one of a leaf has the rows that came since it was measured, too."""
+def _split(table: PublishedTable, server_version: int) -> Iterator[Part]:
+    """Yield the chunks of a table; the last one of a leaf also has the rows since the leaf was measured."""
     for leaf in table.leaves:
-        # Older servers read all pages for any range of them.
+        # Servers before PostgreSQL 14 have no TID range scan: they would read all pages for each chunk.
         count = -(-leaf.pages // CHUNK_PAGES) if server_version >= _TID_RANGES_SINCE else 1
         bounds = [None, *(place * CHUNK_PAGES for place in range(1, count)), None]
         for pages in pairwise(bounds):
@@ -127,26 +136,26 @@ def _parts(table: PublishedTable, server_version: int) -> Iterator[Part]:
 
 @dataclass(frozen=True)
 class Piece:
-    """Some rows of a chunk, after what describes them."""
+    """Some rows of a chunk, after the messages that describe them."""
 
     chunk: Chunk
     block: Block
     rows: int
     is_last: bool
-    """Whether the chunk ends with it."""
+    """Whether it is the last piece of the chunk."""
 
     @property
     def size(self) -> int:
-        """Bytes of its payloads."""
+        """The size of its payloads in bytes."""
         return self.block.payload_bytes
 
 
 @dataclass
-class Pieces:
-    """The pieces that wait for the log, up to a number of bytes; who brings more waits."""
+class PieceQueue:
+    """The pieces to append to the log; bounded in bytes, so that ``put`` blocks when it is full."""
 
     wake: Callable[[], None] | None = None
-    """Called when there is something to take."""
+    """Called when a piece was added."""
     _waiting: deque[Piece] = field(default_factory=deque)
     _bytes: int = 0
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -156,7 +165,7 @@ class Pieces:
         return len(self._waiting)
 
     def put(self, piece: Piece) -> None:
-        """Add a piece as soon as there is room; those of a copy that is void, and all after ``close``, go nowhere."""
+        """Add a piece as soon as there is room; pieces of void copies, and all after ``close``, are discarded."""
         with self._changed:
             self._changed.wait_for(lambda: self._bytes < _QUEUE_BYTES or self._closed or piece.chunk.job.void)
             if self._closed or piece.chunk.job.void:
@@ -167,7 +176,7 @@ class Pieces:
             wake()
 
     def take(self) -> Piece | None:
-        """Return the piece that waits longest; None where there is none."""
+        """Remove and return the oldest piece; None if there is none."""
         with self._changed:
             if not self._waiting:
                 return None
@@ -177,7 +186,7 @@ class Pieces:
         return piece
 
     def close(self) -> None:
-        """Let nobody wait any more."""
+        """Discard further pieces; blocked calls of ``put`` return."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -185,17 +194,17 @@ class Pieces:
 
 @dataclass(frozen=True)
 class CopyProgress:
-    """How far the copies of tables have come, in this call."""
+    """The progress of the table copies; counts start at zero with each call of ``capture``."""
 
     tables: int = 0
     """Tables whose copies are durable."""
     waiting: int = 0
-    """Tables that are being copied, or are to be copied."""
+    """Tables that are being copied, or remain to be copied."""
     rows: int = 0
     """Rows that were appended to the log."""
     payload_bytes: int = 0
-    """Bytes of these as payloads."""
+    """The size of their payloads in bytes."""
     percent: float = 100.0
-    """How much of the tables that were begun was appended, by their pages."""
+    """The percentage of the begun tables that was appended, by pages."""
     settled: bool = False
-    """True when all that is wanted is durable."""
+    """Whether all requested copies are durable."""

@@ -1,4 +1,8 @@
-"""Snapshots of a server: which transactions they contain, and one that contains all from before the stream."""
+"""Snapshots of a server for table copies, and the commits that they may see or not.
+
+The package's docstring explains why a copy needs ``begin_snapshot``, ``sees_until``, ``CommitWindow`` and
+``wait_until_flushed``; ``changelog/_facts/visibility.py`` has the rule by which readers use the result.
+"""
 
 import logging
 import threading
@@ -20,7 +24,7 @@ from pgoutput_construct.changelog._index.planning import committed
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres._waiting import PatientConnection
+from pgoutput_construct.postgres._patience import PatientConnection
 from pgoutput_construct.postgres.connection import Connection, ask_one, current_lsn, fetch, fetch_row, is_standby, run
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
@@ -29,11 +33,11 @@ __all__ = [
     "CommitWindow",
     "CommitWindows",
     "LostSnapshotError",
-    "begin_alone",
+    "begin_snapshot",
     "check_can_copy",
-    "export",
-    "imported",
-    "lock_holders",
+    "describe_lock_holders",
+    "export_snapshot",
+    "imported_snapshot",
     "next_xid",
     "read_snapshot",
     "sees_until",
@@ -45,48 +49,49 @@ _LOG = logging.getLogger("pgoutput_construct")
 _BEGIN: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _PAUSE: Final = 0.1  # seconds
 _LOST: Final = frozenset({"22023", "42704", "55000"})
-"""What a server says of an exported snapshot whose transaction has ended (ImportSnapshot)."""
-_TOLD_AFTER: Final = 2.0  # seconds
+"""SQLSTATEs for an exported snapshot whose transaction has ended (ImportSnapshot)."""
+_WARN_SECONDS: Final = 2.0  # seconds
 _OLDEST: Final = 130000
 _PAGE_HEADERS: Final = (24, 40)
-"""Bytes of the header of a WAL page, and of the first one of a file."""
+"""The size in bytes of the header of a WAL page, and of the first page of a file."""
 
 
 def check_can_copy(connection: Connection) -> None:
-    """Raise ReplicationError where no table can be copied.
+    """Raise ReplicationError if tables cannot be copied from the server.
 
-    The snapshots of a standby do not name the transactions that have not ended.
+    On a standby ``pg_current_snapshot()`` does not list the running transactions: ``GetSnapshotData()`` stores them in
+    subxip, which it does not return.
     """
     if (version := connection.info.server_version) < _OLDEST:
-        raise ReplicationError(f"copies of tables need PostgreSQL {_OLDEST // 10000}, the server is {version // 10000}")
+        raise ReplicationError(f"table copies need PostgreSQL {_OLDEST // 10000}, the server is {version // 10000}")
     if is_standby(connection):
         raise ReplicationError(
-            "the server is a standby, whose snapshots do not say which transactions they contain: copy tables from its "
-            "primary, with a slot there"
+            "the server is a standby, whose snapshots do not list running transactions: copy tables from its primary, "
+            "with a slot there"
         )
 
 
 def read_snapshot(connection: Connection, lsn: Lsn) -> Snapshot:
-    """Return which transactions are in the snapshot of ``connection``; ``lsn`` was reached when it was made."""
+    """Return the current snapshot of ``connection``; ``lsn`` is an LSN that the server had reached before it."""
     text = str(ask_one(connection, CURRENT_SNAPSHOT))
     xmin, xmax, running = text.split(":")
     return Snapshot(int(xmin), int(xmax), tuple(int(xid) for xid in running.split(",") if xid), lsn)
 
 
 def next_xid(connection: Connection) -> int:
-    """Return an xid that no transaction has that writes now."""
+    """Return a 64-bit xid that is higher than those of all transactions that are writing now."""
     return read_snapshot(connection, Lsn(0)).xmax
 
 
 class LostSnapshotError(Exception):
-    """A snapshot that a server exported is there no more. Never leaves the copying."""
+    """An exported snapshot no longer exists. Never leaves the room."""
 
 
 @contextmanager
-def imported(connection: Connection, name: str) -> Iterator[None]:
+def imported_snapshot(connection: Connection, name: str) -> Iterator[None]:
     """Run a block in a transaction with an exported snapshot.
 
-    Raises LostSnapshotError where it is gone: who exported it has ended its transaction.
+    Raises LostSnapshotError if the transaction that exported it has ended.
     """
     connection.execute(_BEGIN)
     try:
@@ -102,70 +107,74 @@ def imported(connection: Connection, name: str) -> Iterator[None]:
 
 
 def sees_until(connection: Connection) -> Lsn:
-    """Return an LSN before which all commit records are that the snapshot of ``connection`` sees.
+    """Return an LSN that is after the commit records of all transactions that the snapshot of ``connection`` sees.
 
-    It is the WAL insert position, which is read after the snapshot was taken. Where a page of the WAL has nothing but
-    its header, no record begins in that (``XLogBytePosToRecPtr()`` passes over it, ``SizeOfXLogShortPHD`` or
-    ``SizeOfXLogLongPHD``): the page's begin is as good, and a server that is idle sends no position beyond it.
+    It is the WAL insert position, read after the snapshot was taken. If that is directly after the header of a WAL page
+    (``SizeOfXLogShortPHD`` or ``SizeOfXLogLongPHD``, which ``XLogBytePosToRecPtr()`` skips), no record begins in
+    between, and the start of the page is returned: an idle server sends no LSN beyond it, so waiting would never end.
     """
     lsn, page = int(ask_one(connection, INSERTED_LSN)), int(fetch_row(connection, "SHOW wal_block_size")[0])
     return Lsn(lsn - lsn % page if lsn % page in _PAGE_HEADERS else lsn)
 
 
 def wait_until_flushed(connection: PatientConnection, lsn: Lsn) -> None:
-    """Return when the server has flushed its WAL up to an LSN, over a connection that is as old as that.
+    """Wait until the server has flushed its WAL up to an LSN, on the connection that took the snapshot.
 
     A snapshot sees transactions with ``synchronous_commit = off`` before their commit records are on disk. A server
-    that crashes then comes back without them, and writes others at these LSNs. The connection would not outlive that.
-    An idle server writes its WAL within 15 seconds (``LOG_SNAPSHOT_INTERVAL_MS`` of its background writer).
+    that crashes then restarts without them, and writes others at their LSNs; the connection would not survive that. An
+    idle server flushes its WAL within 15 seconds (``LOG_SNAPSHOT_INTERVAL_MS`` of its background writer).
     """
     while current_lsn(connection) < lsn:
-        connection.patience.look_up(float("inf"))
+        connection.patience.check(float("inf"))
         time.sleep(_PAUSE)
 
 
 @contextmanager
-def begin_alone(connection: PatientConnection, namespace: str, name: str, after: int) -> Iterator[Snapshot]:
-    """Run a block in a transaction whose snapshot contains all transactions with an xid before ``after``.
+def begin_snapshot(connection: PatientConnection, namespace: str, name: str, after: int) -> Iterator[Snapshot]:
+    """Run a block in a transaction whose snapshot sees all transactions with an xid before ``after``.
 
-    The table is locked against what would rewrite it (ACCESS SHARE, as any query does); ``export`` releases it.
+    The table is locked against rewriting (ACCESS SHARE, as by any query) until ``export_snapshot`` releases it.
+
+    Args:
+        connection: A connection without an open transaction.
+        namespace: The schema of the table.
+        name: The name of the table.
+        after: A 64-bit xid. Transactions before it are waited for; after two seconds they are logged.
     """
-    snapshot = _begin(connection, namespace, name)
-    told, began = "", time.monotonic()
+    snapshot = _begin_locked(connection, namespace, name)
+    logged, began = "", time.monotonic()
     while snapshot.xmin < after:
         _end(connection)
         older = _writers(connection, [xid % 2**32 for xid in snapshot.xip if xid < after])
-        if older != told and time.monotonic() - began >= _TOLD_AFTER:
-            told = older
-            _LOG.warning(
-                "the copy of %s waits for %s", qualified_name(namespace, name), older or "transactions that write"
-            )
-        connection.patience.look_up(float("inf"))
+        if older != logged and time.monotonic() - began >= _WARN_SECONDS:
+            logged = older
+            _LOG.warning("the copy of %s waits for %s", qualified_name(namespace, name), older or "open transactions")
+        connection.patience.check(float("inf"))
         time.sleep(_PAUSE)
-        snapshot = _begin(connection, namespace, name)
+        snapshot = _begin_locked(connection, namespace, name)
     try:
         yield snapshot
     finally:
         _end(connection)
 
 
-def export(connection: Connection) -> str:
-    """Let other connections have the snapshot of ``begin_alone``; return its name.
+def export_snapshot(connection: Connection) -> str:
+    """Export the snapshot of ``begin_snapshot`` for other connections; return its name.
 
-    The table is no longer locked: a lock that is held while other connections wait for theirs, behind somebody who
-    waits for this one, would never end.
+    This releases the lock on the table: if an ALTER TABLE waited for it, the other connections would queue after the
+    ALTER TABLE for their own locks, while this one waits for them: a deadlock that the server cannot detect.
     """
     run(connection, "ROLLBACK TO SAVEPOINT locked")
     run(connection, "RELEASE SAVEPOINT locked")
     return str(fetch_row(connection, "SELECT pg_export_snapshot()")[0])
 
 
-def _begin(connection: PatientConnection, namespace: str, name: str) -> Snapshot:
+def _begin_locked(connection: PatientConnection, namespace: str, name: str) -> Snapshot:
     lsn = current_lsn(connection)
     connection.execute(_BEGIN)
     try:
         connection.execute(b"SAVEPOINT locked")
-        # Before the snapshot: what was rewritten is complete, and is seen as a whole.
+        # Locked before the snapshot is taken: a rewrite has ended, and the snapshot sees all of it.
         connection.execute(
             f"LOCK TABLE {sql.Identifier(namespace, name).as_string(None)} IN ACCESS SHARE MODE".encode()
         )
@@ -176,7 +185,7 @@ def _begin(connection: PatientConnection, namespace: str, name: str) -> Snapshot
 
 
 def _end(connection: Connection) -> None:
-    with suppress(psycopg.Error):  # it is broken: then its transaction has ended
+    with suppress(psycopg.Error):  # a broken connection has no transaction
         if not connection.closed:
             connection.execute(b"ROLLBACK")
 
@@ -189,8 +198,8 @@ _WRITERS: Final = f"""SELECT {_SESSION} FROM pg_stat_activity
     WHERE backend_xid IS NOT NULL AND backend_xid::text::bigint = ANY(%s)
     UNION ALL SELECT {_PREPARED} FROM pg_prepared_xacts WHERE transaction::text::bigint = ANY(%s) ORDER BY 1"""
 
-# Only ACCESS EXCLUSIVE keeps a reader out; who waits for it does so, too. A prepared transaction has no process: the
-# lock on its xid says which it is.
+# Only ACCESS EXCLUSIVE conflicts with reading; so does a session that waits for it, since locks queue. A prepared
+# transaction has no process: the lock on its xid identifies it.
 _LOCKS: Final = f"""WITH RECURSIVE tree AS (
         SELECT %s::oid AS oid UNION ALL SELECT inhrelid FROM tree JOIN pg_inherits ON inhparent = oid),
     locks AS (SELECT pid, virtualtransaction FROM pg_locks JOIN tree ON tree.oid = relation
@@ -202,17 +211,17 @@ _LOCKS: Final = f"""WITH RECURSIVE tree AS (
 
 
 def _writers(connection: Connection, xids: Collection[int]) -> str:
-    """Describe who runs some transactions, given by their 32-bit xids; empty where nobody does any more."""
+    """Describe the sessions of some transactions, given by 32-bit xids; empty if all have ended."""
     listed = list(xids)
-    return _words(fetch(connection, _WRITERS, [listed, listed]))
+    return _joined(fetch(connection, _WRITERS, [listed, listed]))
 
 
-def lock_holders(connection: Connection, oid: int) -> str:
-    """Describe who keeps readers out of a table or its partitions (ACCESS EXCLUSIVE), or is about to."""
-    return _words(fetch(connection, _LOCKS, [oid]))
+def describe_lock_holders(connection: Connection, oid: int) -> str:
+    """Describe the sessions that hold, or wait for, ACCESS EXCLUSIVE on a table or its partitions."""
+    return _joined(fetch(connection, _LOCKS, [oid]))
 
 
-def _words(rows: list[tuple[str, ...]]) -> str:
+def _joined(rows: list[tuple[str, ...]]) -> str:
     return "; ".join(row[0] for row in rows)
 
 
@@ -221,54 +230,54 @@ _END: Final = Lsn(2**63 - 1)
 
 @dataclass(eq=False)
 class CommitWindow:
-    """The commits of the log between two LSNs: those that the snapshot of a copy may see or not.
+    """The commits of the log between two LSNs, which the snapshot of a copy may see or not.
 
-    It is opened before ``since`` is read from the server. A server sends nothing that it has not flushed, so what
-    commits at its flush position or later comes after that, into a segment that the window is told of.
+    It is opened before ``since``, the flush LSN, is read. A server sends only WAL that it has flushed, so whatever
+    commits at ``since`` or later arrives afterwards, in a segment that is added to the window.
     """
 
     since: Lsn = field(default_factory=Lsn)
     """The snapshot sees all commits before this LSN."""
     until: Lsn = _END
-    """The snapshot sees no commit from this LSN on (``Visibility.sees_until``)."""
+    """The snapshot sees no commit at or after this LSN (``Visibility.sees_until``)."""
     _lsns: list[Numbers] = field(default_factory=list)
     _xids: list[Numbers] = field(default_factory=list)
 
     def add(self, lsns: Numbers, xids: Numbers) -> None:
-        """Take in the commits of one more segment."""
+        """Add the commits of a segment: their LSNs, and their 32-bit top-level xids."""
         is_within = (lsns >= int(self.since)) & (lsns < int(self.until))
         if is_within.any():
             self._lsns.append(lsns[is_within])
             self._xids.append(xids[is_within])
 
     def visibility(self, snapshot: Snapshot) -> Visibility:
-        """Return what a snapshot contains, once the log has all commits before ``until``."""
+        """Return which transactions ``snapshot`` sees; the log must have all commits before ``until``."""
         lsns, xids = (np.concatenate([np.empty(0, np.int64), *parts]) for parts in (self._lsns, self._xids))
-        is_within = lsns >= int(self.since)  # some may have come before it was known
+        is_within = lsns >= int(self.since)  # some may have been added before ``since`` was set
         return Visibility.of_commits(snapshot, self.until, lsns[is_within], xids[is_within])
 
 
 class CommitWindows:
-    """The windows that are open: opened and closed by who copies, filled by who writes the log."""
+    """The open windows: the copier's thread opens and closes them, the pump adds segments."""
 
     def __init__(self) -> None:
         self._open: list[CommitWindow] = []
         self._lock = threading.Lock()
 
     def open(self) -> CommitWindow:
-        """Begin to take in commits; ``close`` ends it."""
+        """Return a new window, which receives commits until ``close``."""
         window = CommitWindow()
         with self._lock:
             self._open.append(window)
         return window
 
     def close(self, window: CommitWindow | None) -> None:
-        """Take in no more commits for a window; None, and one that is closed, is nothing."""
+        """Stop adding commits to a window; does nothing for None and closed windows."""
         with self._lock:
             self._open = [other for other in self._open if other is not window]
 
     def add(self, segment: Segment) -> None:
-        """Take in the commits of a segment that has become durable."""
+        """Add the commits of a segment that has become durable."""
         with self._lock:
             windows = list(self._open)
         if not windows:

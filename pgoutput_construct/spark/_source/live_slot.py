@@ -18,7 +18,7 @@ from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.changelog._segment.segment_schema import segment_table
 from pgoutput_construct.columnar import chosen_types, columns_schema
 from pgoutput_construct.columnar.descriptions import OUTSIDE
-from pgoutput_construct.postgres.peeking import open_slot
+from pgoutput_construct.postgres.slot_peek import open_slot
 from pgoutput_construct.spark._log_view.added_columns import Prefix
 from pgoutput_construct.spark._log_view.change_columns import CHANGE, changes_schema
 from pgoutput_construct.spark._log_view.visible_rows import LogPlan

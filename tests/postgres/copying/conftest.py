@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import CaptureProgress, capture, drop_slot
 from pgoutput_construct.postgres._snapshot import chunks, jobs
 from tests.postgres.copying.source import assert_equal, logged_tables

@@ -12,7 +12,7 @@ from pgoutput_construct.changelog._facts.completeness import lacks_of, whole_tab
 from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.changelog._facts.events import PUBLICATION_FACTS, TABLE_FACTS, events_of
 from pgoutput_construct.cli.group import cli
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres import capture, check_wal_level, create_slot, drop_slot, ensure_publication
 from pgoutput_construct.postgres.publications import NewPublication
@@ -180,10 +180,10 @@ def _is_copied(source: Source, name: str) -> bool:
 def test_a_publication_of_sequences_alone_is_refused(source: Source, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing would ever come: capture and tail say so, and no slot is made; beside tables a warning says it."""
     source.execute("CREATE SEQUENCE numbers", "CREATE PUBLICATION counters FOR ALL SEQUENCES")
-    with pytest.raises(ReplicationError, match="publishes sequences alone"):
+    with pytest.raises(ReplicationError, match="publishes only sequences"):
         source.capture(publications=["counters"])
     result = CliRunner().invoke(cli, ["tail", source.dsn, "--publication", "counters"])
-    assert result.exit_code == 1 and "publishes sequences alone" in result.stderr
+    assert result.exit_code == 1 and "publishes only sequences" in result.stderr
     with source.connect() as connection:
         query = "SELECT FROM pg_replication_slots WHERE database = %s"
         assert connection.execute(query, [source.dbname]).fetchone() is None

@@ -10,7 +10,7 @@ import pytest
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog._facts.copies import copies_of
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import capture, create_slot, current_lsn, drop_slot
 from pgoutput_construct.wire import Insert, Relation, Type
 from tests.live import workload

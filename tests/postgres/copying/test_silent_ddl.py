@@ -146,7 +146,9 @@ def test_rows_that_say_something_else(
         (table,) = named(name, "t")
         said = [text for text in caplog.messages if text.startswith(f"public.{table} ")]
         assert (
-            any(f"public.{table} {case.stale}, which the stream" in text for text in said) if case.stale else not said
+            any(f"public.{table} {case.stale}, for which the server" in text for text in said)
+            if case.stale
+            else not said
         )
     assert lacks_of(source.log().index) == []
     if not binary:

@@ -17,7 +17,7 @@ from pgoutput_construct.postgres import ChangeLog, NewPublication, current_lsn, 
 from pgoutput_construct.postgres._capture import preparation
 from pgoutput_construct.postgres._snapshot import chunks, copier, jobs, workers
 from pgoutput_construct.postgres._snapshot.copied_tables import PublishedTable, read_tables
-from pgoutput_construct.postgres.slots import ExportedSnapshot
+from pgoutput_construct.postgres.replication_slots import ExportedSnapshot
 from tests.postgres.copying.conftest import Source
 from tests.postgres.shop import wait_until
 
@@ -161,14 +161,14 @@ def test_the_slot_goes_on_while_a_copy_waits(source: Source, monkeypatch: pytest
     source.execute("INSERT INTO a VALUES (1)", "ALTER PUBLICATION p SET TABLE a, b")
     with source.connect() as holder:
         holder.execute("BEGIN")
-        begin = copier.CopyMaker.under
+        begin = copier.CopyMaker.copy_exported
 
         def lock_and_begin(maker: copier.CopyMaker, exported: ExportedSnapshot) -> None:
             if holder.info.transaction_status == TransactionStatus.INTRANS:
                 holder.execute("LOCK TABLE a IN ACCESS EXCLUSIVE MODE")
             begin(maker, exported)
 
-        monkeypatch.setattr(copier.CopyMaker, "under", lock_and_begin)
+        monkeypatch.setattr(copier.CopyMaker, "copy_exported", lock_and_begin)
         with source.capturing():
             wait_until(lambda: _confirmed(source) > 0, seconds=30)
             source.execute("INSERT INTO b VALUES (1)")

@@ -47,16 +47,16 @@ def test_partitions_that_are_never_sent(source: Source, via_root: bool, caplog: 
     source.execute(*TABLES, f"ALTER PUBLICATION p SET (publish_via_partition_root = {via_root})")
     source.execute("ALTER PUBLICATION p SET TABLE root, plain")
     source.capture()
-    assert "publication 'p' has partitions of which the server sends nothing" in caplog.text
+    assert "publication 'p' has foreign or unlogged partitions, which are never replicated" in caplog.text
     assert ": public.quick; the log will lack their rows" in caplog.text
     (said,) = lacks(source)
     assert said.startswith("the log lacks the rows of partition public.quick, which is never replicated")
     caplog.clear()
     with source.capturing():
         source.execute(*FOREIGN, "INSERT INTO plain VALUES (1)")
-        wait_until(lambda: "partitions that are foreign or unlogged" in caplog.text, seconds=30)
+        wait_until(lambda: "it has foreign or unlogged partitions" in caplog.text, seconds=30)
         wait_until(lambda: len(lacks(source)) == 2, seconds=30)
-        assert "sends nothing: public.away" in caplog.text
+        assert "never replicated: public.away" in caplog.text
         source.execute("ALTER TABLE quick SET LOGGED", "INSERT INTO plain VALUES (2)")
         wait_until(lambda: len(lacks(source)) == 1, seconds=30)
     assert "a foreign table: capture it where its rows are" in lacks(source)[0]
@@ -102,13 +102,13 @@ def test_facts_that_precede_the_first_copy(source: Source, monkeypatch: pytest.M
     """A table that is seen to be published before its facts are in the log waits for them: its copy comes later."""
     source.execute(*TABLES, "ALTER PUBLICATION p SET TABLE plain")
     source.capture()
-    looked, is_held = CatalogWatch.look, threading.Event()
+    looked, is_held = CatalogWatch.poll, threading.Event()
 
     def look(watch: CatalogWatch, connection: Connection) -> None:
         if not is_held.is_set():
             looked(watch, connection)
 
-    monkeypatch.setattr(CatalogWatch, "look", look)
+    monkeypatch.setattr(CatalogWatch, "poll", look)
     with source.capturing(status_interval=0.5):
         end = source.log().complete_lsn
         source.execute("INSERT INTO plain VALUES (1)")

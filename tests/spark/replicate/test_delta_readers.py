@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._log_view.replicated_tables import directory_name
 from pgoutput_construct.spark._replicate import delta_sink, read_current, replicate
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse

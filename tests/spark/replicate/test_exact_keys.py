@@ -12,7 +12,7 @@ from psycopg import sql
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import plain_errors
 from pgoutput_construct.spark._log_view.change_columns import POSITION
 from pgoutput_construct.spark._replicate import read_current, replicate, table_batches

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._replicate import read_current, replicate
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from tests.postgres.shop import Shop

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pgoutput_construct.changelog import registry
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import open_log, read_current, replicate
 from pgoutput_construct.spark._replicate import Batch, staging
 from pgoutput_construct.spark._replicate.batch_plan import BatchProgress

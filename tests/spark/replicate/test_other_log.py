@@ -14,7 +14,7 @@ from pgoutput_construct.changelog import ChangeLog, registry
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.reader import identity_of
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import capture, current_lsn, snapshot
 from pgoutput_construct.spark import read_current, register, replicate
 from pgoutput_construct.spark._verify import verify
@@ -197,7 +197,7 @@ def test_pg_upgrade(spark: Any, tmp_path: Path) -> None:
         replicate(spark, log, warehouse)
         assert found() == rows
         _upgrade(old, new)
-        with pytest.raises(pgo.ChangeLogError, match=r"is of another server or database \(system_identifier"):
+        with pytest.raises(pgo.ChangeLogError, match=r"belongs to another server or database \(system_identifier"):
             captured(new, log)
         captured(new, tmp_path / "new", create_slot=True)
         with new.connect(dbname="shop") as connection:

@@ -15,7 +15,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog.prune import Prune, prune
 from pgoutput_construct.changelog.registry import forget, readers
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark._replicate import Batch, read_current, read_missing, replicate, troubles

@@ -9,7 +9,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import registry
 from pgoutput_construct.changelog.prune import prune
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.spark import read_current, replicate
 from tests.postgres.shop import Shop

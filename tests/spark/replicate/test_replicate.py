@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._replicate import read_current, replicate
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import ROUNDS, TABLES, check_equal

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 from pyspark.sql import DataFrame
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._replicate import read_current, read_history, replicate, table_batches
 from pgoutput_construct.spark._replicate.small_tables import advance_together
 from tests.postgres.shop import Shop

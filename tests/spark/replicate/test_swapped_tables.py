@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.changelog.prune import prune
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.postgres.checksums import SourceServer

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.spark._replicate import Batch, read_current, read_history, replicate
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse

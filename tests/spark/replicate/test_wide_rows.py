@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import replicate
 from pgoutput_construct.spark._replicate import staging
 from pgoutput_construct.spark._source.micro_batches import Limits, next_seq

@@ -11,9 +11,9 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.demo.freshness import Freshness
 from pgoutput_construct.demo.processes import Supervised
-from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import create_slot
 from pgoutput_construct.spark.formats import FORMATS
 from tools.background import in_background

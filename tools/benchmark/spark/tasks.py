@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from pyspark.sql import SparkSession
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import capture, create_slot, current_lsn
 from pgoutput_construct.spark import net_changes, open_log, replicate, spark_session
 from tools.benchmark.spark.memory import watched

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import psycopg
 
-from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import capture, create_slot, current_lsn
 from tools.benchmark.cases import HEADLINE
 from tools.benchmark.errors import Unavailable

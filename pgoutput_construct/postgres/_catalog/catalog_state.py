@@ -1,4 +1,4 @@
-"""What the log knows of the catalog: what has changed since, and that in words for the operator."""
+"""The catalog as the log has it, and what a reading changes: events for readers, and warnings for the operator."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,68 +14,68 @@ from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import Relation
 
-__all__ = ["Known", "News", "Shape", "shape_of"]
+__all__ = ["CatalogEvent", "CatalogState", "TableShape", "table_shape"]
 
 
-_Found: TypeAlias = tuple[str, Facts, str | None]
+_Change: TypeAlias = tuple[str, Facts, str | None]
 
-_READING: Final = ("seq", "since", "unchanged", "snapshot")
-_PASSING: Final = ("recent", "truncated", "rewritten")
-"""What says something of the moment of a reading: it is not told when it alone is another."""
+_READING_KEYS: Final = ("seq", "since", "unchanged", "snapshot")
+_VOLATILE: Final = ("recent", "truncated", "rewritten")
+"""Facts about the time of a reading rather than the table: a change in these alone is no event."""
 
 
-class Shape(NamedTuple):
-    """What a Relation says of its table and its columns."""
+class TableShape(NamedTuple):
+    """The columns of a table, as a Relation message describes them."""
 
     namespace: str
     """The table's schema."""
     name: str
     """Its name."""
     columns: tuple[tuple[str, int, int], ...]
-    """Names, types and modifiers of its columns."""
+    """The name, type OID and type modifier of each column."""
 
 
-class News(NamedTuple):
-    """An event that the log is to have."""
+class CatalogEvent(NamedTuple):
+    """An event to append to the log."""
 
     name: str
     """TABLE_FACTS or PUBLICATION_FACTS."""
     lsn: Lsn
-    """All that the reading saw was committed before this position."""
+    """The WAL insert position after the reading: everything that it saw was committed before."""
     details: Facts
     """The facts."""
-    words: str | None
-    """What is worth telling the operator."""
+    description: str | None
+    """A warning for the operator; None if it is not worth one."""
 
 
-def shape_of(relation: Relation) -> Shape:
-    """Return what a Relation says."""
+def table_shape(relation: Relation) -> TableShape:
+    """Return the shape of the table that a Relation message describes."""
     columns = tuple((column.name, column.type_oid, column.type_modifier) for column in relation.columns)
-    return Shape(relation.namespace or "pg_catalog", relation.name, columns)
+    return TableShape(relation.namespace or "pg_catalog", relation.name, columns)
 
 
 @dataclass
-class Known:
-    """The latest facts that were said, or are about to be."""
+class CatalogState:
+    """The latest facts that are in the log, or about to be appended."""
 
     tables: dict[int, Facts] = field(default_factory=dict)
-    """By OID; those that are gone are not among them."""
+    """Facts by table OID, without dropped tables."""
     publications: dict[str, Facts] = field(default_factory=dict)
-    """By name, also those that are no longer captured."""
+    """Facts by publication name, including publications that are no longer captured."""
     published_at: dict[str, int] = field(default_factory=dict)
-    """The seq at which the log says what each publication publishes."""
-    confirmed: dict[int, Shape] = field(default_factory=dict)
-    """The latest description of each table, where its facts were said after it."""
-    unconfirmed: dict[int, Shape] = field(default_factory=dict)
-    """The latest description of each table in the log where they were not."""
-    gone: set[int] = field(default_factory=set)
+    """The seq of the latest facts of each publication."""
+    confirmed: dict[int, TableShape] = field(default_factory=dict)
+    """The latest description of each table that is followed by facts of the table."""
+    unconfirmed: dict[int, TableShape] = field(default_factory=dict)
+    """The latest description of each table that is not."""
+    dropped: set[int] = field(default_factory=set)
     """The OIDs of tables that were dropped."""
     since: dict[int, int] = field(default_factory=dict)
-    """When all messages before this seq had been received, the facts of a table were still as they are here."""
+    """By table OID: the facts were still unchanged when all messages before this seq had been received."""
 
     @classmethod
-    def of(cls, index: SegmentIndex) -> "Known":
-        """Return what a log says."""
+    def from_index(cls, index: SegmentIndex) -> "CatalogState":
+        """Return the state that the index of a log contains."""
         known, latest, said = cls(), dict[int, EventRow](), dict[int, int]()
         reader = TableFactsReader()
         for event in event_rows(index, {PUBLICATION_FACTS, TABLE_FACTS}):
@@ -88,112 +88,118 @@ class Known:
                 said[reading.oid] = max(said.get(reading.oid, -1), reading.since)
                 latest[reading.oid] = event
         for oid, event in latest.items():
-            known._keep(oid, _facts(event.read().details))
+            known._set_table(oid, _facts(event.read().details))
         for description in latest_descriptions(index) if said else ():
             oid = description.relation.relation_oid
             is_confirmed = description.seq < said.get(oid, -1)
-            (known.confirmed if is_confirmed else known.unconfirmed)[oid] = shape_of(description.relation)
+            (known.confirmed if is_confirmed else known.unconfirmed)[oid] = table_shape(description.relation)
         return known
 
-    def news(
-        self, reading: CatalogReading, start: int, locked: Collection[int], described: Mapping[int, Shape]
-    ) -> list[News]:
-        """Return the events that say what is new in a reading, which is known from now on.
+    def update(
+        self, reading: CatalogReading, start: int, locked: Collection[int], described: Mapping[int, TableShape]
+    ) -> list[CatalogEvent]:
+        """Apply a reading, and return the events for what it changes.
 
-        ``start`` is the seq before which all was received when the reading began; ``locked`` are tables that were being
-        altered; ``described`` are those whose descriptions wait for a reading.
+        Args:
+            reading: The reading of the catalog.
+            start: The seq before which everything had been received when the reading began.
+            locked: The OIDs of tables that were being altered.
+            described: The descriptions that wait for a reading, by table OID.
         """
-        found = [*self._publication_news(reading), *self._table_news(reading, locked, described)]
+        found = [*self._publication_changes(reading), *self._table_changes(reading, locked, described)]
         for _, facts, _ in found:
             oid = facts.get("oid", 0)
             facts["since"] = -1 if oid in locked else start
             facts["unchanged"] = self.since.get(oid, -1)
-        self.passed(start, locked)
+        self.note_unchanged(start, locked)
         lsn, snapshot = reading.snapshot.lsn, reading.snapshot
         said = {"snapshot": [snapshot.xmin, snapshot.xmax, list(snapshot.xip)]}
-        return [News(name, lsn, facts | said, words) for name, facts, words in found]
+        return [CatalogEvent(name, lsn, facts | said, description) for name, facts, description in found]
 
-    def passed(self, start: int, locked: Collection[int]) -> None:
-        """Note that nothing else is new, at a look that began when all before ``start`` was received."""
+    def note_unchanged(self, start: int, locked: Collection[int]) -> None:
+        """Note that the facts are unchanged in a reading that began when everything before ``start`` was received."""
         self.since |= {oid: start for oid in self.tables if oid not in locked}
 
-    def _table_news(
-        self, reading: CatalogReading, locked: Collection[int], described: Mapping[int, Shape]
-    ) -> Iterator[_Found]:
+    def _table_changes(
+        self, reading: CatalogReading, locked: Collection[int], described: Mapping[int, TableShape]
+    ) -> Iterator[_Change]:
         published = (table for facts in reading.publications.values() for table in facts["tables"])
         without_list = {table["oid"] for table in published if table["columns"] is None}
         for oid, facts in reading.tables.items():
             confirms = oid in described and oid not in locked
             if confirms:
                 self.confirmed[oid] = described[oid]
-            if confirms or _lasting(facts) != _lasting(self.tables.get(oid)):
+            if confirms or _comparable(facts) != _comparable(self.tables.get(oid)):
                 before = self.tables.get(oid)
-                words = [_table_words(before, facts), _column_words(before, facts) if oid in without_list else None]
+                description = [
+                    _describe_table_change(before, facts),
+                    _describe_columns(before, facts) if oid in without_list else None,
+                ]
                 self.tables[oid] = facts
-                yield TABLE_FACTS, dict(facts), "; ".join(filter(None, words)) or None
-        self.gone -= reading.tables.keys()
-        # A table that is described and not in the catalog came and went since the last look; or it is yet to come, and
-        # who creates it holds its lock.
-        short_lived = described.keys() - self.gone - {*locked}
+                yield TABLE_FACTS, dict(facts), "; ".join(filter(None, description)) or None
+        self.dropped -= reading.tables.keys()
+        # A table that was described and is not in the catalog was created and dropped since the last reading; or its
+        # CREATE is not visible yet, and then it is still locked.
+        short_lived = described.keys() - self.dropped - {*locked}
         for oid in (self.tables.keys() | short_lived) - reading.tables.keys():
             before = self.tables.pop(oid, None)
-            # It may have been renamed since the last reading, and written under that name.
+            # It may have been renamed since the last reading: its description has the name under which it was written.
             schema, name = (before["schema"], before["name"]) if before and oid not in described else described[oid][:2]
             facts = {"oid": oid, "schema": schema, "name": name, "gone": True}
-            self.gone.add(oid)
-            yield TABLE_FACTS, facts, _table_words(before, facts)
+            self.dropped.add(oid)
+            yield TABLE_FACTS, facts, _describe_table_change(before, facts)
 
-    def _publication_news(self, reading: CatalogReading) -> Iterator[_Found]:
+    def _publication_changes(self, reading: CatalogReading) -> Iterator[_Change]:
         for name, facts in reading.publications.items():
             if facts != self.publications.get(name):
-                words = _publication_words(self.publications.get(name), facts)
+                description = _describe_publication_change(self.publications.get(name), facts)
                 self.publications[name] = facts
-                yield PUBLICATION_FACTS, dict(facts), words
+                yield PUBLICATION_FACTS, dict(facts), description
         for name, facts in self.publications.items():
             if name not in reading.publications and facts.get("captured", True):
                 self.publications[name] = {"publication": name, "captured": False}
                 yield PUBLICATION_FACTS, dict(self.publications[name]), None
 
-    def _keep(self, oid: int, facts: Facts) -> None:
+    def _set_table(self, oid: int, facts: Facts) -> None:
         if facts.get("gone"):
             self.tables.pop(oid, None)
-            self.gone.add(oid)
+            self.dropped.add(oid)
         else:
             self.tables[oid] = facts
 
 
 def _facts(details: Mapping[str, Any]) -> Facts:
-    return {name: value for name, value in details.items() if name not in _READING}
+    return {name: value for name, value in details.items() if name not in _READING_KEYS}
 
 
-def _lasting(facts: Facts | None) -> Facts | None:
+def _comparable(facts: Facts | None) -> Facts | None:
     if facts is None:
         return None
     columns: Iterable[Facts] = facts["columns"]
-    kept = [{name: value for name, value in column.items() if name not in _PASSING} for column in columns]
-    return {name: value for name, value in facts.items() if name not in _PASSING} | {"columns": kept}
+    kept = [{name: value for name, value in column.items() if name not in _VOLATILE} for column in columns]
+    return {name: value for name, value in facts.items() if name not in _VOLATILE} | {"columns": kept}
 
 
 _AnyFacts = Mapping[str, Any]
 
 
-def _table_words(before: _AnyFacts | None, after: _AnyFacts) -> str | None:
-    """Say what became of a table as a whole; None for what the log alone need know."""
+def _describe_table_change(before: _AnyFacts | None, after: _AnyFacts) -> str | None:
+    """Describe what happened to a table as a whole; None for changes that are no warning."""
     if before is None:
         return None
     was, now = _title(before), _title(after)
     if after.get("gone"):
         return f"table {was} was dropped"
     if was != now:
-        return f"table {was} is called {now} now"
+        return f"table {was} was renamed to {now}"
     leaves = {oid for oid, _ in after["filenodes"]} - {oid for oid, _ in before["filenodes"]}
-    gone = {oid for oid, _ in before["filenodes"]} - {oid for oid, _ in after["filenodes"]}
-    changes = [f"{len(found)} {what}" for found, what in ((leaves, "attached"), (gone, "gone")) if found]
+    removed = {oid for oid, _ in before["filenodes"]} - {oid for oid, _ in after["filenodes"]}
+    changes = [f"{len(found)} {what}" for found, what in ((leaves, "attached"), (removed, "removed")) if found]
     return f"partitions of table {now}: {', '.join(changes)}" if changes else None
 
 
-def _column_words(before: _AnyFacts | None, after: _AnyFacts) -> str | None:
-    """Say which generated columns the log will be without, when they are seen first."""
+def _describe_columns(before: _AnyFacts | None, after: _AnyFacts) -> str | None:
+    """Describe generated columns that the log will not have, when they are first seen."""
     known = {} if before is None else _unpublished(before)
     found = _unpublished(after)
     return (
@@ -203,18 +209,18 @@ def _column_words(before: _AnyFacts | None, after: _AnyFacts) -> str | None:
     )
 
 
-def _publication_words(before: _AnyFacts | None, after: _AnyFacts) -> str | None:
-    """Say what a publication publishes now that it did not, and the other way round."""
+def _describe_publication_change(before: _AnyFacts | None, after: _AnyFacts) -> str | None:
+    """Describe how a publication has changed; None for no change."""
     if before is None or not after.get("captured", True):
         return None
     was, now = ({table["oid"]: table for table in facts.get("tables", ())} for facts in (before, after))
     parts = {
-        "publishes also": [_title(now[oid]) for oid in now.keys() - was.keys()],
+        "now also publishes": [_title(now[oid]) for oid in now.keys() - was.keys()],
         "no longer publishes": [_title(was[oid]) for oid in was.keys() - now.keys()],
-        "has another filter or list of columns for": [
+        "has another row filter or column list for": [
             _title(now[oid]) for oid in now.keys() & was.keys() if _rules(now[oid]) != _rules(was[oid])
         ],
-        "has partitions that are foreign or unlogged, of which the server sends nothing:": [
+        "has foreign or unlogged partitions, which are never replicated:": [
             _title(each) for each in after["unsent"] if each not in before.get("unsent", ())
         ],
         "publishes only": after["operations"] if after["operations"] != before.get("operations") else [],

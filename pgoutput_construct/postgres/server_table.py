@@ -1,4 +1,4 @@
-"""A table as the server has it now, in Arrow: what a table that was rebuilt from a change log is compared with."""
+"""The function ``fetch_table``: a table as the server has it now, in Arrow, to compare with one rebuilt from a log."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -11,28 +11,37 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.pgtypes.arrow_types import UNTYPED
 from pgoutput_construct.pgtypes.column_reader import ColumnReader
 from pgoutput_construct.pgtypes.family import CannotHold
-from pgoutput_construct.postgres._waiting import Patience
+from pgoutput_construct.postgres._patience import Patience
 from pgoutput_construct.postgres.connection import connect, describe_error
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire.messages import RelationColumn
 
 __all__ = ["fetch_table"]
 
-_QUERY_SECONDS = 3600.0  # until a first row comes
+_QUERY_SECONDS = 3600.0  # until the first row
 _REMEDIES: Final = {
-    "42P01": "it was dropped or renamed since the log was read; open the log again when its capture has noticed: a "
-    "dropped table says so (OpenLog.table(name).dropped), a renamed one has its new name",
+    "42P01": "it was dropped or renamed since the log was read; open the log again once its capture has recorded that: "
+    "then OpenLog.table(name).dropped is true, or it has its new name",
     "3F000": "its schema was dropped or renamed since the log was read; open the log again",
     "42703": "it was altered since the log was read; open the log again",
 }
 
 
 def fetch_table(dsn: str, namespace: str, name: str, columns: pa.Schema) -> pa.Table:
-    """Fetch all rows of the table ``name`` in the schema ``namespace`` over ``dsn``; they pass through this process.
+    """Fetch all rows of a table into memory.
 
-    ``columns`` names the columns wanted, and gives them the Arrow types of rows decoded from a log. The table that is
-    returned has the column ``_untyped`` too: the texts of values that their column's type cannot hold, by column.
-    Raises ReplicationError when the server cannot be reached, has no such table or column, or the query fails.
+    Args:
+        dsn: The connection string, as libpq reads it.
+        namespace: The schema of the table.
+        name: The name of the table.
+        columns: The columns to fetch, with the Arrow types that rows decoded from a log have.
+
+    Returns:
+        The rows, with an additional column ``_untyped``: the texts of values that their Arrow type cannot hold, by
+        column.
+
+    Raises:
+        ReplicationError: The server cannot be reached, the table or a column does not exist, or the query fails.
     """
     listed = sql.SQL(", ").join(map(sql.Identifier, columns.names))
     query = sql.SQL("SELECT {} FROM {}").format(listed, sql.Identifier(namespace or "pg_catalog", name))

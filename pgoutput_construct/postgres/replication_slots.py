@@ -1,4 +1,4 @@
-"""Replication slots: made, checked and dropped, with errors that say what to run."""
+"""Replication slots: creating, checking, describing and dropping them, with errors that name the SQL to run."""
 
 import logging
 import math
@@ -15,7 +15,7 @@ from psycopg import sql
 
 from pgoutput_construct.catalog_queries import BLOCKING_WRITER, SLOTS
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres._waiting import ANSWER_SECONDS, Patience, PatientConnection, Stopped
+from pgoutput_construct.postgres._patience import ANSWER_SECONDS, Patience, PatientConnection, Stopped
 from pgoutput_construct.postgres.connection import (
     Connection,
     ask,
@@ -46,7 +46,7 @@ __all__ = [
 Made = TypeVar("Made")
 
 _ARGUMENTS = {"temporary": 0, "twophase": 140000, "failover": 170000}
-"""The optional arguments of pg_create_logical_replication_slot, and since which server they are there."""
+"""The optional arguments of pg_create_logical_replication_slot, each with the first ``server_version_num`` it has."""
 
 _COMMAND_OPTIONS = {"twophase": "TWO_PHASE", "failover": "FAILOVER"}
 _PARENTHESES_SINCE = 150000
@@ -54,27 +54,33 @@ _IN_USE = "55006"  # object_in_use, which START_REPLICATION reports (Replication
 
 
 class LostSlotError(ReplicationError):
-    """A slot that never gives changes again: the server removed what it needs."""
+    """A slot that can never send changes again: the server removed what it needs."""
 
 
 class UndecodableSlotError(LostSlotError):
-    """A slot at which decoding fails with the same internal error, however often it is read.
+    """A slot for which decoding fails with the same internal error every time.
 
-    An example is "could not map filenumber ... to relation OID" (ReorderBufferProcessTXN): a change whose table the
-    historic snapshot of the slot does not show, as may be in slots that are created while transactions run that
-    TRUNCATE. The slot is not invalidated, so the server never says that it is lost.
+    An example is "could not map filenumber ... to relation OID" (ReorderBufferProcessTXN): the slot's historic snapshot
+    does not show the table of a change, which may happen if the slot was created while transactions with TRUNCATE ran.
+    The slot is not invalidated, so the server never reports it as lost.
     """
 
     def __init__(self, slot: str, error: ReplicationError, replaced: int = 0) -> None:
-        """Report that reading ``slot`` ended with ``error`` again and again; it replaced so many others like it."""
-        others = f" It was the same with {replaced} before it, which it replaced." if replaced else ""
+        """Describe the error.
+
+        Args:
+            slot: The name of the slot.
+            error: The error with which each attempt ended.
+            replaced: The number of undecodable slots that this one has replaced already.
+        """
+        others = f" It replaced {replaced} others that failed in the same way." if replaced else ""
         self.reason = f"{error}; reading slot {slot!r} ends with this internal error each time"
-        """What is wrong, without the remedy."""
+        """The problem, without the remedy."""
         super().__init__(
-            f"{self.reason}: the server cannot decode the change that comes next, for any reader, and never will."
-            f"{others} Have the capture drop the slot, create another one and copy all tables again into the same log: "
+            f"{self.reason}: the server cannot decode the next change, for any reader."
+            f"{others} Let the capture drop the slot, create another one and copy all tables again into the same log: "
             f"--on-lost-slot snapshot (on_lost_slot='snapshot'); or drop it (SELECT pg_drop_replication_slot({slot!r})"
-            "), create a new one, and begin a new log with an initial copy of the tables. Report the error to "
+            "), create a new one, and start a new log with an initial copy of the tables. Report the error to "
             "PostgreSQL, with the server's log",
             sqlstate=error.sqlstate,
         )
@@ -82,47 +88,48 @@ class UndecodableSlotError(LostSlotError):
 
 @dataclass(frozen=True)
 class ExportedSnapshot:
-    """What a slot was created with: the rows as they were at the position from which it sends changes."""
+    """The snapshot of a new slot: it sees the rows as of the LSN from which the slot sends changes."""
 
     connection: Connection
-    """The replication connection that created the slot; the snapshot lasts until it is used again, or closed."""
+    """The replication connection that created the slot; the snapshot exists until it is used again or closed."""
     name: str
-    """What SET TRANSACTION SNAPSHOT takes."""
+    """The name for SET TRANSACTION SNAPSHOT."""
     lsn: Lsn
-    """The position."""
+    """The slot's consistent point."""
     published: frozenset[int] = frozenset()
-    """The tables that were published when its creation began: of others, transactions that it does not have may have
-    written what the stream does not have either."""
+    """The OIDs of the tables that were published before the slot was created. For other tables there may be
+    transactions that the snapshot does not see and the stream does not have."""
 
     def close(self) -> None:
-        """Let the snapshot go."""
+        """Release the snapshot."""
         self.connection.close()
 
 
 def check_slot(connection: Connection, slot: str) -> Lsn:
-    """Return the confirmed position of ``slot``; raise ReplicationError unless it gives pgoutput to ``connection``."""
+    """Return the confirmed LSN of a slot; raise ReplicationError unless it is a usable slot of this database."""
     found = slot_health(connection, slot)
     if not found:
         create = sql.SQL("SELECT pg_create_logical_replication_slot({}, 'pgoutput')").format(slot)
-        raise ReplicationError(f"there is no replication slot {slot!r}; run {create.as_string(connection)}")
+        raise ReplicationError(f"replication slot {slot!r} does not exist; run {create.as_string(connection)}")
     health = found[0]
     if health.plugin != "pgoutput":
-        raise ReplicationError(f"slot {slot!r} is of {health.plugin or 'physical replication'}, not of pgoutput")
+        kind = f"has the plugin {health.plugin}" if health.plugin else "is a physical slot"
+        raise ReplicationError(f"slot {slot!r} {kind}: create a logical one with the plugin pgoutput")
     if health.database != connection.info.dbname:
-        raise ReplicationError(f"slot {slot!r} is of database {health.database!r}, not {connection.info.dbname!r}")
+        raise ReplicationError(f"slot {slot!r} belongs to database {health.database!r}, not {connection.info.dbname!r}")
     if health.lost:
         raise LostSlotError(str(health.problem), sqlstate="55000")
     return health.confirmed_lsn or Lsn(0)
 
 
 def check_unread(connection: Connection, slot: str) -> None:
-    """Raise ReplicationError, which may pass, where another process reads ``slot``: a slot has one reader."""
+    """Raise a transient ReplicationError if another process reads ``slot``: a slot has one reader."""
     for health in slot_health(connection, slot):
         if health.active_pid is not None:
             who = f"process {health.active_pid}" + (f" ({health.reader})" if health.reader else "")
             raise ReplicationError(
                 f"slot {slot!r} is being read by {who}: stop that reader, give this capture a slot of its own, or wait "
-                "until the server notices that the reader is gone",
+                "until the server detects that the reader is disconnected",
                 transient=True,
                 sqlstate=_IN_USE,
             )
@@ -138,26 +145,26 @@ def create_slot(
     timeout: float | None = None,
     on_wait: Callable[[list[str]], None] | None = None,
 ) -> Lsn:
-    """Create a logical slot of pgoutput and return the position from which it sends changes.
+    """Create a logical slot with the plugin pgoutput; return its consistent point, from which it sends changes.
 
-    The server waits until the transactions that write now have ended.
+    The server waits until the transactions that are writing now have ended.
 
     Args:
-        connection: An open connection to the database whose changes are wanted.
+        connection: An open connection to the database.
         slot: The name of the slot.
-        two_phase: It sends prepared transactions at PREPARE TRANSACTION (PostgreSQL 14).
-        temporary: It ends with ``connection``.
-        failover: Standbys keep a copy of it, with which a capture goes on after a failover (PostgreSQL 17; the standby
-            needs ``sync_replication_slots``).
-        timeout: Seconds after which the attempt is given up; None to wait as long as it takes.
-        on_wait: Called after two seconds, and whenever they change, with the transactions that are waited for, in
-            words; without it they are logged as a warning.
+        two_phase: Send prepared transactions at PREPARE TRANSACTION (PostgreSQL 14).
+        temporary: Drop the slot when ``connection`` is closed.
+        failover: Synchronize it to standbys, so that a capture can continue with it after a failover (PostgreSQL 17;
+            the standby needs ``sync_replication_slots``).
+        timeout: Seconds after which the attempt fails; None for no limit.
+        on_wait: Called after two seconds, and whenever they change, with descriptions of the transactions that the
+            server waits for; by default they are logged as a warning.
 
     Raises:
-        ReplicationError: The slot exists, the server cannot make it, or the time is over. Then no slot is left behind.
+        ReplicationError: The slot exists, the server cannot create it, or the timeout expired. No slot is left behind.
     """
     arguments = _arguments(connection, temporary=temporary, twophase=two_phase, failover=failover)
-    return _waiting(connection, slot, timeout, on_wait, lambda: _create(connection, slot, arguments))
+    return _create_watched(connection, slot, timeout, on_wait, lambda: _create(connection, slot, arguments))
 
 
 def create_slot_with_snapshot(
@@ -169,9 +176,18 @@ def create_slot_with_snapshot(
     failover: bool = False,
     timeout: float | None = None,
 ) -> ExportedSnapshot:
-    """Create a slot as create_slot does, by a replication connection that then keeps its snapshot and does no more.
+    """Create a slot as ``create_slot`` does, and export its snapshot.
 
-    ``published`` are the tables that were found published before.
+    Args:
+        connection: A replication connection, which must then not be used: it holds the snapshot.
+        slot: The name of the slot.
+        published: The OIDs of the tables that are published already.
+        two_phase: As for ``create_slot``.
+        failover: As for ``create_slot``.
+        timeout: As for ``create_slot``, in seconds.
+
+    Raises:
+        ReplicationError: As ``create_slot``.
     """
     arguments = _arguments(connection, twophase=two_phase, failover=failover)
     options = ["SNAPSHOT 'export'", *(_COMMAND_OPTIONS[name] for name in arguments)]
@@ -180,13 +196,15 @@ def create_slot_with_snapshot(
     else:
         listed = " ".join(["EXPORT_SNAPSHOT", *options[1:]])
     command = sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput ").format(sql.Identifier(slot)).as_string(connection)
-    row = _waiting(connection, slot, timeout, None, lambda: connection.execute((command + listed).encode()).fetchone())
+    row = _create_watched(
+        connection, slot, timeout, None, lambda: connection.execute((command + listed).encode()).fetchone()
+    )
     assert row is not None
     return ExportedSnapshot(connection, str(row[2]), Lsn(row[1]), frozenset(published))
 
 
 def _arguments(connection: Connection, **given: bool) -> list[str]:
-    """Return the names of what is asked for; raise ReplicationError where the server cannot do it."""
+    """Return the names of the arguments that are set; raise ReplicationError if the server does not have one."""
     check_wal_level(connection)
     arguments = [name for name, value in given.items() if value]
     for name in arguments:
@@ -195,19 +213,19 @@ def _arguments(connection: Connection, **given: bool) -> list[str]:
     return arguments
 
 
-def _waiting(
+def _create_watched(
     connection: Connection,
     slot: str,
     timeout: float | None,
     on_wait: Callable[[list[str]], None] | None,
     create: Callable[[], Made],
 ) -> Made:
-    """Create a slot, however long it takes, with what is waited for told."""
+    """Create a slot by ``create``, and report the transactions that the server waits for meanwhile."""
     with _SlotWait(connection, slot, timeout, on_wait) as wait:
         try:
             return create()
         except psycopg.Error as error:
-            raise wait.failure() or _refused(slot, error) from error
+            raise wait.failure() or _creation_error(slot, error) from error
         except Stopped:
             if failure := wait.failure():
                 raise failure from None
@@ -215,7 +233,7 @@ def _waiting(
 
 
 def ensure_slot(connection: Connection, slot: str, **options: Any) -> bool:
-    """Create ``slot`` where there is none, with the ``options`` of create_slot; return whether it was created."""
+    """Create ``slot`` if it does not exist, with the ``options`` of create_slot; return whether it was created."""
     if slot_health(connection, slot):
         return False
     create_slot(connection, slot, **options)
@@ -223,20 +241,20 @@ def ensure_slot(connection: Connection, slot: str, **options: Any) -> bool:
 
 
 def drop_slot(connection: Connection, slot: str, *, missing_ok: bool = False) -> None:
-    """Drop ``slot``, and with it the server's promise to keep the WAL that its reader has not confirmed.
+    """Drop ``slot``: the server no longer retains WAL for it.
 
-    Raises ReplicationError for a slot that there is not, unless it is ``missing_ok``.
+    Raises ReplicationError if it does not exist, unless ``missing_ok``.
     """
     query = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s"
     if not fetch(connection, query, [slot], doing=f"slot {slot!r} cannot be dropped") and not missing_ok:
-        raise ReplicationError(f"there is no replication slot {slot!r}")
+        raise ReplicationError(f"replication slot {slot!r} does not exist")
 
 
 def end_reader(connection: Connection, slot: str, pid: int) -> None:
-    """End the walsender ``pid`` where it still reads ``slot``: one of our own, whose connection is lost.
+    """Terminate the walsender ``pid`` if it still reads ``slot``: that of our own last connection, which was lost.
 
-    It may not know that for long, for ever with ``wal_sender_timeout = 0``, and keep the slot. A role may end its own
-    processes; one that may not waits until the server notices.
+    It may not detect that for long, never with ``wal_sender_timeout = 0``, and occupies the slot meanwhile. A role may
+    terminate its own processes; if it may not, the capture waits until the server detects it.
     """
     query = "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = %s AND active_pid = %s"
     with suppress(ReplicationError):
@@ -251,9 +269,9 @@ def _create(connection: Connection, slot: str, arguments: Iterable[str]) -> Lsn:
     return Lsn(int(row[0]))
 
 
-def _refused(slot: str, error: psycopg.Error) -> ReplicationError:
+def _creation_error(slot: str, error: psycopg.Error) -> ReplicationError:
     if isinstance(error, psycopg.errors.DuplicateObject):
-        text = f"slot {slot!r} exists: capture() resumes it, drop_slot() removes it"
+        text = f"slot {slot!r} exists already: capture() resumes it, drop_slot() removes it"
         return ReplicationError(text, sqlstate=error.sqlstate)
     return describe_error(error, f"slot {slot!r} cannot be created")
 
@@ -261,7 +279,7 @@ def _refused(slot: str, error: psycopg.Error) -> ReplicationError:
 _LOG = logging.getLogger("pgoutput_construct")
 _INTERVAL = 2.0
 
-# SnapBuildWaitSnapshot waits for the lock that each transaction holds on its own xid; 0 is a prepared transaction.
+# SnapBuildWaitSnapshot waits for the lock that each transaction holds on its xid; pid 0 is a prepared transaction.
 _BLOCKERS = """SELECT concat_ws(', ', 'pid ' || b, 'user ' || usename, 'application ' || nullif(application_name, ''),
         state, 'open since ' || xact_start)
     FROM unnest(pg_blocking_pids(%s)) b LEFT JOIN pg_stat_activity ON pid = b WHERE b <> 0
@@ -271,9 +289,9 @@ _ON_STANDBY = "the primary to log its running transactions (run SELECT pg_log_st
 
 
 class _SlotWait:
-    """Watches, over a second connection, the statement that creates a slot; a context manager around it.
+    """Watches the creation of a slot over a second connection; a context manager around the statement.
 
-    The statement may take as long as it needs while the server answers the second connection.
+    The statement has no time limit while the server answers the second connection.
     """
 
     def __init__(
@@ -283,27 +301,27 @@ class _SlotWait:
         timeout: float | None,
         on_wait: Callable[[list[str]], None] | None,
     ) -> None:
-        """Prepare to watch ``connection``; ``timeout`` is in seconds, None for none."""
+        """Prepare to watch; the arguments are those of ``create_slot``."""
         self._connection = connection
         self._slot = slot
         self._timeout = math.inf if timeout is None else timeout
         self._on_wait = on_wait or self._log
         self._pid = connection.info.backend_pid
         self._done = threading.Event()
-        self._expired = self._gone = False
+        self._expired = self._unreachable = False
         self._patience: Patience | None = None
         self._waited_for: list[str] = []
         self._thread = threading.Thread(target=self._watch, name=f"creation of slot {slot}", daemon=True)
 
     def failure(self) -> ReplicationError | None:
-        """Return why the wait was ended: its time was over, or the server is gone; None when it was not."""
-        if self._gone:
+        """Return the error if the wait was ended: by the timeout, or because the server does not answer; else None."""
+        if self._unreachable:
             return ReplicationError(f"the server does not answer: slot {self._slot!r} was not created", transient=True)
         if not self._expired:
             return None
         return ReplicationError(
             f"slot {self._slot!r} was not created in {self._timeout:g} seconds, and none is left behind: the server "
-            f"waits for {'; '.join(self._waited_for) or 'transactions that write'}; end them, or wait longer (timeout)",
+            f"waits for {'; '.join(self._waited_for) or 'open transactions'}; end them, or use a longer timeout",
             sqlstate="57014",
         )
 
@@ -324,23 +342,23 @@ class _SlotWait:
 
     def _asked(self) -> str | None:
         asked = self._patience.asked if self._patience else None
-        return "the server is gone" if self._gone else asked() if asked else None
+        return "the server does not answer" if self._unreachable else asked() if asked else None
 
     def _watch(self) -> None:
         heard = time.monotonic()
         deadline = heard + self._timeout
         while not self._done.wait(max(0.0, min(_INTERVAL, deadline - time.monotonic()))):
             with suppress(ReplicationError, psycopg.Error):
-                self._look()
+                self._find_blockers()
                 heard = time.monotonic()
-            self._gone = time.monotonic() - heard >= ANSWER_SECONDS
+            self._unreachable = time.monotonic() - heard >= ANSWER_SECONDS
             if time.monotonic() >= deadline:
                 self._expired = True
                 with suppress(psycopg.Error):
                     self._connection.cancel_safe(timeout=5)
                 return
 
-    def _look(self) -> None:
+    def _find_blockers(self) -> None:
         info = self._connection.info
         with connect(info.dsn + _password(info.password), replication=False) as second:
             found = [str(row[0]) for row in fetch(second, _BLOCKERS, [self._pid, self._pid])]
@@ -360,64 +378,64 @@ def _password(password: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SlotHealth:
-    """One replication slot, as the server describes it (view pg_replication_slots); None where it does not say."""
+    """One replication slot, from the view pg_replication_slots; None for values that the server does not have."""
 
     name: str
-    """Its name."""
+    """The name."""
     plugin: str | None
-    """The output plugin; None for a slot of physical replication."""
+    """The output plugin; None for a physical slot."""
     database: str | None
-    """The database whose changes it gives; None for a physical one."""
+    """The database whose changes it sends; None for a physical slot."""
     temporary: bool
-    """It ends with the connection that made it."""
+    """Whether it is dropped with the connection that created it."""
     active_pid: int | None
-    """The process that serves its reader; None when nobody reads it."""
+    """The process that serves its reader; None if it is not being read."""
     reader: str | None
-    """User, application and host of its reader, as far as they may be seen."""
+    """User, application and host of its reader, as far as the role may see them."""
     wal_status: str | None
     """``reserved``, ``extended``, ``unreserved`` (soon lost) or ``lost``."""
     invalidation_reason: str | None
-    """Why it is lost, such as ``wal_removed`` (PostgreSQL 17; 16 says ``conflict`` on a standby)."""
+    """Why it is lost, such as ``wal_removed`` (PostgreSQL 17; 16 has ``conflict`` on a standby)."""
     restart_lsn: Lsn | None
-    """The server keeps the WAL from here on."""
+    """The oldest LSN whose WAL the server retains for it."""
     confirmed_lsn: Lsn | None
-    """The reader confirmed everything before this position."""
+    """The reader confirmed everything before this LSN (confirmed_flush_lsn)."""
     lag_bytes: int | None
-    """From the confirmed position to the end of the WAL."""
+    """Bytes of WAL from the confirmed LSN to the end."""
     retained_bytes: int | None
-    """From the restart position to the end of the WAL: the WAL that the slot keeps on the disk."""
+    """Bytes of WAL from the restart LSN to the end, which the slot keeps on disk."""
     safe_wal_size: int | None
-    """Bytes that may still be written before the slot is in danger (max_slot_wal_keep_size)."""
+    """Bytes that may be written before the slot may become lost (max_slot_wal_keep_size)."""
     xmin_age: int | None
-    """How many transactions old the rows of the catalog are that VACUUM must keep for it."""
+    """The age, in transactions, of the oldest catalog rows that VACUUM must retain for it."""
     two_phase: bool
-    """Prepared transactions are sent at PREPARE TRANSACTION."""
+    """Whether prepared transactions are sent at PREPARE TRANSACTION."""
     failover: bool
-    """It is synchronized to standbys (PostgreSQL 17)."""
+    """Whether it is synchronized to standbys (PostgreSQL 17)."""
     synced: bool
-    """It is the copy, on a standby, of a slot of its primary (PostgreSQL 17)."""
+    """Whether it was synchronized, on a standby, from its primary (PostgreSQL 17)."""
     inactive_since: str | None
-    """Since when nobody reads it (PostgreSQL 17)."""
+    """The time since which it is not being read (PostgreSQL 17)."""
     held_by: str
-    """What keeps it where it is: its reader, nobody, or the oldest transaction that still writes."""
+    """What keeps it from advancing: its reader, the lack of one, or the oldest transaction that is still writing."""
 
     @property
     def lost(self) -> bool:
-        """True when the server removed what the slot needs: it never gives changes again."""
+        """Whether the server removed what the slot needs: it can never send changes again."""
         return self.invalidation_reason is not None or self.wal_status == "lost"
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with it, and what to do; None when nothing is."""
+        """The problem with it, and the remedy; None for none."""
         if self.lost:
             reason = self.invalidation_reason or "wal_removed"
             return (
-                f"slot {self.name!r} is lost ({reason}): the server removed what it needs to go on; drop it (SELECT "
-                f"pg_drop_replication_slot({self.name!r})), create a new one, and begin a new log with an initial copy "
-                "of the tables; or have a capture do so in its log (--on-lost-slot snapshot, on_lost_slot='snapshot')"
+                f"slot {self.name!r} is lost ({reason}): the server removed what it needs to continue; drop it (SELECT "
+                f"pg_drop_replication_slot({self.name!r})), create a new one, and start a new log with an initial copy "
+                "of the tables; or let a capture do so in its log (--on-lost-slot snapshot, on_lost_slot='snapshot')"
             )
         if self.wal_status == "unreserved":
-            return f"slot {self.name!r} is about to be lost (max_slot_wal_keep_size): let its reader catch up"
+            return f"slot {self.name!r} is about to be lost (max_slot_wal_keep_size): its reader must catch up"
         return None
 
 
@@ -462,7 +480,7 @@ def _health(row: Mapping[str, Any], age: int | None, reader: str | None, end: Ls
 
 
 def _conflict(row: Mapping[str, Any]) -> str | None:
-    # PostgreSQL 16 calls every invalidated slot conflicting; where WAL was removed it has no restart position any more.
+    # PostgreSQL 16 sets conflicting for every invalidated slot; if WAL was removed, restart_lsn is null.
     return "conflict" if row.get("conflicting") and row["restart_lsn"] is not None else None
 
 
@@ -471,7 +489,7 @@ def _holder(row: Mapping[str, Any], reader: str | None, writer: str | None) -> s
         since = row.get("inactive_since")
         return "nobody reads it" + (f" since {since}" if since else "")
     who = f"its reader, pid {row['active_pid']}" + (f" ({reader})" if reader else "")
-    # The restart position cannot pass the beginning of a transaction that still writes.
+    # restart_lsn cannot advance past the beginning of a transaction that is still writing.
     return f"{who}, or {writer}" if writer else who
 
 

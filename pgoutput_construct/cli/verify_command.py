@@ -11,7 +11,7 @@ from pgoutput_construct.cli._logging import note_unpublished
 from pgoutput_construct.cli._options import LOG, SECONDS, TABLE
 from pgoutput_construct.cli._printing import counted, printable, say
 from pgoutput_construct.cli._progress import Estimate, progress_line
-from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:

@@ -1,15 +1,18 @@
-"""A slot that is read without a capture: its changes are peeked at, again and again, until it is advanced."""
+"""Reading a slot without a capture: its changes are peeked at (they remain in the slot) until it is advanced.
+
+This is the source of Spark's live reads: a micro-batch that is retried peeks at the same transactions again.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres._patience import Patience, PatientConnection
 from pgoutput_construct.postgres._snapshot.copied_tables import read_tables
-from pgoutput_construct.postgres._waiting import Patience, PatientConnection
 from pgoutput_construct.postgres.connection import connect, fetch, fetch_row, run
 from pgoutput_construct.postgres.replication import is_at_work
-from pgoutput_construct.postgres.slots import check_slot
+from pgoutput_construct.postgres.replication_slots import check_slot
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Commit, Lsn, parse
 
@@ -25,11 +28,11 @@ _TWO_PHASE: Final = (
     "SELECT coalesce((to_jsonb(s) ->> 'two_phase')::bool, false) FROM pg_replication_slots s WHERE slot_name = %s"
 )
 _CHANGES: Final = 200_000
-"""How many changes are peeked at in one go, and the rest of the last transaction."""
+"""The number of changes after which one peek ends, at the end of a transaction (upto_nchanges)."""
 
 
 class SlotPeek:
-    """A slot, over an open connection; ``open_slot`` makes it."""
+    """A slot and the connection to peek at it; ``open_slot`` returns it."""
 
     def __init__(self, connection: PatientConnection, slot: str, publications: Sequence[str]) -> None:
         self._connection = connection
@@ -38,33 +41,33 @@ class SlotPeek:
 
     @property
     def confirmed(self) -> Lsn:
-        """Up to where the slot was advanced; raises ReplicationError for a slot that cannot be read."""
+        """The LSN up to which the slot was advanced; raises ReplicationError for a slot that cannot be read."""
         return check_slot(self._connection, self._slot)
 
     def ends(self, changes: int = _CHANGES) -> list[Commit]:
-        """Return the commits of the transactions that the slot has, in their order, up to so many changes."""
+        """Return the commits of the next transactions in order, up to about ``changes`` changes."""
         arguments = [self._slot, None, changes, self._published(), Commit.TAG]
         found = (parse(data) for (data,) in fetch(self._connection, _ENDS, arguments, doing=self._doing))
         return [commit for commit in found if isinstance(commit, Commit)]
 
     def payloads(self, until: Lsn) -> list[bytes]:
-        """Return the messages of all transactions that the slot has, up to one that ends at a position."""
+        """Return the messages of all transactions up to the one whose end LSN is ``until``."""
         arguments = [self._slot, str(until), None, self._published()]
         return [data for (data,) in fetch(self._connection, _PEEK, arguments, doing=self._doing)]
 
     def advance(self, position: Lsn) -> None:
-        """Let the server forget what comes before a position; one that is behind the slot's changes nothing."""
+        """Advance the slot to an LSN, so that the server may remove earlier WAL; does nothing for an earlier LSN."""
         if position > self.confirmed:
             query = "SELECT pg_replication_slot_advance(%s, %s::pg_lsn)"
             run(self._connection, query, [self._slot, str(position)], doing=f"slot {self._slot!r} cannot be advanced")
 
     def describe(self, namespace: str, name: str) -> list[bytes]:
-        """Return the messages that describe a table, as it is now; raise ReplicationError where it is not published."""
+        """Return the messages that describe a table as it is now; raise ReplicationError if it is not published."""
         oids = [oid for (oid,) in fetch(self._connection, _TABLE, [namespace, name], doing="the table is not found")]
         for table in read_tables(self._connection, self.publications, oids):
             return table.descriptions({"proto_version": 1})
         title = qualified_name(namespace, name)
-        raise ReplicationError(f"no publication of {', '.join(map(repr, self.publications))} has the table {title}")
+        raise ReplicationError(f"none of the publications {', '.join(map(repr, self.publications))} has table {title}")
 
     def _published(self) -> str:
         return ",".join('"' + name.replace('"', '""') + '"' for name in self.publications)
@@ -76,21 +79,27 @@ class SlotPeek:
 
 @contextmanager
 def open_slot(dsn: str, slot: str, publications: Sequence[str] = ()) -> Iterator[SlotPeek]:
-    """Open a slot for peeking; without ``publications`` those of the database count.
+    """Open a slot for peeking.
 
-    Raises ReplicationError, without any secret in it, for a server that cannot be reached, a slot that is not there, of
-    another plugin, or made for two-phase commit: what such a one sends at PREPARE may be rolled back.
+    The server decodes everything before it sends the first row (pg_logical_slot_get_changes_guts() fills a tuplestore),
+    so a query has no time limit while its backend is active.
 
-    The server decodes all that is peeked at before it sends any of it (pg_logical_slot_get_changes_guts() fills a
-    tuplestore). It is waited for as long as it is at work.
+    Args:
+        dsn: The connection string, as libpq reads it; its password appears in no error.
+        slot: The name of the slot.
+        publications: The names of the publications; all of the database if empty.
+
+    Raises:
+        ReplicationError: The server cannot be reached; or the slot does not exist, has another plugin, or has
+            two_phase: transactions that it sends at PREPARE TRANSACTION may be rolled back.
     """
     with connect(dsn, replication=False) as connection:
         connection.patience = Patience(is_working=lambda: is_at_work(dsn, connection.pgconn.backend_pid))
         check_slot(connection, slot)
         if fetch_row(connection, _TWO_PHASE, [slot], doing="the slot cannot be read")[0]:
             raise ReplicationError(
-                f"slot {slot!r} is for two-phase commit, which a live read does not follow: capture it into a change "
-                f"log, or make another: SELECT pg_create_logical_replication_slot('name', 'pgoutput')"
+                f"slot {slot!r} has two_phase, which live reads do not support: capture it into a change log, or "
+                f"create another one: SELECT pg_create_logical_replication_slot('name', 'pgoutput')"
             )
         names = list(publications) or [n for (n,) in fetch(connection, _ALL_PUBLICATIONS, doing="no publications")]
         if not names:

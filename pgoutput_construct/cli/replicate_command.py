@@ -18,7 +18,7 @@ from pgoutput_construct.cli._logging import (
 from pgoutput_construct.cli._options import SECONDS, TABLE, Listen
 from pgoutput_construct.cli._printing import counted
 from pgoutput_construct.cli._progress import Estimate, progress_line
-from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Timestamp
 
@@ -163,7 +163,7 @@ def replicate_command(
         raise click.UsageError("say --once or --continuous")
     require(*COMMANDS["replicate"].extras, *(["metrics"] if metrics else []))
     from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
-    from pgoutput_construct.postgres._waiting import collected_signals
+    from pgoutput_construct.postgres._patience import collected_signals
     from pgoutput_construct.spark import spark_session
     from pgoutput_construct.spark._replicate import check_request, replicate
 

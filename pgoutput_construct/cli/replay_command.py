@@ -7,7 +7,7 @@ import click
 from pgoutput_construct.cli._options import LOG, LSN, REPLACE_ROWS, TIME
 from pgoutput_construct.cli._printing import counted, say
 from pgoutput_construct.cli._progress import progress_line
-from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn, Timestamp
 

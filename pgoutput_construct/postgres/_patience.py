@@ -1,4 +1,4 @@
-"""Waiting for a server without hanging: every wait has a deadline, and gives way to whoever ends the capture."""
+"""Waiting for a server without hanging: every wait has a deadline, and ends early when the capture is to end."""
 
 import select
 import signal
@@ -23,52 +23,55 @@ __all__ = [
     "PatientConnection",
     "Stopped",
     "collected_signals",
-    "in_background",
     "result_of",
+    "run_in_thread",
 ]
 
 
 Result = TypeVar("Result")
 
 ANSWER_SECONDS = 60.0
-"""How long a server may be silent after a statement before its connection counts as lost."""
+"""Seconds without an answer to a statement after which a connection counts as lost."""
 
 _CANCEL_SECONDS = 2.0
-_SLICE = 0.1  # seconds: how long a signal or stop() may go unnoticed
+_SLICE = 0.1  # seconds after which a signal or stop() is noticed at the latest
 _EVENTS = {Wait.R: select.POLLIN, Wait.W: select.POLLOUT, Wait.RW: select.POLLIN | select.POLLOUT}
 _BROKEN = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 Asked = Callable[[], str | None]
-"""What is asked while a server is waited for: the reason to stop waiting, None to go on."""
+"""Called while waiting for a server: returns the reason to stop waiting, or None."""
 
 
 class Stopped(Exception):  # noqa: N818 - no error
-    """The end was asked for while a server was waited for; its text is the reason. Never leaves ``capture``."""
+    """A wait was ended on request; the text is the reason. Never leaves ``capture``."""
 
 
 @dataclass
 class Patience:
-    """How long one wait may last, and who may end it."""
+    """How long a wait may last, and what may end it."""
 
     seconds: float = ANSWER_SECONDS
-    """Silence of the server after which the wait ends with psycopg.OperationalError."""
+    """Seconds of silence of the server after which the wait ends with psycopg.OperationalError."""
     asked: Asked | None = None
-    """Asked ten times a second; a reason ends the wait with Stopped."""
+    """Called ten times a second; a reason ends the wait with Stopped."""
     is_working: Callable[[], bool] | None = None
-    """Asked when the time is over: whether the server is at work, as another connection shows; then the time begins
-    again. Without it silence alone counts."""
+    """Called after ``seconds``: returns whether the server is active, by another connection; then the time starts
+    again. Without it only silence counts."""
 
     def wait(self, fileno: int, wanted: Wait) -> Ready:
-        """Wait until the socket can do what is wanted, with the GIL released."""
+        """Wait until the socket is ready for ``wanted``, with the GIL released."""
         deadline = time.monotonic() + self.seconds
         poll = select.poll()
         poll.register(fileno, _EVENTS[wanted])
         while not (events := poll.poll(_SLICE * 1000)):
-            deadline = self.look_up(deadline)
+            deadline = self.check(deadline)
         return _ready(events[0][1], wanted)
 
-    def look_up(self, deadline: float) -> float:
-        """Return the deadline, or the next one; raise Stopped or, after the last one, psycopg.OperationalError."""
+    def check(self, deadline: float) -> float:
+        """Return the current deadline (time.monotonic()), extended if it has passed and the server is active.
+
+        Raises Stopped if a stop is requested, and psycopg.OperationalError if the deadline has passed.
+        """
         if self.asked is not None and (reason := self.asked()):
             raise Stopped(reason)
         if time.monotonic() < deadline:
@@ -79,15 +82,15 @@ class Patience:
 
 
 class PatientConnection(psycopg.Connection[Any]):
-    """A connection of psycopg on which no statement waits for ever, and each gives way to a signal."""
+    """A psycopg connection on which every statement has a deadline, and can be interrupted by a signal."""
 
     patience = Patience()
-    """How long an answer is waited for; set it on the object."""
+    """How long to wait for an answer; set it on the instance."""
 
     def wait(self, gen: PQGen[Result], interval: float = _SLICE, timeout: float | None = None) -> Result:
-        """Return what psycopg gets from the server; the deadline begins again whenever the server sends something.
+        """Run a psycopg generator; the deadline starts again whenever the server sends something.
 
-        Raises psycopg.Error, also when the server has not answered in time, and Stopped.
+        Raises psycopg.Error, also if the server does not answer in time, and Stopped.
         """
         patience = Patience(timeout, self.patience.asked) if timeout is not None else self.patience
         try:
@@ -98,11 +101,11 @@ class PatientConnection(psycopg.Connection[Any]):
             result: Result = end.value
             return result
         except psycopg.OperationalError as error:
-            if error.sqlstate is None:  # or else the server said so, as of a lock that was not to be had
+            if error.sqlstate is None:  # otherwise the server sent it, for example after lock_timeout
                 self._abandon(gen)
             raise
         except (Stopped, KeyboardInterrupt, SystemExit):
-            # A server that waits for something does not see that its client is gone: the statement would go on.
+            # A server that waits for something does not detect that its client is gone: the statement would continue.
             with suppress(psycopg.Error):
                 self.cancel_safe(timeout=_CANCEL_SECONDS)
             self._abandon(gen)
@@ -110,21 +113,27 @@ class PatientConnection(psycopg.Connection[Any]):
 
     def _abandon(self, gen: PQGen[Result]) -> None:
         gen.close()
-        self.pgconn.finish()  # an answer that comes later must not be taken for the next one's
+        self.pgconn.finish()  # a late answer must not be read as that of the next statement
 
 
-def in_background(function: Callable[[], Result], patience: Patience, discard: Callable[[Result], object]) -> Result:
-    """Run what cannot be interrupted (finding a host, connecting) in a thread, and wait for it with patience.
+def run_in_thread(function: Callable[[], Result], patience: Patience, discard: Callable[[Result], object]) -> Result:
+    """Run a function that cannot be interrupted (DNS lookup, connecting) in a thread, and wait for it.
 
-    Where nobody waits any more ``discard`` gets the result. Raises what ``function`` raises, psycopg.OperationalError
-    at the deadline, Stopped.
+    Args:
+        function: The function.
+        patience: How long to wait, and what may end the wait.
+        discard: Called with the result if the wait ended before.
+
+    Raises:
+        psycopg.OperationalError: The deadline has passed.
+        Stopped: The end was requested. Errors of ``function`` are raised as they are.
     """
     outcome: Future[Result] = Future()
     threading.Thread(target=_settle, args=(outcome, function), daemon=True).start()
     deadline = time.monotonic() + patience.seconds
     try:
         while not wait_for_futures([outcome], _SLICE).done:
-            deadline = patience.look_up(deadline)
+            deadline = patience.check(deadline)
     except BaseException:
         outcome.add_done_callback(lambda late: late.exception() or discard(late.result()))
         raise
@@ -132,7 +141,7 @@ def in_background(function: Callable[[], Result], patience: Patience, discard: C
 
 
 def result_of(pgconn: pq.abc.PGconn, patience: Patience) -> pq.abc.PGresult | None:
-    """Return the result of the command that was sent; PQgetResult alone would wait for ever, and hold the GIL."""
+    """Return the next result of a command; PQgetResult alone would wait without a limit, and hold the GIL."""
     while pgconn.flush():
         patience.wait(pgconn.socket, Wait.RW)
         pgconn.consume_input()
@@ -144,7 +153,7 @@ def result_of(pgconn: pq.abc.PGconn, patience: Patience) -> pq.abc.PGresult | No
 
 def _ready(events: int, wanted: Wait) -> Ready:
     if events & _BROKEN:
-        return Ready(int(wanted))  # libpq finds the error when it reads or writes
+        return Ready(int(wanted))  # libpq will report the error when it reads or writes
     ready = (Ready.R if events & select.POLLIN else 0) | (Ready.W if events & select.POLLOUT else 0)
     return Ready(int(ready))
 
@@ -161,9 +170,9 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def collected_signals(handle: bool) -> Iterator[list[str]]:
-    """Collect the names of SIGINT and SIGTERM; a second signal does what it would have done before.
+    """Collect the names of SIGINT and SIGTERM in a list; a second signal has its previous effect.
 
-    Where ``handle`` is False, and outside the main thread, the list stays empty.
+    If ``handle`` is False, and outside the main thread, the list stays empty.
     """
     received: list[str] = []
     if not handle or threading.current_thread() is not threading.main_thread():

@@ -17,7 +17,7 @@ from pgoutput_construct.cli._input import open_source
 from pgoutput_construct.cli._json_lines import parse_line
 from pgoutput_construct.cli._options import REPLACE_ROWS, SECONDS, is_log
 from pgoutput_construct.cli._printing import counted, say
-from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import require
 from pgoutput_construct.stream.bounds import said as bound_said

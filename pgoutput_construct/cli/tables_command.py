@@ -7,7 +7,7 @@ import click
 from pgoutput_construct.cli._logging import warn_of_lacks
 from pgoutput_construct.cli._options import LOG, TABLE
 from pgoutput_construct.cli._printing import counted, say
-from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.extras import require
 
 __all__ = ["tables_command"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgoutput_construct.cli._printing import print_grid, print_lines, sized
-from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn
 

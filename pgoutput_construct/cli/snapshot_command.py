@@ -5,7 +5,7 @@ import click
 from pgoutput_construct.cli._logging import LOGGER, logging_to_stderr
 from pgoutput_construct.cli._options import TABLE
 from pgoutput_construct.cli._printing import counted
-from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.extras import require
 from pgoutput_construct.stream.identifiers import full_name
 

@@ -1,4 +1,4 @@
-"""A copy of tables by somebody beside the capture: asked for, and made by whoever holds the log."""
+"""The function ``snapshot``: requests table copies in the log, which the capture that writes it makes."""
 
 import logging
 import time
@@ -21,7 +21,7 @@ from pgoutput_construct.postgres._snapshot.snapshots import check_can_copy
 from pgoutput_construct.postgres.capture import capture
 from pgoutput_construct.postgres.connection import Connection, connect
 from pgoutput_construct.postgres.publications import find_table, read_published
-from pgoutput_construct.postgres.slots import slot_health
+from pgoutput_construct.postgres.replication_slots import slot_health
 from pgoutput_construct.stream.identifiers import qualified_name
 
 __all__ = ["snapshot"]
@@ -30,9 +30,9 @@ OnProgress = Callable[[CaptureProgress], None]
 
 _LOG = logging.getLogger("pgoutput_construct")
 _PAUSE: Final = 0.2  # seconds
-_LOOKS: Final = 2.0  # seconds between two looks at what has come into the log
-_FREE_AFTER: Final = 3.0
-"""Seconds after which a slot that nobody reads counts as free: a capture that lost its connection comes back."""
+_REPORT_SECONDS: Final = 2.0  # seconds between two reports of copied rows
+_FREE_SECONDS: Final = 3.0
+"""Seconds after which a slot without a reader counts as free: a capture that lost its connection reconnects."""
 
 
 def snapshot(
@@ -46,43 +46,43 @@ def snapshot(
     on_wait: Callable[[int], None] | None = None,
     handle_signals: bool = True,
 ) -> list[TableCopy]:
-    """Copy tables into a log as they are now, beside the changes that are there: new ones, or such as must be repaired.
+    """Copy the current rows of tables into a log: of newly published tables, or to repair stale ones.
 
-    Where a capture writes the log, it makes the copies; where none does, this call captures until they are durable.
-    No table is locked against writes, and nothing is written on the server. A copy is complete when the stream has
-    passed the end of the WAL at the time of the copy's snapshot: the log then says which transactions it contains.
+    If a capture writes the log, it makes the copies; otherwise this call captures until they are durable. Tables are
+    not locked against writes, and nothing is written on the server. A copy is complete once the stream has passed the
+    end of the WAL at the time of the copy's snapshot: then the log has which transactions it contains.
 
     Args:
         dsn: The connection string, as libpq reads it.
-        directory: The address of the change log, which must hold something already.
-        tables: The tables, as in SQL, ``public`` where no schema is named. Each must be published by a publication
-            that the log was last captured with.
-        workers: Over how many connections a table is copied.
-        stop: Asked now and then; True gives up waiting, and withdraws what was asked for.
-        on_progress: Called with the progress of the capture, where this call makes the copies.
-        on_wait: Called now and then where a capture makes the copies, with the rows that are in the log since the call.
-        handle_signals: As for capture, where this call makes the copies.
+        directory: The address of the change log, which must have a segment.
+        tables: The tables, as in SQL, in ``public`` if no schema is given. Each must be published by a publication of
+            the last capture into the log.
+        workers: The number of connections that copy a table.
+        stop: Called periodically; True stops waiting, and withdraws the request.
+        on_progress: Called with the progress of the capture, if this call makes the copies.
+        on_wait: If a capture makes the copies, called every few seconds with the number of rows copied so far.
+        handle_signals: As for ``capture``, if this call makes the copies.
 
     Returns:
         The copies, as the log has them, in the order of ``tables``.
 
     Raises:
-        ReplicationError: A table is not there, or not published; the server cannot be reached.
-        ChangeLogError: There is no log at the address, or the capture refused what was asked for.
+        ReplicationError: A table does not exist or is not published; or the server cannot be reached.
+        ChangeLogError: There is no log at the address, or the capture refused the request.
     """
     store = open_store(directory)
     log = ChangeLog(store)
     names = [tables] if isinstance(tables, str) else list(tables)
     with connect(dsn) as connection:
         check_can_copy(connection)
-        found = _find(connection, names, log.options)
+        found = _find_published(connection, names, log.options)
     request = ask(store, found, workers=workers)
     asked = stop or (lambda: False)
-    seen = _Seen(log, on_wait)
+    seen = _CopiedRowCount(log, on_wait)
     try:
         if not _wait(store, request, asked, dsn, log.options.slot, seen):
             _LOG.info("no capture reads slot %r: capturing until the copies are durable", log.options.slot)
-            watched = _Watched(store, request, on_progress)
+            watched = _CompletionWatch(store, request, on_progress)
             given: dict[str, Any] = log.options.replication_options()
             given |= {"workers": workers, "handle_signals": handle_signals, "on_progress": watched.report}
             slot, publications = log.options.slot, log.options.publications
@@ -91,12 +91,14 @@ def snapshot(
         fulfil(store, request)
     copies = _copies(ChangeLog(store), request)
     if len(copies) < len(found) and not asked():
-        raise ChangeLogError(f"{store}: not all of the tables were copied: what wrote the log meanwhile says why")
+        raise ChangeLogError(
+            f"{store}: not all tables were copied: see the messages of the capture that writes the log"
+        )
     return copies
 
 
-def _find(connection: Connection, names: list[str], options: LogOptions) -> list[TableName]:
-    """Return the names of tables that are published; raise ReplicationError for others."""
+def _find_published(connection: Connection, names: list[str], options: LogOptions) -> list[TableName]:
+    """Return the schemas and names of published tables; raise ReplicationError for others."""
     if not names:
         raise ReplicationError("name the tables to copy")
     published = set(read_published(connection, options.publications).values())
@@ -106,27 +108,29 @@ def _find(connection: Connection, names: list[str], options: LogOptions) -> list
             publications = ", ".join(map(repr, options.publications))
             raise ReplicationError(
                 f"table {qualified_name(*table)} is not published by {publications}, with which the log was captured: "
-                "run ALTER PUBLICATION ... ADD TABLE ..., or name the partitioned table that it is of, or the "
+                "run ALTER PUBLICATION ... ADD TABLE ..., or name the partitioned table that it belongs to, or its "
                 "partitions"
             )
     return list(dict.fromkeys(found))
 
 
-def _wait(store: LogStore, request: CopyRequest, asked: Callable[[], bool], dsn: str, slot: str, seen: "_Seen") -> bool:
-    """Return True when the request is fulfilled, or ``asked`` says so; False when there is nobody to fulfil it."""
+def _wait(
+    store: LogStore, request: CopyRequest, asked: Callable[[], bool], dsn: str, slot: str, seen: "_CopiedRowCount"
+) -> bool:
+    """Wait for a capture to fulfil the request; return False if none reads the slot, True if it is done or stopped."""
     free_since: float | None = None
     while not was_fulfilled(store, request) and not asked():
         now, health = time.monotonic(), slot_health(dsn, slot)
         free_since = None if health and health[0].active_pid else free_since or now
-        if free_since is not None and now - free_since >= (_FREE_AFTER if _is_held(store) else 0):
+        if free_since is not None and now - free_since >= (_FREE_SECONDS if _is_held(store) else 0):
             return False
-        seen.look()
+        seen.report()
         time.sleep(_PAUSE)
     return True
 
 
-class _Seen:
-    """Counts the copied rows that come into a log."""
+class _CopiedRowCount:
+    """Counts the copied rows that are added to a log."""
 
     def __init__(self, log: ChangeLog, on_wait: Callable[[int], None] | None) -> None:
         self._store, self._on_wait = log.store, on_wait
@@ -134,11 +138,11 @@ class _Seen:
         self._rows = 0
         self._due = 0.0
 
-    def look(self) -> None:
-        """Tell how many there are, once in a while."""
+    def report(self) -> None:
+        """Report the number of rows every few seconds."""
         if self._on_wait is None or time.monotonic() < self._due:
             return
-        self._due = time.monotonic() + _LOOKS
+        self._due = time.monotonic() + _REPORT_SECONDS
         segments = list_log(self._store)
         for place in (segments.first_seqs >= self._next_seq).nonzero()[0].tolist():
             self._rows += pc.sum(index_of(segments[place]).entries("snapshots")["rows"]).as_py() or 0
@@ -147,9 +151,9 @@ class _Seen:
 
 
 def _is_held(store: LogStore) -> bool:
-    """Return whether a capture has the log now, though it may have lost its connection."""
+    """Return whether a capture has the log open now, even if it has lost its connection."""
     if not store.keeps_out:
-        return False  # the slot alone says so
+        return False  # an object store has no lock: only the slot shows its reader
     try:
         store.lock("capture").release()
     except ChangeLogError:
@@ -157,8 +161,8 @@ def _is_held(store: LogStore) -> bool:
     return False
 
 
-class _Watched:
-    """Watches the progress of a capture of our own, for its end."""
+class _CompletionWatch:
+    """Watches the progress of this call's own capture until the request is fulfilled."""
 
     def __init__(self, store: LogStore, request: CopyRequest, on_progress: OnProgress | None) -> None:
         self._store, self._request, self._on_progress = store, request, on_progress

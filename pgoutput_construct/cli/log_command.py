@@ -12,7 +12,7 @@ from pgoutput_construct.cli._log_report import SHOWN, print_report
 from pgoutput_construct.cli._options import LOG, LSN, LSN_OR_TIME
 from pgoutput_construct.cli._printing import counted, printable, say, sized
 from pgoutput_construct.cli._progress import progress_line
-from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn, Timestamp

@@ -1,4 +1,4 @@
-"""One capture: a log, and connections to its slot, one after the other, until the capture is to end."""
+"""One capture: one log, and one connection to its slot after another until the capture ends."""
 
 import logging
 import math
@@ -26,27 +26,27 @@ from pgoutput_construct.columnar.copy_format import CopiedRows, CopyFormat
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.compiled.memory import read_only
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres._capture.gaps import LogGapError, Recovery, announce, announce_slot
-from pgoutput_construct.postgres._capture.overlap import Overlap, is_sent_alike
-from pgoutput_construct.postgres._capture.preparation import Plan, Prepared, check_same_server, prepare
+from pgoutput_construct.postgres._capture.gaps import LogGapError, Recovery, record_connection, record_new_slot
+from pgoutput_construct.postgres._capture.overlap import Overlap, sends_same_transactions
+from pgoutput_construct.postgres._capture.preparation import CapturePlan, PreparedCapture, check_same_server, prepare
 from pgoutput_construct.postgres._capture.pump import CaptureProgress, Intake, Pump
-from pgoutput_construct.postgres._capture.transactions import Ending
-from pgoutput_construct.postgres._capture.watch import Watch
+from pgoutput_construct.postgres._capture.slot_watch import SlotWatch
+from pgoutput_construct.postgres._capture.transaction_tracker import Ending
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres._frames import Gatherer
+from pgoutput_construct.postgres._patience import Patience, PatientConnection, Stopped, run_in_thread
 from pgoutput_construct.postgres._snapshot.copier import Copier
-from pgoutput_construct.postgres._waiting import Patience, PatientConnection, Stopped, in_background
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.publications import LostPublicationError
 from pgoutput_construct.postgres.replication import DecodingError, ReplicationStream, Silence, SilentServerError
-from pgoutput_construct.postgres.slots import UndecodableSlotError, drop_slot, end_reader
+from pgoutput_construct.postgres.replication_slots import UndecodableSlotError, drop_slot, end_reader
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.wire import Lsn, Timestamp, XLogData, build_frame
 from pgoutput_construct.wire import messages as m
 
 __all__ = [
     "Callbacks",
-    "Capturing",
+    "CaptureSession",
     "Retry",
     "activity",
     "compile_kernels",
@@ -55,36 +55,36 @@ __all__ = [
 
 _LOG = logging.getLogger("pgoutput_construct")
 _SLICE: Final = 0.1  # seconds
-_MOST_REPLACED: Final = 10
+_MAX_REPLACED: Final = 10
 
 
 @dataclass
-class Capturing:
-    """One call of ``capture``: one log, connections one after the other."""
+class CaptureSession:
+    """One call of ``capture``: it connects, checks, streams, and reconnects after transient errors."""
 
     dsn: str
-    plan: Plan
+    plan: CapturePlan
     writer: LogWriter
     ending: Ending
     callbacks: "Callbacks[CaptureProgress]"
     progress: CaptureProgress
-    watch: Watch
+    watch: SlotWatch
     catalog: CatalogWatch
     copier: Copier
     status_interval: float
     _recovery: Recovery = field(default_factory=Recovery)
     _replaced: int = 0
-    """Slots in a row that could not be decoded, and were replaced."""
+    """The number of consecutive slots that could not be decoded and were replaced."""
     _transactions: int = 0
-    """How many had come when the last of them was."""
+    """The number of transactions received when the last of them was replaced."""
     _reader: int | None = None
-    """The walsender of the last stream."""
+    """The process id of the last stream's walsender."""
     _is_compiled: bool = False
     _has_compared: bool = False
-    """The last stream was of the log's own options, and compared what could be compared."""
+    """Whether the last stream used the log's own options, only to compare the server's history with the log."""
 
     def run(self, retry: "Retry") -> CaptureProgress:
-        """Capture until the end, over as many connections as it takes."""
+        """Capture until a condition of ``ending`` holds; return the final progress."""
         reason, before = None, self.writer.options.publications if self.writer.options else ()
         while reason is None:
             retry.begin(activity(self.progress))
@@ -94,7 +94,7 @@ class Capturing:
                 reason = str(asked)
             except LostPublicationError as error:
                 with closing(connect(self.dsn, patience=Patience(asked=self.ending.reason))) as asking:
-                    raise error.remedied(asking, self.plan.publications, before) from None
+                    raise error.with_remedy(asking, self.plan.publications, before) from None
             except ReplicationError as error:
                 self.progress.connected = False
                 if retry.recurs(error, self.progress.transactions):
@@ -108,39 +108,40 @@ class Capturing:
         return self.progress
 
     def _give_up(self, error: ReplicationError) -> None:
-        """Have the next connection replace a slot that cannot be decoded, where that is asked for; raise otherwise.
+        """Let the next connection replace a slot that cannot be decoded, if ``on_lost_slot`` allows it; else raise.
 
-        A slot that is created while the same transactions run may be another such one. But tables are not copied for
-        ever where it is the server that is damaged: a few slots are replaced without a transaction in between.
+        A new slot that is created while the same transactions run may be undecodable again. If the server itself is
+        damaged, tables must not be copied forever: the number of slots replaced without a transaction in between is
+        limited.
         """
         if self.progress.transactions != self._transactions:
             self._replaced, self._transactions = 0, self.progress.transactions
         undecodable = UndecodableSlotError(self.plan.slot, error, self._replaced)
-        if self.plan.on_lost_slot == "stop" or self._replaced == _MOST_REPLACED:
+        if self.plan.on_lost_slot == "stop" or self._replaced == _MAX_REPLACED:
             raise undecodable from error
         self._replaced += 1
         self._recovery.gap = undecodable
 
     def _connection(self, retry: "Retry") -> str | None:
-        """Read the slot over one connection; return the reason of the end, None to connect again at once."""
+        """Read the slot over one connection; return why the capture ends, or None to reconnect at once."""
         patience = Patience(asked=self.ending.reason)
         self._compile(patience)
         with closing(connect(self.dsn, patience=patience)) as asking:
             if self._reader is not None:
                 end_reader(asking, self.plan.slot, self._reader)
             prepared = prepare(asking, self.plan, self.writer, self._recovery)
-            if self._recovery.begun_anew:
-                self.copier.begin_anew()
+            if self._recovery.restarted:
+                self.copier.restart()
             if prepared.exported is not None:
-                self.copier.use(prepared.exported)
-            self.catalog.begin(asking, self._recovery.begun_anew)
-            self._recovery.begun_anew = False
+                self.copier.use_snapshot(prepared.exported)
+            self.catalog.begin(asking, self._recovery.restarted)
+            self._recovery.restarted = False
         if not prepared.created_slot:
-            self._note_beginning(prepared)
-        options, overlap = self._compared(prepared)
+            self._note_start(prepared)
+        options, overlap = self._stream_plan(prepared)
         connection = connect(self.dsn, patience=patience)
         try:
-            stream = self._start(connection, replace(prepared, overlap=overlap), options, retry)
+            stream = self._start_stream(connection, replace(prepared, overlap=overlap), options, retry)
         except BaseException:
             connection.close()
             raise
@@ -148,37 +149,37 @@ class Capturing:
         retry.connected(f"slot {self.plan.slot!r} from {stream.confirmed_lsn}, timeline {prepared.options.timeline}")
         self.progress.connected = True
         self.progress.confirmed_lsn = max(stream.confirmed_lsn, prepared.confirmed_lsn)
-        self._note_beginning(prepared)
-        self.ending.connected(prepared.current_lsn)
+        self._note_start(prepared)
+        self.ending.restart_idle_timer(prepared.current_lsn)
         intake = Intake(options.layout(), self.writer.position, overlap)
         watched = self.ending, self.progress, self._report
         pump = Pump(self.writer, stream, intake, *watched, self.copier, self.catalog, self.status_interval)
-        self.watch.start()  # it also sees whether a server that sends nothing is at work
+        self.watch.start()  # it also shows whether a silent server is active
         if options is not prepared.options:
             with stream:
                 return self._compare(pump)
-        announce(self.writer, prepared.options)
+        record_connection(self.writer, prepared.options)
         if prepared.created_slot:
-            announce_slot(self.writer, self.plan.slot, prepared.confirmed_lsn, prepared.snapshot)
+            record_new_slot(self.writer, self.plan.slot, prepared.confirmed_lsn, prepared.snapshot)
         pump.synchronous = lambda: self.watch.synchronous
-        pump.begin = lambda: self.copier.start(prepared.options, self.writer.noted_lsn)
+        pump.on_compared = lambda: self.copier.start(prepared.options, self.writer.noted_lsn)
         with stream:
-            return self._unless_gap(pump.run)
+            return self._note_gap(pump.run)
 
     def _compare(self, pump: Pump) -> str | None:
-        """Compare what the server sends under the log's own options; where it cannot, positions are all there is."""
+        """Compare what the server sends under the log's own options; if that fails, only LSNs are compared."""
         try:
-            reason = self._unless_gap(pump.compare)
+            reason = self._note_gap(pump.compare)
         except ReplicationError as error:
             if error.transient:
                 raise
             reason = None
-            if not pump.tracker.proved:
-                _LOG.warning("the server's history is compared with the log's by positions alone: %s", error)
+            if not pump.tracker.is_proved:
+                _LOG.warning("the server's history can be compared with the log by LSNs only: %s", error)
         self._has_compared = self._recovery.gap is None
         return reason
 
-    def _unless_gap(self, run: Callable[[], str | None]) -> str | None:
+    def _note_gap(self, run: Callable[[], str | None]) -> str | None:
         try:
             return run()
         except LogGapError as gap:
@@ -187,14 +188,14 @@ class Capturing:
             self._recovery.gap = gap
             return None
 
-    def _compared(self, prepared: Prepared) -> tuple[LogOptions, Overlap | None]:
-        """Return under which options the next stream begins, and what is compared with the log by then.
+    def _stream_plan(self, prepared: PreparedCapture) -> tuple[LogOptions, Overlap | None]:
+        """Return the options of the next stream, and the overlap that it compares with the log.
 
-        Under other publications or options the server sends other transactions. So a stream of the log's own is
-        compared first, of which nothing is taken; the next one has those that were asked for.
+        Under other publications or options the server sends other transactions. So a first stream with the log's own
+        options is only compared; the next one has the requested options, and is captured.
         """
         options, overlap = prepared.options, prepared.overlap
-        if overlap is None or is_sent_alike(overlap.options, options):
+        if overlap is None or sends_same_transactions(overlap.options, options):
             return options, overlap
         if self._has_compared:
             self._has_compared = False
@@ -203,19 +204,19 @@ class Capturing:
         return replace(options, **own), overlap
 
     def _compile(self, patience: Patience) -> None:
-        """Compile the kernels, the first time, when a connection has shown that there will be a stream for them.
+        """Compile the kernels once, after a first connection has succeeded.
 
-        It takes long, and is done before that stream and before a slot is created: no server waits meanwhile.
+        Compilation takes long, so it precedes the stream and the creation of a slot: no server waits for it.
         """
         if not self._is_compiled:
             connect(self.dsn, patience=patience).close()
-            in_background(compile_kernels, Patience(math.inf, patience.asked), lambda _: None)
+            run_in_thread(compile_kernels, Patience(math.inf, patience.asked), lambda _: None)
             self._is_compiled = True
 
-    def _start(
-        self, connection: PatientConnection, prepared: Prepared, options: LogOptions, retry: "Retry"
+    def _start_stream(
+        self, connection: PatientConnection, prepared: PreparedCapture, options: LogOptions, retry: "Retry"
     ) -> ReplicationStream:
-        silence = Silence(self.status_interval, silent_before=retry.silent, seen_working=self.watch.seen_working)
+        silence = Silence(self.status_interval, silent_before=retry.silent, last_active=self.watch.last_active)
         start, confirmed = self.writer.position.complete_lsn, None
         if prepared.overlap is not None:
             start, confirmed = prepared.overlap.start_lsn, prepared.overlap.slot_lsn
@@ -224,14 +225,14 @@ class Capturing:
         try:
             return ReplicationStream(connection, options, start, confirmed_lsn=confirmed, **given)
         except ReplicationError:
-            if prepared.created_slot:  # or it would hold WAL for a capture that never was
+            if prepared.created_slot:  # otherwise it would retain WAL for a capture that never began
                 with suppress(ReplicationError, psycopg.Error):
                     drop_slot(connection, self.plan.slot)
                     self.writer.note_slot(None)
             raise
 
-    def _note_beginning(self, prepared: Prepared) -> None:
-        """Write down where an empty log begins: it is then no place that was found empty, also before a segment."""
+    def _note_start(self, prepared: PreparedCapture) -> None:
+        """Record the LSN at which an empty log begins, also if no segment is written: the log is then not new."""
         if not self.writer.noted_lsn:
             self.writer.cut(Position(complete_lsn=prepared.confirmed_lsn))
             self.writer.collect(wait=True)
@@ -250,7 +251,7 @@ class Capturing:
 
 
 def activity(progress: CaptureProgress) -> int:
-    """Return a number that grows with whatever the server sends."""
+    """Return a number that grows with every payload that the server sends."""
     return progress.payload_bytes + progress.dropped
 
 
@@ -259,33 +260,33 @@ Progress = TypeVar("Progress")
 
 _INTERVAL = 0.05  # seconds
 _PATIENCE = 3.0
-"""Seconds for which a callback that runs is waited for at the end."""
+"""Seconds for which the end of a capture waits for a callback that is running."""
 
 
 class Callbacks(Generic[Progress]):
-    """Asks ``stop`` about every 50 ms, and shows progress; a context manager that shows the last one before it ends.
+    """Calls the user's callbacks on a thread of its own; a context manager that reports the last progress on exit.
 
-    Progress that comes while an earlier one is being shown replaces what waits to be shown. What a callback raises is
-    raised by ``stopped``, ``report`` or the end of the context; one that does not return then is left behind, which is
-    logged.
+    ``stop`` is called about every 50 ms. A progress report that arrives while ``on_progress`` is running replaces the
+    one that is waiting. Errors of callbacks are raised by ``stopped``, ``report`` or the end of the context. A callback
+    that has not returned by then is abandoned, with a warning.
     """
 
     def __init__(self, stop: Callable[[], bool] | None, on_progress: Callable[[Progress], None] | None) -> None:
-        """Take what to call, None for nothing."""
+        """Take the callbacks; None for none."""
         self._stop, self._on_progress = stop, on_progress
         self._latest: Progress | None = None
-        self._asked = False
+        self._stopped = False
         self._error: BaseException | None = None
         self._news, self._done = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="callbacks of a capture", daemon=True)
 
     def stopped(self) -> bool:
-        """Return whether ``stop`` has said so."""
+        """Return whether ``stop`` has returned True."""
         self._raise()
-        return self._asked
+        return self._stopped
 
     def report(self, progress: Progress) -> None:
-        """Have ``progress``, which nobody changes any more, shown soon."""
+        """Pass ``progress``, which must not change any more, to ``on_progress`` soon."""
         self._raise()
         self._latest = progress
         self._news.set()
@@ -301,7 +302,7 @@ class Callbacks(Generic[Progress]):
         self._news.set()
         self._thread.join(_PATIENCE)
         if self._thread.is_alive():
-            _LOG.warning("a callback has not returned for %g seconds: the capture ends without it", _PATIENCE)
+            _LOG.warning("a callback has not returned within %g seconds: the capture ends without it", _PATIENCE)
         if error is None:
             self._raise()
 
@@ -313,13 +314,13 @@ class Callbacks(Generic[Progress]):
     def _run(self) -> None:
         try:
             while not self._done.is_set():
-                asks = self._stop is not None and not self._asked
-                self._news.wait(_INTERVAL if asks else None)
+                polls = self._stop is not None and not self._stopped
+                self._news.wait(_INTERVAL if polls else None)
                 self._show()
-                if self._stop is not None and asks:
-                    self._asked = self._stop()
+                if self._stop is not None and polls:
+                    self._stopped = self._stop()
             self._show()
-        except BaseException as error:  # whatever it is, it is the caller's
+        except BaseException as error:  # whatever it is, the caller's thread raises it
             self._error = error
 
     def _show(self) -> None:
@@ -329,47 +330,47 @@ class Callbacks(Generic[Progress]):
             self._on_progress(latest)
 
 
-_SHORTEST, _LONGEST = 0.1, 30.0  # seconds
-_STABLE = 5.0  # seconds after which a connection counts as good
+_MIN_PAUSE, _MAX_PAUSE = 0.1, 30.0  # seconds
+_STABLE_SECONDS = 5.0  # seconds after which a connection counts as stable: pauses start from the shortest again
 _INTERNAL_ATTEMPTS = 3
-"""How often the same internal error may end a stream without a transaction in between that came completely. A
-transaction that is rolled back while a slot of two phases decodes it can make one ("could not map filenumber",
-ReorderBufferProcessTXN), and is left out the next time; an error that comes again is the slot's, for ever."""
+"""How often the same internal error may end a stream without a complete transaction in between. A transaction that is
+rolled back while a slot with two_phase decodes it can cause one ("could not map filenumber", ReorderBufferProcessTXN),
+and is skipped the next time; an error that persists is caused by the slot, and never ends."""
 
 
 class Retry:
-    """Decides after each failure of a connection, the first one too, whether and when to try again."""
+    """Decides after each failed connection, including the first one, whether and when to try again."""
 
     def __init__(self, limit: float | None = None) -> None:
-        """Try again for ``limit`` seconds after the last contact, None: for ever."""
+        """Retry until ``limit`` seconds after the last contact with the server; None for no limit."""
         self.limit = limit
         self.silent = 0
-        """Connections in a row that brought nothing and ended in silence."""
+        """The number of consecutive connections that received nothing and ended because the server was silent."""
         self._contact = self._attempt = time.monotonic()
-        self._pause = _SHORTEST
+        self._pause = _MIN_PAUSE
         self._received = 0
-        self._said = ""
+        self._logged = ""
         self._connected = False
         self._internal: Counter[str] = Counter()
         self._transactions = 0
 
     def begin(self, received: int = 0) -> None:
-        """Note that an attempt begins, when so much had been ``received``."""
+        """Note that an attempt begins; ``received`` is the activity so far (``activity``)."""
         self._attempt = time.monotonic()
         self._connected = False
         self._received = received
 
     def connected(self, what: str) -> None:
-        """Note that it succeeded, and say so."""
-        _LOG.info("%s%s", "connected again: " if self._said else "connected: ", what)
-        self._said = ""
+        """Note and log that the attempt succeeded; ``what`` describes the stream."""
+        _LOG.info("%s%s", "connected again: " if self._logged else "connected: ", what)
+        self._logged = ""
         self._connected = True
 
     def recurs(self, error: ReplicationError, transactions: int) -> bool:
-        """Return whether ``error`` is an internal one that ended the stream as often as it may.
+        """Return whether ``error`` is an internal error of the server that has persisted over all its attempts.
 
-        ``transactions`` is how many came completely since the first connection: after another one attempts are
-        counted from scratch.
+        ``transactions`` is the number of complete transactions since the first connection: with each new one, attempts
+        are counted from zero again.
         """
         if transactions != self._transactions:
             self._internal.clear()
@@ -380,9 +381,9 @@ class Retry:
         return self._internal[str(error)] > _INTERNAL_ATTEMPTS
 
     def failed(self, error: ReplicationError, received: int = 0) -> float:
-        """Return how many seconds to pause; raise ``error`` when it cannot pass by itself, or the time is over.
+        """Return the seconds to pause before the next attempt.
 
-        ``received`` is how much has been received now.
+        ``received`` is the activity so far. Raises ``error`` if it is not transient, or the limit has passed.
         """
         now = time.monotonic()
         if self._connected:
@@ -391,19 +392,19 @@ class Retry:
             raise error
         silent_again = isinstance(error, SilentServerError) and received == self._received
         self.silent = self.silent + 1 if silent_again else 0
-        self._pause = _SHORTEST if self._was_stable(now) else min(self._pause * 2, _LONGEST)
-        self._say(error)
+        self._pause = _MIN_PAUSE if self._was_stable(now) else min(self._pause * 2, _MAX_PAUSE)
+        self._log_once(error)
         return self._pause
 
     def _was_stable(self, now: float) -> bool:
-        return self._connected and now - self._attempt >= _STABLE
+        return self._connected and now - self._attempt >= _STABLE_SECONDS
 
-    def _say(self, error: ReplicationError) -> None:
-        # Once for each state: process ids and positions in the text make no other state of it.
+    def _log_once(self, error: ReplicationError) -> None:
+        # Once per kind of error: texts that differ in process ids and LSNs only are the same.
         state = re.sub(r"\d+", "", str(error))
-        if state != self._said:
-            self._said = state
-            limit = "until it is there" if self.limit is None else f"for up to {self.limit:g} seconds"
+        if state != self._logged:
+            self._logged = state
+            limit = "until it succeeds" if self.limit is None else f"for up to {self.limit:g} seconds"
             _LOG.warning("%s; trying again %s", " ".join(str(error).split()), limit)
 
 
@@ -416,25 +417,25 @@ _COPIED: Final = (
     (True, b"\0\2\0\0\0\1a\xff\xff\xff\xff"),
     (False, b"\0\2\0\0\0\1a\0\0\0\1b"),
 )
-"""Rows as COPY sends them: as text, or in binary format, where types have it or have it not."""
+"""Rows as COPY sends them: as text, or in binary format, with types that have a send function or have none."""
 _COPIED_BYTES: Final = 4096
 
 
 @cache
 def compile_kernels() -> None:
-    """Load the kernels from numba's cache, or compile them; it does nothing when it was done in this process.
+    """Load the kernels from numba's cache, or compile them; once per process.
 
-    They are called with what a capture calls them with: a stream of all messages, and copied rows of both formats.
+    They are called with the argument types of a capture: a stream of all messages, and copied rows of both formats.
     """
     Gatherer()
     builder = IndexBuilder()
-    _stream(builder)
+    _exercise_stream(builder)
     for binary, *rows in _COPIED:
-        _copy(builder, None if binary is None else [binary] * len(_COLUMNS), rows)
+        _exercise_copy(builder, None if binary is None else [binary] * len(_COLUMNS), rows)
     builder.finish(1)
 
 
-def _stream(builder: IndexBuilder) -> None:
+def _exercise_stream(builder: IndexBuilder) -> None:
     intake, session = Intake(_LAYOUT, Position()), Session(**_LAYOUT)
     payloads = [session.build(message) for message in _messages()]
     frames = [build_frame(XLogData(Lsn(1), Lsn(1), Timestamp(0), payload), **_LAYOUT) for payload in payloads]
@@ -447,7 +448,7 @@ def _stream(builder: IndexBuilder) -> None:
         block.header(m.Relation)
 
 
-def _copy(builder: IndexBuilder, binary: Sequence[bool] | None, rows: Sequence[bytes]) -> None:
+def _exercise_copy(builder: IndexBuilder, binary: Sequence[bool] | None, rows: Sequence[bytes]) -> None:
     described = Session(**_LAYOUT).build(m.Relation(None, _OID, "public", "t", "d", _COLUMNS))
     copied = CopiedRows(CopyFormat(_OID, len(_COLUMNS), _LAYOUT, binary), [described], _COPIED_BYTES)
     content, ends = b"".join(rows), np.cumsum([*map(len, rows)], dtype=np.int64)

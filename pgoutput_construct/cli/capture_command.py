@@ -9,7 +9,7 @@ import click
 from pgoutput_construct.cli._logging import FORMATS, LOGGER, logging_to_stderr, metrics_option, serving_metrics
 from pgoutput_construct.cli._options import FILE_MODE, LSN, OPERATIONS, SECONDS, TABLES, Listen, replication_options
 from pgoutput_construct.cli._printing import counted
-from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.cli.group import reason
 from pgoutput_construct.extras import require
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgoutput_construct.cli._printing import printable
-from pgoutput_construct.cli.commands import COMMANDS
+from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:

@@ -1,4 +1,8 @@
-"""Which transactions the log holds completely: where to confirm, where to resume, and what was sent twice."""
+"""Tracking of transactions in a stream: which are complete, which were sent twice, and up to which LSN to confirm.
+
+Rows are not looked at: only the messages that begin and end transactions and streams change the state (the generated
+tables of ``stream.state``). Of these, Begins and Commits of new transactions are processed a batch at a time.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -34,131 +38,136 @@ _INSIDE_ONLY: Final = tag_table(INSIDE_ONLY)
 _DESCRIPTIONS: Final = tag_table(DESCRIPTIONS)
 _COMMIT: Final = PLAIN_COMMIT.TAG[0]
 _MESSAGE: Final = Message.TAG[0]
-_REMEMBERED: Final = 256
-_FEW: Final = 8
-"""Messages that are taken in one by one as fast as all together."""
+_MAX_FINISHED: Final = 256
+_VECTORIZED_FROM: Final = 8
+"""Shorter runs of Begins and Commits are processed one by one, which is as fast."""
 
 
 @dataclass(frozen=True)
 class Admission:
-    """What the tracker says of one batch."""
+    """Which payloads of a batch are appended to the log, and where no transaction is open."""
 
-    kept: Flags
-    """Whether each payload belongs into the log: not one whose transaction the log has already."""
+    admitted: Flags
+    """Whether each payload is appended: not if the log has its transaction already."""
     error: PgoutputError | None
-    """What is wrong with the payload that follows those of ``kept``: a DecodeError or ProtocolError."""
-    _controls: Numbers
-    """Where the messages are that begin and end transactions and streams, -1 in front."""
-    _quiet: Flags
-    """Whether nothing is open behind each of them."""
+    """The DecodeError or ProtocolError of the payload that follows those of ``admitted``."""
+    _control_rows: Numbers
+    """The indexes of the messages that begin and end transactions and streams, after a first -1."""
+    _boundaries: Flags
+    """Whether no transaction and no stream is open after each of them."""
 
-    def is_quiet(self, place: int) -> bool:
-        """Return whether no transaction and no stream is open before the payload at ``place``."""
-        return bool(self._quiet[np.searchsorted(self._controls, place) - 1])
+    def is_boundary(self, index: int) -> bool:
+        """Return whether no transaction and no stream is open before the payload at ``index``."""
+        return bool(self._boundaries[np.searchsorted(self._control_rows, index) - 1])
 
-    def last_quiet(self) -> int | None:
-        """Return behind how many of the payloads that are kept, at most, nothing is open; None where that is nowhere.
+    def last_boundary(self) -> int | None:
+        """Return the index after the last admitted payload at which no transaction and no stream is open, or None.
 
-        Behind the last message that ends something there may be others that belong to nothing.
+        The index counts admitted payloads. It is that of the last boundary message: messages outside of transactions
+        that follow it are not included.
         """
-        quiet = np.flatnonzero(self._quiet)
-        if not len(quiet):
+        boundaries = np.flatnonzero(self._boundaries)
+        if not len(boundaries):
             return None
-        return int(self.kept[: self._controls[quiet[-1]] + 1].sum())
+        return int(self.admitted[: self._control_rows[boundaries[-1]] + 1].sum())
 
 
 class TransactionTracker:
-    """Follows one connection's payloads through the messages that begin and end transactions and streams.
-
-    Rows are not looked at: their tag says that they change no state. ``position`` is how far the log was
-    complete when the connection began: a server that keeps to the protocol sends nothing again from before it, but for
-    the ``overlap`` that it was asked for, which is compared with the log.
-    """
+    """Tracks the transactions of one connection, batch by batch."""
 
     def __init__(self, position: Position, overlap: Overlap | None = None) -> None:
+        """Begin a connection.
+
+        Args:
+            position: How far the log is complete. A server that follows the protocol sends nothing again from before
+                it, other than ``overlap``.
+            overlap: The last transactions of the log, which the server sends again, to be compared with the log.
+        """
         self._overlap = overlap
         self._xid = 0
         self._lsn: Lsn | None = None
         self.gap: LogGapError | None = None
-        """Why the server's history is not that of the log; nothing that was sent belongs into it then."""
+        """Why the server's history is not that of the log; then nothing that was sent may be appended."""
         self._resume_lsn = position.complete_lsn
         self._state = StreamState(exact=True)
         self._skipping = False
         self._prepared = dict(position.prepared)
         self._finished = dict.fromkeys(position.finished)
         self.complete_lsn = position.complete_lsn
-        """Everything that the server sends before this position was admitted (or was in the log before)."""
+        """Everything that the server sends before this LSN was admitted, or was in the log already."""
         self.transactions = 0
-        """Transactions that were admitted completely and are committed."""
+        """The number of committed transactions that were admitted."""
         self.dropped = 0
-        """Transactions and messages that the log had already, and that were therefore not admitted."""
+        """The number of transactions and messages that the log had already."""
 
     @property
     def position(self) -> Position:
-        """How far the log is complete with all that was admitted."""
+        """How far the log is complete once everything that was admitted is durable."""
         return Position(self.complete_lsn, dict(self._prepared), tuple(self._finished))
 
     @property
-    def compared(self) -> bool:
-        """True once all was sent that is compared with the log: the server's history is the log's."""
+    def is_compared(self) -> bool:
+        """Whether the comparison with the log is complete: the server's history is the log's."""
         return self._overlap is None and self.gap is None
 
     @property
-    def proved(self) -> bool:
-        """True once the server has sent the last transaction of the log, or where none must come again."""
-        return self.compared or (self._overlap is not None and self._overlap.witness is None)
+    def is_proved(self) -> bool:
+        """Whether the server has sent the last transaction of the log, or none must come again."""
+        return self.is_compared or (self._overlap is not None and self._overlap.witness is None)
 
     @property
-    def between(self) -> bool:
-        """True outside of transactions and streams: nothing of what was sent is half here."""
+    def at_boundary(self) -> bool:
+        """Whether no transaction and no stream is open."""
         return self._state.between
 
     def admit(self, index: BatchIndex, refused: RowError | None = None) -> Admission:
-        """Take a batch into account, up to the first message that is malformed, or cannot come there (``refused``)."""
+        """Process a batch up to the first message that is malformed, or cannot come there (``refused``)."""
         stop, error = (len(index), None) if refused is None else (refused.row, refused.error)
-        controls = _controls(index, stop)
+        controls = _control_rows(index, stop)
         if not index.valid[controls].all():
             stop = int(controls[~index.valid[controls]][0])
             controls, error = controls[controls < stop], index.error(stop)
-        kept, done = np.ones(stop, np.bool_), 0
-        places, quiet = [np.array([-1])], [np.array([self.between])]
+        admitted, done = np.ones(stop, np.bool_), 0
+        rows_seen, boundaries = [np.array([-1])], [np.array([self.at_boundary])]
         for rows, plain in self._runs(index, controls):
-            self._skip(index, kept[done : rows[0]], done)
+            self._skip(index, admitted[done : rows[0]], done)
             at_once = plain and not self._skipping
-            quiet.append(self._plain(index, rows) if at_once else self._others(index, rows, kept))
-            places.append(rows)
+            boundaries.append(
+                self._take_plain(index, rows) if at_once else self._take_one_by_one(index, rows, admitted)
+            )
+            rows_seen.append(rows)
             done = int(rows[-1]) + 1
-        self._skip(index, kept[done:], done)
-        return Admission(kept, error, np.concatenate(places), np.concatenate(quiet))
+        self._skip(index, admitted[done:], done)
+        return Admission(admitted, error, np.concatenate(rows_seen), np.concatenate(boundaries))
 
     def keepalive(self, wal_end: Lsn) -> None:
-        """Take a keepalive that came between transactions into account: all before its position was sent."""
-        self._pass_over(wal_end)
+        """Process a keepalive that came outside of transactions: everything before its ``wal_end`` was sent."""
+        self._advance_overlap(wal_end)
         self.complete_lsn = max(self.complete_lsn, wal_end)
 
     def _runs(self, index: BatchIndex, controls: Numbers) -> Iterator[tuple[Numbers, bool]]:
-        """Yield runs of messages, each with whether they are Begins and Commits of transactions that are new."""
+        """Yield runs of messages, each with whether it consists of Begins and Commits of new transactions."""
         plain = np.zeros(len(controls), np.bool_)
         for cls, role in ((PLAIN_BEGIN, "lsn"), (PLAIN_COMMIT, "end_lsn")):
             found = np.flatnonzero(index.tags[controls] == cls.TAG[0])
-            # A transaction that begins where the log is complete is new, one that ends there is not.
+            # A transaction whose commit record begins at the log's end is new; one whose record ends there is not.
             lsns = _numbers(index, controls[found], cls, role)
             plain[found] = lsns >= self._resume_lsn if cls is PLAIN_BEGIN else lsns > self._resume_lsn
         cuts = np.flatnonzero(plain[1:] != plain[:-1]) + 1
         for rows in np.split(controls, cuts) if len(controls) else ():
-            yield rows, len(rows) >= _FEW and bool(plain[np.searchsorted(controls, rows[0])])
+            yield rows, len(rows) >= _VECTORIZED_FROM and bool(plain[np.searchsorted(controls, rows[0])])
 
-    def _skip(self, index: BatchIndex, kept: Flags, first: int) -> None:
-        """Leave out what is inside a transaction that the log has, from the payload ``first`` on."""
+    def _skip(self, index: BatchIndex, admitted: Flags, first: int) -> None:
+        """Do not admit the content of a logged transaction, from the payload ``first`` on."""
         if self._skipping and self._state.stream_xid is not None:
-            kept[:] = False  # what a stream describes counts for others only once it is committed
+            admitted[:] = False  # descriptions inside a stream are for that transaction, until it commits
         elif self._skipping:
-            # A server sends a table's Relation once a connection: later transactions need it, too.
-            kept[:] = look_up(index.tags[first : first + len(kept)], _DESCRIPTIONS)
+            # A server sends a table's Relation once per connection: later transactions need it too.
+            admitted[:] = look_up(index.tags[first : first + len(admitted)], _DESCRIPTIONS)
 
-    def _plain(self, index: BatchIndex, rows: Numbers) -> Flags:
-        """Take in Begins and Commits of transactions that the log does not have; tell behind which nothing is open."""
-        self._pass_over(self._resume_lsn)
+    def _take_plain(self, index: BatchIndex, rows: Numbers) -> Flags:
+        """Process Begins and Commits of new transactions; return after which of them nothing is open."""
+        self._advance_overlap(self._resume_lsn)
         commits: Flags = index.tags[rows] == _COMMIT
         ends = _numbers(index, rows[commits], PLAIN_COMMIT, "end_lsn")
         last_begin = rows[~commits][-1:].tolist()
@@ -169,15 +178,15 @@ class TransactionTracker:
             self.complete_lsn = max(self.complete_lsn, Lsn(int(ends.max())))
         return commits
 
-    def _others(self, index: BatchIndex, rows: Numbers, kept: Flags) -> Flags:
-        """Take in messages one by one, and what is between them; tell behind which nothing is open."""
-        quiet, done = [], int(rows[0])
+    def _take_one_by_one(self, index: BatchIndex, rows: Numbers, admitted: Flags) -> Flags:
+        """Process messages one by one, and what is between them; return after which of them nothing is open."""
+        boundaries, done = [], int(rows[0])
         for row in rows.tolist():
-            self._skip(index, kept[done:row], done)
-            kept[row] = self._take(index.message(row))
-            quiet.append(self.between)
+            self._skip(index, admitted[done:row], done)
+            admitted[row] = self._take(index.message(row))
+            boundaries.append(self.at_boundary)
             done = row + 1
-        return np.array(quiet)
+        return np.array(boundaries)
 
     def _take(self, message: PgoutputMessage) -> bool:
         self._state.follow(message)
@@ -186,17 +195,17 @@ class TransactionTracker:
                 self._xid, self._lsn = said(message, "xid"), said(message, "lsn")
                 lsn = self._lsn
                 if lsn is not None and lsn >= self._resume_lsn:
-                    self._pass_over(lsn)
-                # One that does not say where it commits is known by its end.
+                    self._advance_overlap(lsn)
+                # A Begin without the LSN of its commit is recognised by its Commit.
                 admitted = self._begin(lsn is not None and lsn < self._resume_lsn)
             case "begin_prepared":
                 self._xid = said(message, "xid")
-                admitted = self._begin(self._has(message))
+                admitted = self._begin(self._is_logged(message))
             case "begin_segment":
                 admitted = self._begin(self._overlap is not None and said(message, "xid") in self._overlap.streams)
             case "end_segment":
                 admitted, self._skipping = not self._skipping, False
-            case "abort":  # nothing of it counts, and nothing is complete with it: a server need not say where it is
+            case "abort":  # its LSN may be absent, or 0/0: it completes nothing
                 self.dropped += self._skipping
                 admitted, self._skipping = not self._skipping, False
             case "commit" | "commit_streamed" | "commit_prepared" | "rollback_prepared":
@@ -208,7 +217,7 @@ class TransactionTracker:
         return admitted
 
     def _end_of(self, end: PgoutputMessage) -> Lsn:
-        """Return where the record of an end ends; where that is not said, where it is."""
+        """Return the end LSN of the message that ends a transaction; if it has none, the LSN of its record."""
         own = said(end, "end_lsn"), said(end, "lsn"), self._lsn, 0
         return Lsn(next(lsn for lsn in own if lsn is not None))
 
@@ -223,16 +232,16 @@ class TransactionTracker:
             self._compare(end)
             self.dropped += 1
             return False
-        self._pass_over(end_lsn)
+        self._advance_overlap(end_lsn)
         if effect in ("commit_prepared", "rollback_prepared"):
-            self._finish(said(end, "gid"))
+            self._finish_prepared(said(end, "gid"))
         self.transactions += effect != "rollback_prepared"
         self.complete_lsn = max(self.complete_lsn, end_lsn)
         return True
 
     def _prepare(self, prepare: PgoutputMessage) -> bool:
         self._skipping = False
-        if self._has(prepare):
+        if self._is_logged(prepare):
             self._compare(prepare)
             self.dropped += 1
             return False
@@ -242,10 +251,10 @@ class TransactionTracker:
         return True
 
     def _was_streamed_first(self, end: PgoutputMessage) -> bool:
-        """Return whether streams were admitted that now end before the end of the log.
+        """Return whether a Stream Commit before the log's end is of streams that were admitted as new.
 
-        The log has nothing of them: nothing in them is visible, or else the server's history is another one, which is
-        about to show.
+        The log does not have the transaction: either nothing in it is committed, or the server's history is another
+        one, which the comparison is about to find.
         """
         if self._overlap is None or effect_of(end) != "commit_streamed" or self._end_of(end) <= self._overlap.start_lsn:
             return False
@@ -259,42 +268,43 @@ class TransactionTracker:
             except LogGapError as gap:
                 self.gap = self.gap or gap
 
-    def _pass_over(self, lsn: Lsn) -> None:
-        """Note that all that ended up to a position was sent; beyond the end of the log nothing is compared."""
+    def _advance_overlap(self, lsn: Lsn) -> None:
+        """Note that everything that ends up to ``lsn`` was sent; beyond the log's end nothing is compared."""
         if self._overlap is not None:
             try:
-                self._overlap.pass_over(lsn)
+                self._overlap.advance(lsn)
             except LogGapError as gap:
                 self.gap = self.gap or gap
             if lsn >= self._resume_lsn:
                 self._overlap = None
 
-    def _finish(self, gid: str) -> None:
+    def _finish_prepared(self, gid: str) -> None:
         prepare_end = self._prepared.pop(gid, None)
         if prepare_end is not None:
             self._finished[prepare_end] = None
-        if len(self._finished) > _REMEMBERED:
+        if len(self._finished) > _MAX_FINISHED:
             del self._finished[next(iter(self._finished))]
 
-    def _has(self, prepare: PgoutputMessage) -> bool:
-        # Not by position: what was prepared before the slot had two_phase is sent late, before its commit.
+    def _is_logged(self, prepare: PgoutputMessage) -> bool:
+        # Not by LSN alone: a transaction that was prepared before the slot's two_phase_at is sent late, right before
+        # its Commit Prepared.
         end_lsn = self._end_of(prepare)
         return self._prepared.get(said(prepare, "gid")) == end_lsn or end_lsn in self._finished
 
     def _message(self, message: Message) -> bool:
         if message.flags & MessageFlags.TRANSACTIONAL:
             return not self._skipping
-        # Sent when it is decoded: all that committed before it was sent, so it is as good as an end.
+        # It is sent when it is decoded, after everything that committed before it: its LSN is as good as an end LSN.
         if message.lsn <= self._resume_lsn:
             self.dropped += 1
             return False
-        self._pass_over(message.lsn)
+        self._advance_overlap(message.lsn)
         self.complete_lsn = max(self.complete_lsn, message.lsn)
         return True
 
 
 def _numbers(index: BatchIndex, rows: Numbers, cls: type[PgoutputMessage], role: str) -> NDArray[Any]:
-    """Return what valid messages of one class say in a role, 0 where they say nothing."""
+    """Return a role's value in valid messages of one class, 0 if it is absent."""
     names = BOUNDS[cls].roles[role]
     if len(names) == 1:
         return _fields(index, rows, cls)[names[0]]
@@ -303,18 +313,18 @@ def _numbers(index: BatchIndex, rows: Numbers, cls: type[PgoutputMessage], role:
     return found
 
 
-def _controls(index: BatchIndex, stop: int) -> Numbers:
-    """Return the payloads before ``stop`` that may begin or end a transaction or a stream, and what is no message."""
+def _control_rows(index: BatchIndex, stop: int) -> Numbers:
+    """Return the indexes, before ``stop``, of payloads that begin or end a transaction or stream, or are invalid."""
     rows = np.flatnonzero(~look_up(index.tags[:stop], _INSIDE_ONLY))
     found = rows[(index.tags[rows] == _MESSAGE) & index.valid[rows]]
     flags = _fields(index, found, Message)["flags"]
-    # As wide as the widest field of that name in any message, which numpy joins with plain numbers alone.
+    # The field is as wide as the widest of that name in any message: compare it with a plain int.
     inside = found[flags & int(MessageFlags.TRANSACTIONAL) != 0]
     return np.setdiff1d(rows, inside, assume_unique=True) if len(inside) else rows
 
 
 def _fields(index: BatchIndex, rows: Numbers, cls: type[PgoutputMessage]) -> dict[str, NDArray[Any]]:
-    """Return the numbers in the headers of valid messages of one class, by name."""
+    """Return the numeric header fields of valid messages of one class, by name."""
     _, read, fields = kernels.READERS[cls.TAG[0]]
     columns = read_columns(read, fields, kernels.MESSAGE_SCHEMA, index.given(rows), len(rows))
     return {column.name: column.values[0] for column in columns}
@@ -322,46 +332,46 @@ def _fields(index: BatchIndex, rows: Numbers, cls: type[PgoutputMessage]) -> dic
 
 @dataclass
 class Ending:
-    """What may end a capture; the first that does is its reason."""
+    """The conditions that end a capture; the first one that holds is the reason."""
 
     until_lsn: Lsn | None = None
-    """The position up to which all must be durable."""
+    """Everything before this LSN was received."""
     stop: Callable[[], bool] = lambda: False
-    """Asked each time, and may not take long; True ends the capture."""
+    """Called often, so it must return quickly; True ends the capture."""
     signals: Sequence[str] = ()
     """A live list: the first name that appears in it ends the capture."""
     duration: float | None = None
     """Seconds after which the capture ends."""
     until_idle: float | None = None
-    """Seconds without a change, with nothing left on the server, after which the capture ends."""
+    """Seconds without a change, while the server has nothing more to send, after which the capture ends."""
     activity: Callable[[], int] = lambda: 0
-    """A number that changes with everything that is received."""
+    """Returns a number that changes with everything that is received."""
     check: Callable[[], None] = lambda: None
-    """Called each time; raises what keeps the capture from going on."""
-    settled: Callable[[bool], bool] = lambda first: True
-    """Asked where all was received: whether nothing else is under way that the log is to have before the end.
+    """Called often; raises the error for which the capture must end."""
+    is_settled: Callable[[bool], bool] = lambda first: True
+    """Called once ``until_lsn`` or ``until_idle`` holds: whether table copies and catalog events are complete too.
 
-    It is told whether this is the first time since there was more to receive.
+    The argument is True the first time since there was more to receive.
     """
     _began: float = field(default_factory=time.monotonic)
     _active: float = field(default_factory=time.monotonic)
     _received: int = -1
     _waiting: Lsn | None = None
-    _is_asking: bool = False
+    _was_reached: bool = False
 
     @property
-    def asks(self) -> bool:
-        """True when the end depends on a position that only an answer of the server tells."""
+    def needs_replies(self) -> bool:
+        """Whether the end depends on an LSN that only a keepalive of the server shows."""
         return self.until_lsn is not None or self.until_idle is not None
 
-    def connected(self, server_lsn: Lsn) -> None:
-        """Begin to wait for idleness again: a server has WAL up to ``server_lsn``."""
+    def restart_idle_timer(self, server_lsn: Lsn) -> None:
+        """Start waiting for idleness again, on a server whose WAL ends at ``server_lsn``."""
         self._active, self._waiting = time.monotonic(), server_lsn
 
     def reason(self, tracker: TransactionTracker | None = None) -> str | None:
-        """Name what ends the capture now, None to go on; ``tracker`` is given while a stream runs.
+        """Return the condition that ends the capture now, or None; ``tracker`` is given while a stream runs.
 
-        Raises what ``check`` and ``stop`` raise.
+        Raises the errors of ``check`` and ``stop``.
         """
         if self.signals:
             return self.signals[0]
@@ -373,15 +383,15 @@ class Ending:
         return "stop" if self.stop() else None
 
     def _ended(self, tracker: TransactionTracker) -> str | None:
-        reached, was_asking = self._reached(tracker), self._is_asking
-        self._is_asking = reached is not None
-        return reached if reached and self.settled(not was_asking) else None
+        reached, was_reached = self._reached(tracker), self._was_reached
+        self._was_reached = reached is not None
+        return reached if reached and self.is_settled(not was_reached) else None
 
     def _reached(self, tracker: TransactionTracker) -> str | None:
         until = self.until_lsn
-        if not tracker.compared:  # the log may be another server's
+        if not tracker.is_compared:  # the log may belong to another server
             return None
-        if until is not None and tracker.between and tracker.complete_lsn >= until:
+        if until is not None and tracker.at_boundary and tracker.complete_lsn >= until:
             return "until_lsn"
         return "until_idle" if self.until_idle is not None and self._is_idle(tracker, self.until_idle) else None
 
@@ -389,6 +399,6 @@ class Ending:
         received, now = self.activity(), time.monotonic()
         if received != self._received:
             self._received, self._active = received, now
-        # A server may be silent since it decodes what it does not send: then it has not reached this position.
+        # A silent server may be decoding what it does not send: then it has not reached this LSN.
         caught_up = self._waiting is not None and tracker.complete_lsn >= self._waiting
         return caught_up and now - self._active >= seconds
