@@ -20,18 +20,6 @@ from pgoutput_construct import errors
 from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 
-__all__ = [
-    "SparkSessions",
-    "as_leaf",
-    "cache_archives",
-    "error_column",
-    "error_text",
-    "is_alive",
-    "plain_errors",
-    "reason_of",
-    "run_tasks",
-]
-
 _OURS = re.compile(r"pgoutput_construct\.[\w.]*?(\w+Error): (.+)")
 _KNOWN = {**vars(errors), MissingFileError.__name__: MissingFileError}
 _RAISED: Final = re.compile(r"^(?!py4j\.|pyspark\.)[A-Za-z_][\w.]*(?:Error|Exception): .+$", re.MULTILINE)

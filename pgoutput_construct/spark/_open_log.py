@@ -31,8 +31,6 @@ from pgoutput_construct.spark._state.demands import OnMissing, check_on_missing
 from pgoutput_construct.spark._state.identity_phases import PhaseReader
 from pgoutput_construct.spark._state.table_state import advance, current_state, missing_rows
 
-__all__ = ["OpenLog", "open_log"]
-
 
 class OpenLog:
     """A change log as tables; made by ``open_log``."""

@@ -38,8 +38,6 @@ from pgoutput_construct.wire.engine import parse
 from pgoutput_construct.wire.messages import Relation
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
-__all__ = ["LogTables", "Usage", "find_tables", "find_usages", "visible_runs"]
-
 
 class Usage(NamedTuple):
     """How many visible rows of one segment one Relation describes, and where."""

@@ -14,17 +14,6 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.table_columns import ColumnDefault
 from pgoutput_construct.stream.identifiers import full_name
 
-__all__ = [
-    "BaseCopy",
-    "ChangePosition",
-    "ColumnsSince",
-    "Identity",
-    "Table",
-    "directory_name",
-    "plain_path",
-    "table_of_directory",
-]
-
 ChangePosition = tuple[int, int]
 """The order of a change: ``(_commit_lsn, _seq)``."""
 ColumnsSince = tuple[ChangePosition, frozenset[str]]

@@ -18,18 +18,6 @@ from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Delete, Relation, RelationColumn, Truncate, Type
 
-__all__ = [
-    "BY_NAME",
-    "ColumnDefault",
-    "Numbering",
-    "TableColumns",
-    "catalog_description",
-    "default_row",
-    "find_columns",
-    "group_descriptions",
-    "with_column_defaults",
-]
-
 _NEXT: Final = 2**63 - 1
 _Attribute: TypeAlias = int | str
 """What identifies a column of one OID: its attribute number, or its name where the number is unknown."""

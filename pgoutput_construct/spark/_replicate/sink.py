@@ -23,19 +23,6 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 from pgoutput_construct.spark._state.demands import Demand
 
-__all__ = [
-    "HISTORY",
-    "ROW_KEY",
-    "MergingSink",
-    "Naming",
-    "NetChanges",
-    "Sink",
-    "escape_log",
-    "unescape_references",
-    "with_renamed_columns",
-]
-
-
 HISTORY: Final = ("_untyped", "_op", "_commit_lsn", "_seq", "_unchanged", "_valid_from", "_valid_to", "_ended_by")
 """The columns of a history besides the table's own.
 

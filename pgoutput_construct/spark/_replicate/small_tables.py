@@ -51,16 +51,6 @@ from pgoutput_construct.spark._state.row_replay import BOTH, Replay, ReplayResul
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = [
-    "SmallTable",
-    "SmallTableRule",
-    "SmallTask",
-    "advance_small",
-    "advance_together",
-    "advanced_rows",
-    "rows_schema",
-]
-
 _CHANGES: Final = 50_000
 """The most changes of a table that a task takes; more are worth a job of their own."""
 _TASKS: Final = 32

@@ -38,17 +38,6 @@ from pgoutput_construct.spark._source.task_plan import (
 )
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, combined_summary, summarize
 
-__all__ = [
-    "ChangeRequest",
-    "StagedChanges",
-    "StagedTable",
-    "TableChanges",
-    "stage",
-    "staging",
-    "staging_tasks",
-    "write_file",
-]
-
 _NOTHING: Final = ChangeSummary(0, False, frozenset(), False, False, False)
 
 

@@ -77,8 +77,6 @@ from pgoutput_construct.spark._state.table_state import advance, net_changes
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["Batch", "WarehouseTables"]
-
 _LOG: Final = logging.getLogger("pgoutput_construct")
 _CASE: Final = "spark.sql.caseSensitive"
 

@@ -30,18 +30,6 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, Version, Warehouse
 from pgoutput_construct.spark._source.micro_batches import first_needed_seq
 
-__all__ = [
-    "Coverage",
-    "adopted_progress",
-    "adoption_message",
-    "advance_warehouse",
-    "check_same_log",
-    "hold_tables",
-    "reader_name",
-    "register_warehouse",
-    "release_tables",
-]
-
 _LOG: Final = logging.getLogger("pgoutput_construct")
 _LONGEST: Final = 60
 _LONGEST_READER: Final = 100

@@ -17,8 +17,6 @@ from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehou
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.stream.identifiers import normal_name
 
-__all__ = ["forget_missing", "open_sink", "read_current", "read_history", "read_missing", "report_missing"]
-
 
 def read_current(spark: SparkSession, warehouse: Address, table: str) -> DataFrame:
     """Return the rows of a table as the last batch of ``replicate`` left them: its columns, and those of the change.

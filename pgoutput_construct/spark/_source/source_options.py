@@ -13,8 +13,6 @@ from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefi
 from pgoutput_construct.stream.identifiers import normal_name
 from pgoutput_construct.wire import Lsn, Timestamp
 
-__all__ = ["OPTIONS", "VIEWS", "SourceOptions", "read_options"]
-
 VIEWS: Final[Mapping[str, str]] = {
     "table": "the changes of one table, typed",
     "changes": "the changes of all tables, old and new rows as maps of text",

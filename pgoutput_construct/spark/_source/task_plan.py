@@ -10,7 +10,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
 from pgoutput_construct.changelog._facts.completeness import present_copies
@@ -18,6 +17,7 @@ from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._index.log_index import LogIndex, is_own
 from pgoutput_construct.changelog._index.planning import commits_of, committed, spans_of
 from pgoutput_construct.changelog._index.usage import COPIED, PLAIN
+from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark._log_view.added_columns import DEFAULT_PREFIX, Prefix
@@ -29,22 +29,6 @@ from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
 
-__all__ = [
-    "ReaderColumns",
-    "SegmentGroup",
-    "SelectedRuns",
-    "TableTask",
-    "ViewTask",
-    "columns_of_group",
-    "described_groups",
-    "groups_in_range",
-    "groups_with_rows",
-    "reader_columns",
-    "table_tasks",
-]
-
-Numbers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 _TASK_ROWS: Final = 1_000_000
 _TASK_BYTES: Final = 1 << 28
 """Rows, or bytes of payloads, of one task: starting a task is expensive, and so are the first rows of a Parquet file,

@@ -22,8 +22,6 @@ from pgoutput_construct.spark._source.segment_rows import read_table_rows
 from pgoutput_construct.spark._source.source_options import SourceOptions
 from pgoutput_construct.spark._source.task_plan import TableTask, table_tasks
 
-__all__ = ["view_of"]
-
 
 class View(Protocol):
     """One of VIEWS, for a read with its options."""

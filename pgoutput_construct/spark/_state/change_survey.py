@@ -31,8 +31,6 @@ from pgoutput_construct.spark._state.equality import exact
 from pgoutput_construct.stream.rows import OPERATIONS
 from pgoutput_construct.wire.messages import Truncate, Update
 
-__all__ = ["ChangeSummary", "ChangeSurvey", "after_truncate", "combined_summary", "moves_key", "summarize", "survey"]
-
 _BITS: Final = 62
 """Columns per 64-bit number of flags."""
 _FEW: Final = 200_000

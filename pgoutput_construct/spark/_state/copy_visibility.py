@@ -21,15 +21,6 @@ from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, Table
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Insert
 
-__all__ = [
-    "counted_changes",
-    "counted_changes_arrow",
-    "move_copy_first",
-    "move_copy_first_arrow",
-    "restore_copy_lsn",
-    "restore_copy_lsn_arrow",
-]
-
 
 def counted_changes(changes: DataFrame, table: Table) -> DataFrame:
     """Return the rows of the latest table copy, as inserts before all changes, and the changes that count.

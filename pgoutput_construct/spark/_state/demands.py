@@ -10,9 +10,6 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._execution import error_column
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 
-__all__ = ["NO_DEMAND", "Demand", "OnMissing", "check_on_missing", "demand_of"]
-
-
 _VALUE: Final = (
     ": row ",
     ": an update does not send the value of the column '",

@@ -38,8 +38,6 @@ from pgoutput_construct.spark._state.equality import exact_key, restored
 from pgoutput_construct.spark._state.moved_values import leaves_open, with_moved_values
 from pgoutput_construct.spark._state.row_replay import Replay
 
-__all__ = ["KeyedLayout", "advance_keyed", "net_by_key", "net_rows"]
-
 _META: Final = ("_untyped", "_commit_lsn", "_seq")
 
 

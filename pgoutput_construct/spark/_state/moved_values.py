@@ -55,8 +55,6 @@ from pgoutput_construct.spark._state.change_survey import ChangeSurvey, moves_ke
 from pgoutput_construct.spark._state.replay_tasks import component_of, replay_events, replay_rows
 from pgoutput_construct.spark._state.row_replay import BOTH, COMES, GOES, Replay, ReplayResult
 
-__all__ = ["leaves_open", "with_moved_values"]
-
 KeyOf = Callable[[Callable[[str], Column], Callable[[str], Column]], list[Column]]
 """Gives the key of a row, from functions that give its values, and its texts, by column."""
 

@@ -42,8 +42,6 @@ from pgoutput_construct.spark._state.change_survey import ChangeSurvey, moves_ke
 from pgoutput_construct.spark._state.equality import exact_key
 from pgoutput_construct.spark._state.row_replay import BOTH, COMES, GOES, Replay, ReplayResult
 
-__all__ = ["Emit", "component_of", "replay_events", "replay_in_parts", "replay_rows"]
-
 Emit = Callable[[ReplayResult, bool], pa.Table]
 """Makes the result of a replay: from rows that have ended, and, where nothing follows (True), from open ones."""
 _Each = Callable[[pa.Table, bool], tuple[pa.Table, pa.Table, Numbers]]

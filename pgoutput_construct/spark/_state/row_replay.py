@@ -29,8 +29,6 @@ from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition
 from pgoutput_construct.spark._state.equality import codes_of, combined
 from pgoutput_construct.spark._state.intervals import OPEN, Events, Intervals, RowMatching, find_intervals, truncate_of
 
-__all__ = ["BOTH", "COMES", "GOES", "Replay", "ReplayResult"]
-
 BOTH, GOES, COMES = 0, 1, 2
 """Which rows of a change an event has: both, or the old or the new one, if they are in different components."""
 

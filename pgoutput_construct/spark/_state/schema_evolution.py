@@ -24,8 +24,6 @@ from pgoutput_construct.spark._log_view.table_columns import default_row
 from pgoutput_construct.spark._state.copy_visibility import move_copy_first
 from pgoutput_construct.spark._state.equality import exact
 
-__all__ = ["cast_columns", "shapes_of", "stored_rows", "with_defaults", "with_shapes"]
-
 _ALIKE: Final = ((T.NumericType,), (T.DateType, T.TimestampNTZType))
 """Types of which one may hold the values of another."""
 

@@ -40,8 +40,6 @@ from pgoutput_construct.spark._state.row_replay import Replay, ReplayResult
 from pgoutput_construct.spark._state.schema_evolution import shapes_of, stored_rows, with_shapes
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["Comparison", "advance", "compare", "current_state", "missing_rows", "net_changes"]
-
 NET: Final = ("_untyped", "_commit_lsn", "_seq", "_key", "_op", "_unchanged", "_missing")
 """The columns that net changes have besides the table's own."""
 _EXAMPLES: Final = 5

@@ -18,8 +18,6 @@ from pgoutput_construct.columnar.canonical import NOTHING, ByHash, ByKey, Checks
 from pgoutput_construct.spark._verify.part_checksums import checksums, digests, names_of, rows_of
 from pgoutput_construct.spark._verify.verdicts import Difference, TableVerdict, VerificationRecord
 
-__all__ = ["SnapshotSource", "SourceSnapshot", "TableComparison", "VerifyOptions"]
-
 _ROW_BY_ROW: Final = 20
 """The most parts of a table that are compared row by row."""
 Texts = Sequence[str | None]

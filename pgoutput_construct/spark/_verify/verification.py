@@ -43,8 +43,6 @@ from pgoutput_construct.spark._verify.table_comparison import (
 from pgoutput_construct.spark._verify.verdicts import TableVerdict, VerificationRecord
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["verify"]
-
 _PAUSE: Final = 0.5
 """Seconds between two polls of what is waited for."""
 _SNAPSHOT_SECONDS: Final = 60.0
