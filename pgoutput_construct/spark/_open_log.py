@@ -118,8 +118,8 @@ class OpenLog:
         check_on_missing(on_missing)
         table, found = self.replay_input(name, changes)
         if table.dropped:
-            gone = current_state(found, (), table.replica_identity, table.current)
-            return self.prefix.for_reader(gone, "_untyped")
+            removed = current_state(found, (), table.replica_identity, table.current)
+            return self.prefix.for_reader(removed, "_untyped")
         for lack in self.lacks:
             if lack.relation_oid == table.relation_oid:
                 warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)

@@ -173,14 +173,14 @@ def find_tables(
         if later:
             newer[oid] = later[-1]
         # The catalog does not have the last name of a dropped table.
-        there = [each for each in later if not each.gone]
-        named[oid] = there[-1] if there else history.descriptions[last].relation
+        existing = [each for each in later if not each.gone]
+        named[oid] = existing[-1] if existing else history.descriptions[last].relation
         by_name[full_name(named[oid])].update(indexes)
-    tables, gone = {}, {oid for oid, reading in newer.items() if reading.gone}
+    tables, dropped = {}, {oid for oid, reading in newer.items() if reading.gone}
     for name in sorted(by_name):
         # A table that exists comes before dropped ones with its name, even if these have later rows.
         oids = {index: history.descriptions[index].relation.relation_oid for index in by_name[name]}
-        order = sorted(oids, key=lambda index: (oids[index] not in gone, latest[index]), reverse=True)
+        order = sorted(oids, key=lambda index: (oids[index] not in dropped, latest[index]), reverse=True)
         oid = oids[order[0]]
         reading = newer.get(oid)
         try:

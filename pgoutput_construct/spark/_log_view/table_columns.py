@@ -114,11 +114,11 @@ def group_descriptions(
     for index, description, copied in descriptions:
         relation, types = description.relation, sorted(description.types.items())
         numbers = numbering.numbers(description)
-        said = relation.relation_oid, relation.namespace, relation.name, relation.replica_identity, relation.columns
-        known = found.setdefault((*said, *types, numbers, copied), UsedDescription({}, description, numbers, copied))
+        content = relation.relation_oid, relation.namespace, relation.name, relation.replica_identity, relation.columns
+        known = found.setdefault((*content, *types, numbers, copied), UsedDescription({}, description, numbers, copied))
         known.seqs[index] = description.seq
         if description.seq < known.description.seq:
-            found[*said, *types, numbers, copied] = known._replace(description=description)
+            found[*content, *types, numbers, copied] = known._replace(description=description)
     return list(found.values())
 
 

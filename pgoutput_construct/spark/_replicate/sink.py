@@ -145,7 +145,7 @@ class Sink(ABC):
         """Remove what a batch that was interrupted left next to a dataset, whether the dataset is there or not."""
 
     def is_small(self, dataset: Dataset) -> bool:
-        """Remove what an interrupted batch left next to a dataset, whether that exists or not."""
+        """Remove what an interrupted batch left next to a dataset, which need not exist."""
         return False
 
 

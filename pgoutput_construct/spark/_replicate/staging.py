@@ -119,12 +119,12 @@ def _stage_changes(
     files = [_StagedFiles(changes_schema(table.columns)) for table in tables]
     tasks = list(staging_tasks(log, store, requested, tables))
     try:
-        told = _run_staging(log.spark, tasks)
+        results = _run_staging(log.spark, tasks)
     except PgoutputError:
         raise
     except Exception:
-        told = list(_stage_one_by_one(log, store, requested, tables))
-    for row in told:
+        results = list(_stage_one_by_one(log, store, requested, tables))
+    for row in results:
         files[row["table"]] = _with(files[row["table"]], row)
     return dict(zip(requested, files, strict=True))
 
@@ -202,14 +202,14 @@ def _staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns]) 
     return StagedTable(number, table.columns, changes_schema(table.columns), used)
 
 
-def _with(files: _StagedFiles, told: Row) -> _StagedFiles:
-    if told["error"] is not None:
-        return _StagedFiles(files.schema, files.names, files.summary, (*files.errors, told["error"]))
+def _with(files: _StagedFiles, result: Row) -> _StagedFiles:
+    if result["error"] is not None:
+        return _StagedFiles(files.schema, files.names, files.summary, (*files.errors, result["error"]))
     summary = ChangeSummary(
-        **{name: told[name] for name in ChangeSummary._fields} | {"unsent": frozenset(told["unsent"])}
+        **{name: result[name] for name in ChangeSummary._fields} | {"unsent": frozenset(result["unsent"])}
     )
     return _StagedFiles(
-        files.schema, (*files.names, told["file"]), combined_summary(files.summary, summary), files.errors
+        files.schema, (*files.names, result["file"]), combined_summary(files.summary, summary), files.errors
     )
 
 
@@ -226,7 +226,7 @@ STAGING_RESULT: Final = pa.schema(
         "untyped": pa.bool_(),
     }
 )
-"""What a task tells of each table that it found: the file of its changes, what is in them, or why there is none."""
+"""What a task reports of each table: the file of its changes and their summary, or an error."""
 
 
 def stage(task: StagingTask) -> Iterator[dict[str, Any]]:

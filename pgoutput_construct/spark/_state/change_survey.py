@@ -127,8 +127,8 @@ def _read(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]
             F.max(F.size("_untyped") > 0).alias("untyped"),
         ).collect()
     truncated = None if row["truncated"] is None else (row["truncated"][0], row["truncated"][1])
-    said = [row[f"unsent{place}"] or 0 for place in range(len(parts))]
-    found = frozenset(own[place] for place in range(len(own)) if said[place // _BITS] >> place % _BITS & 1)
+    flags = [row[f"unsent{place}"] or 0 for place in range(len(parts))]
+    found = frozenset(own[place] for place in range(len(own)) if flags[place // _BITS] >> place % _BITS & 1)
     return ChangeSurvey(
         row["changes"], truncated, found, *(bool(row[name]) for name in ("moved", "chained", "untyped"))
     )

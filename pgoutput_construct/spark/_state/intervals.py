@@ -61,7 +61,7 @@ class Events(NamedTuple):
     epochs: Numbers
     """How many truncates are before it."""
     unsent: Flags
-    """Whether it left out the value of a column; by the number of the column."""
+    """Whether it did not send the value of a column; by the number of the column."""
 
 
 class Intervals(NamedTuple):

@@ -230,13 +230,13 @@ class SpilledRows:
 
 
 def _filled(held: Sequence[pa.Table], spilled: SpilledRows) -> list[pa.Table]:
-    """Return rows that are there, and batches, with as many rows that waited as these may take away."""
+    """Return open rows, and batches, with as many spilled rows as these may take."""
     going = (pc.and_(pc.not_equal(part["_op"], INSERT), pc.not_equal(part[SIDE], COMES)) for part in held[1:])
     return [spilled.refilled(held[0], sum(pc.sum(each).as_py() or 0 for each in going)), *held[1:]]
 
 
 def _ended(events: pa.Table, each: _Each, spilled: SpilledRows) -> Iterator[pa.Table]:
-    """Yield what is made of components which no more comes of; what waits is for the first one of them."""
+    """Yield the result of components that are complete; spilled rows belong to the first of them."""
     yield each(events, True)[0]
     for rows in spilled.rest():
         yield each(rows, True)[0]
@@ -272,7 +272,7 @@ def _routed_changes(changes: DataFrame, replay: Replay, found: ChangeSurvey) -> 
 def _rows_of(events: DataFrame, replay: Replay, is_old: Column, untyped: bool) -> list[Column]:
     """Return the rows of events: new ones, and what is needed of ``_before``; of full rows each event has one.
 
-    What no event has is not there: it would cost as much as what is on the way into Python.
+    A column that no event has is omitted: passing it into Python would cost as much as one with values.
     """
     new = _new(replay)
     if replay.keys is not None or not replay.columns:
@@ -317,7 +317,7 @@ def _stored_events(before: DataFrame, events: DataFrame, replay: Replay) -> Data
 
 
 def _new(replay: Replay) -> Callable[[str], Column]:
-    """Return what gives a column of the new row; one of the identity that was left out is in the old one."""
+    """Return what gives a column of the new row; an unsent one of the identity is in the old row."""
 
     def value(name: str) -> Column:
         if name not in replay.unsent:
