@@ -52,7 +52,7 @@ class KeyedLayout:
     names: tuple[str, ...]
     """The columns of the table."""
     keys: tuple[str, ...]
-    """The columns of frames that make the key."""
+    """The columns of its key."""
     kinds: Mapping[str, T.DataType]
     """The types of its columns."""
     unsent: tuple[str, ...]
@@ -73,7 +73,7 @@ class KeyedLayout:
 
     @cached_property
     def key(self) -> tuple[str, ...]:
-        """The columns of frames that are the key."""
+        """The columns of frames that make the key."""
         return (*(f"k{number}" for number in range(len(self.keys))), *(["kt"] if self.has_texts else []))
 
     @property
