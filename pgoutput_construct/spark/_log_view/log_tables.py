@@ -90,10 +90,14 @@ class LogTables:
     def from_log(
         cls, log: ChangeLog, as_of: int | None = None, types: str = "", *, allow_undescribed: bool = False
     ) -> "LogTables":
-        """Find the tables of a log as of a seq, None for all of it; raises as ``spark.open_log`` does.
+        """Find the tables of a log; raises as ``spark.open_log`` does.
 
-        ``types`` are as there. With ``allow_undescribed`` rows that nothing describes, such as those that are malformed
-        before they name their table, are no error.
+        Args:
+            log: The log.
+            as_of: Its last seq, None for all of it.
+            types: The types chosen for columns, as in ``open_log``.
+            allow_undescribed: Whether rows that no Relation describes, such as those that are malformed before they
+                name their table, are no error.
         """
         choices = chosen_types(types)
         index = log.index if as_of is None else index_as_of(log, as_of)

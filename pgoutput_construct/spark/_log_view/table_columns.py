@@ -138,11 +138,16 @@ def catalog_description(reading: TableReading, known: Sequence[UsedDescription])
 
 
 def find_columns(used: Sequence[UsedDescription], numbering: Numbering, choices: Choices = AS_USUAL) -> TableColumns:
-    """Return the columns of a table, given the descriptions of its rows, the latest first.
+    """Return the columns of a table.
 
     A renamed column has its latest name. A dropped one, whose name another column has now, is called
     ``name_dropped_number``. Tables that had the same name share columns of equal names. Types become wide enough for
-    all values; ``choices`` are those that the reader chose.
+    all values.
+
+    Args:
+        used: The descriptions of its rows, the latest first.
+        numbering: Tells columns apart by attribute number.
+        choices: The types chosen for columns.
     """
     names: dict[int, tuple[str, ...]] = {}
     missing: dict[int, dict[str, ColumnDefault]] = {}

@@ -98,9 +98,15 @@ class StagedChanges:
 
 @contextmanager
 def staging(log: OpenLog, warehouse: Warehouse, requested: Iterable[ChangeRequest]) -> Iterator[StagedChanges]:
-    """Yield changes of tables, stored in a warehouse that executors reach; then they are removed.
+    """Yield changes of tables, stored in a warehouse while the block runs.
 
-    Raises ChangeLogError where the log is damaged.
+    Args:
+        log: The log, opened as of the end of the batch.
+        warehouse: The warehouse, which executors reach.
+        requested: The changes.
+
+    Raises:
+        ChangeLogError: The log is damaged.
     """
     store = warehouse.store
     if isinstance(store, LocalStore):
@@ -185,7 +191,14 @@ def _stage_one_by_one(
 def staging_tasks(
     log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest], tables: Sequence[Table]
 ) -> Iterator[StagingTask]:
-    """Yield the tasks, each for tables whose changes begin after the same seq."""
+    """Yield the tasks, each for tables whose changes begin after the same seq.
+
+    Args:
+        log: The log.
+        store: The store of the files.
+        requested: The changes,
+        tables: and the table of each.
+    """
     numbers = count()
     for after in sorted({each.after for each in requested}):
         mine = {place: tables[place] for place, each in enumerate(requested) if each.after == after}

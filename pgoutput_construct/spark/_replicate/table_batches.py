@@ -613,7 +613,15 @@ def has_key(table: Table, version: Version) -> bool:
 def net_of_step(
     log: OpenLog, name: str, changes: TableChanges, on_missing: OnMissing, naming: Naming
 ) -> NetChanges | None:
-    """Return the net changes of a table; None if a truncate is among them."""
+    """Return the net changes of a table; None if a truncate is among them.
+
+    Args:
+        log: The log.
+        name: The table.
+        changes: Its changes.
+        on_missing: As in ``OpenLog.state``.
+        naming: The names of columns in its dataset.
+    """
     table = log.table(name)
     counted = counted_changes(changes.rows, table)
     if survey(counted, summary=changes.summary).truncated is not None:

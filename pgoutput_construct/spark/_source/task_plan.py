@@ -112,7 +112,14 @@ class SegmentGroup(InputPartition):
 def groups_with_rows(
     log: ChangeLog, index: LogIndex, selected: LogRange, found: SelectedRuns
 ) -> Iterator[SegmentGroup]:
-    """Yield the segments that have selected rows, in a group for each task."""
+    """Yield the segments that have selected rows, in a group for each task.
+
+    Args:
+        log: The log.
+        index: Its index, as of the seq of the read.
+        selected: The range.
+        found: The selected rows.
+    """
     for group in _groups_of(log, index, np.unique(found.places), selected):
         spans = _overlapping_spans(found.spans, group.segments[0].first_seq, group.segments[-1].last_seq)
         yield replace(group, spans=spans, copies=found.copies)
@@ -211,7 +218,13 @@ def table_tasks(
 def described_groups(
     opened: LogTables, selected: LogRange, oids: Sequence[int]
 ) -> Iterator[tuple[SegmentGroup, list[int]]]:
-    """Yield groups of segments with rows of some relations, and the seqs of the Relations that describe them."""
+    """Yield groups of segments with rows of some relations, and the seqs of the Relations that describe them.
+
+    Args:
+        opened: The log.
+        selected: The range.
+        oids: The relations.
+    """
     found = SelectedRuns(opened.index, selected, oids)
     for group in groups_with_rows(opened.log, opened.index, selected, found):
         first, last = (opened.log.segments.place(s.first_seq) for s in (group.segments[0], group.segments[-1]))

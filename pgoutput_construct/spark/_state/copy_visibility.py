@@ -64,7 +64,13 @@ def _adds(visibility: Visibility) -> Column:
 
 
 def counted_changes_arrow(changes: pa.Table, base: BaseCopy | None, with_copy: bool) -> pa.Table:
-    """Return what ``counted_changes`` does, for changes in Arrow; rows of the copy only ``with_copy``."""
+    """Return what ``counted_changes`` does, for changes in Arrow.
+
+    Args:
+        changes: The changes of the table itself.
+        base: The copy that it begins with, None for none.
+        with_copy: Whether rows of the copy are included.
+    """
     is_copied = _flags(changes["_op"], SNAPSHOT)
     if base is None:
         return changes.filter(pa.array(~is_copied))

@@ -94,6 +94,12 @@ def replay_rows(events: DataFrame, replay: Replay, emit: Emit, schema: T.StructT
     """Return what ``emit`` makes of events.
 
     A task holds one batch and the open rows of its component; of equal ones no more than a batch takes.
+
+    Args:
+        events: The events, see ``replay_events``.
+        replay: How they are replayed.
+        emit: Makes the result.
+        schema: Its columns.
     """
     names, most = events.columns, max(_FEWEST, min(_MOST, _ENDS // len(replay.matching.of_list)))
 

@@ -37,7 +37,13 @@ def shapes_of(table: Table, before: DataFrame | None) -> list[frozenset[str]]:
 
 
 def with_shapes(rows: DataFrame, table: Table, before: DataFrame | None = None) -> DataFrame:
-    """Add ``__shape``, the index in ``shapes_of``, by the position of each change, or row of ``before``."""
+    """Add ``__shape``, the index in ``shapes_of``.
+
+    Args:
+        rows: Changes, or rows of an earlier state, by whose positions it is found.
+        table: The table.
+        before: The rows of the earlier state, None for changes.
+    """
     shapes, known = shapes_of(table, before), _known(table)
     numbers = [shapes.index(shape if before is None else shape.intersection(before.columns)) for shape in known]
     found = F.lit(numbers[min(1, len(table.shapes))])

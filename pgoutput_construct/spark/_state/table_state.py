@@ -391,6 +391,12 @@ def unmatched_changes(before: DataFrame | None, changes: DataFrame, replay: Repl
     """Return the updates and deletes that found no row: ``_commit_lsn, _seq, _op, _row, _unchanged``.
 
     ``_row`` is the key, or the row, that they name: texts by column.
+
+    Args:
+        before: The rows before, with ``__shape``; None for none.
+        changes: The changes, with ``__shape``.
+        replay: How they are replayed.
+        found: What they contain.
     """
     events, _ = replay_events(before, changes, replay, found, apart=True)
     kept, names = (*POSITION, "_op", "_unchanged"), [*replay.identity, "_untyped"]
