@@ -232,7 +232,7 @@ def _unified_schema(named: Iterable[tuple[UsedDescription, tuple[str, ...]]], ch
     return pa.schema(list(kinds.items()))
 
 
-_WITHOUT_ROW: Final = pa.array([OPERATIONS[Delete], OPERATIONS[Truncate]])
+_WITHOUT_ROW: Final = (OPERATIONS[Delete], OPERATIONS[Truncate])
 
 
 def with_column_defaults(batch: pa.RecordBatch, missing: Mapping[str, ColumnDefault]) -> pa.RecordBatch:
@@ -243,7 +243,8 @@ def with_column_defaults(batch: pa.RecordBatch, missing: Mapping[str, ColumnDefa
     if not missing:
         return batch
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    has_row = pc.invert(pc.is_in(batch.column("_op"), _WITHOUT_ROW))
+    # Not a constant: an array of Python objects imports pandas, which processes that only plan do not need.
+    has_row = pc.invert(pc.is_in(batch.column("_op"), pa.array(_WITHOUT_ROW)))
     texts: dict[str, str] = {}
     for name, given in missing.items():
         kind = batch.schema.field(name).type
