@@ -11,7 +11,7 @@ from pgoutput_construct.cli._logging import warn_of_lacks
 from pgoutput_construct.cli._tail_output import Header, Wanted
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream import RowReader
-from pgoutput_construct.stream.logged import COMMITTED
+from pgoutput_construct.stream.transaction_reader import COMMITTED
 from pgoutput_construct.wire import Lsn, Timestamp, parse
 from pgoutput_construct.wire.messages import Message, PgoutputMessage
 from pgoutput_construct.wire.protocol import MessageFlags
@@ -109,7 +109,7 @@ class _Reader:
         if not self.wanted.tables:
             found |= self._messages(place)
             events = self.log.index.entries("events", one).to_pylist()
-            found |= {row["seq"]: LogEvent.of(row["seq"], row["lsn"], row["time"], row["payload"]) for row in events}
+            found |= {row["seq"]: LogEvent.parse(row["seq"], row["lsn"], row["time"], row["payload"]) for row in events}
         return found
 
     def _messages(self, place: int) -> dict[int, Message]:

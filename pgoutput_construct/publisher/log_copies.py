@@ -13,7 +13,7 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.publisher._feed.feed import COPIED
 from pgoutput_construct.publisher.log_order import LogOrder
 from pgoutput_construct.stream.identifiers import full_name
-from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
+from pgoutput_construct.stream.transaction_reader import EndedTransaction, LoggedTransaction
 
 __all__ = ["LogCopies", "settled"]
 

@@ -31,8 +31,8 @@ from pgoutput_construct.publisher.log_order import LogOrder
 from pgoutput_construct.publisher.published_tables import ListedTable, LogPublications, PublishedScope
 from pgoutput_construct.stream.bounds import having
 from pgoutput_construct.stream.identifiers import full_name
-from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction
 from pgoutput_construct.stream.relations import RelationHistory
+from pgoutput_construct.stream.transaction_reader import COMMITTED, EndedTransaction
 from pgoutput_construct.wire.engine import engine
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.types import Lsn

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.publisher._feed.feed import FINISHED, PREPARED, Order
-from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
+from pgoutput_construct.stream.transaction_reader import EndedTransaction, LoggedTransaction
 
 __all__ = ["LogOrder", "ended_of", "transaction_of"]
 

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from zipimport import zipimporter
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -21,6 +21,8 @@ from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 
 _OURS = re.compile(r"pgoutput_construct\.[\w.]*?(\w+Error): (.+)")
+_PLANNED: Final = "PYTHON_DATA_SOURCE_ERROR"
+"""The condition of an error that our data source raised while Spark planned a query."""
 _KNOWN = {**vars(errors), MissingFileError.__name__: MissingFileError}
 _RAISED: Final = re.compile(r"^(?!py4j\.|pyspark\.)[A-Za-z_][\w.]*(?:Error|Exception): .+$", re.MULTILINE)
 """The last line of a traceback of Python."""
@@ -41,7 +43,9 @@ def plain_errors() -> Iterator[None]:
     except PgoutputError:
         raise
     except Exception as error:
-        found = _OURS.findall(str(error))
+        # The text of a plan that Spark refuses may contain what the plan itself would have failed with.
+        is_refused = isinstance(error, AnalysisException) and error.getCondition() != _PLANNED
+        found = [] if is_refused else _OURS.findall(str(error))
         if not found:
             raise
         # The last one printed is the outermost of a chain: it names segment and seq.

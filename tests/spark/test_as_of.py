@@ -33,5 +33,5 @@ def test_seqs_that_the_log_does_not_have(tmp_path: Path, recordings: dict[str, R
     write_recording(tmp_path, recordings["16-v1-text"])
     log = ChangeLog(tmp_path)
     for seq in (-1, log.index.last_seq + 1):
-        with pytest.raises(pgo.ChangeLogError, match=rf"no entry has seq {seq}, the log has 0 to"):
+        with pytest.raises(pgo.ChangeLogError, match=rf"there is no entry with seq {seq}: the log has 0 to"):
             index_as_of(log, seq)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from pgoutput_construct.columnar.canonical import ByHash
+from pgoutput_construct.columnar.row_checksums import ByHash
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import fetch_table
 from pgoutput_construct.postgres.checksums import SourceServer

@@ -12,11 +12,11 @@ import pytest
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index import indexes, log_index
-from pgoutput_construct.changelog._index.index import SegmentIndex, struct_array
 from pgoutput_construct.changelog._index.listing import Pruned, write_pruned
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.manifest import Blocks
 from pgoutput_construct.changelog._index.planning import commits_of, committed, earliest_after, last_commit
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex, struct_array
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.errors import ChangeLogError
@@ -63,7 +63,7 @@ def random_index(seed: int, segments: int = 8) -> LogIndex:
         if source.random() < 0.5:  # one that goes on
             begun, seq = seq, seq + 2
         end, seq = max(seq, first_seq), max(seq, first_seq) + 1
-        found.append(SegmentIndex.of(first_seq, end, lsn, transactions=struct_array("transactions", rows)))
+        found.append(SegmentIndex.from_lists(first_seq, end, lsn, transactions=struct_array("transactions", rows)))
     return LogIndex.concat(found)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import SCHEMA
-from pgoutput_construct.changelog._segment.reading import read_segment
+from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.postgres import ChangeLog
 from pgoutput_construct.spark import OpenLog, open_log, plain_errors, read_table, write_tables
 from pgoutput_construct.spark._log_view.change_columns import CHANGE

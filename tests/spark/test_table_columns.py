@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog._facts.described import SharedColumns
-from pgoutput_construct.changelog._facts.facts import Column, TableReading
+from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, TableReading
+from pgoutput_construct.changelog._facts.successive_texts import SharedColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.spark._log_view.table_columns import (
@@ -84,11 +84,11 @@ def test_what_the_catalog_says_comes_last() -> None:
     """A column that was renamed, and one that was added, since the last row."""
     known = Known({0: (1, 2)}, {4: "x"})
     columns = (
-        Column(1, "id", INT, published=True),
-        Column(2, "new", INT, published=True),
-        Column(3, dropped=True),
-        Column(4, "later", TEXT, published=True),
-        Column(5, "generated", TEXT),
+        CatalogColumn(1, "id", INT, published=True),
+        CatalogColumn(2, "new", INT, published=True),
+        CatalogColumn(3, dropped=True),
+        CatalogColumn(4, "later", TEXT, published=True),
+        CatalogColumn(5, "generated", TEXT),
     )
     snapshot = Snapshot(1, 1, (), pgo.Lsn(9))
     reading = TableReading(oid=1, namespace="public", name="t", snapshot=snapshot, columns=SharedColumns(columns))

@@ -16,7 +16,7 @@ from pgoutput_construct.spark._source.segment_rows import read_parts, row_error
 from pgoutput_construct.spark._source.task_plan import SegmentGroup, SelectedRuns, groups_with_rows
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.stream.transaction_reader import TransactionReader
 from tests.live.recording import Recording
 from tests.spark.logs import log_options, write_log, write_recording
 from tests.stream.spans import find_place

@@ -25,7 +25,7 @@ from pgoutput_construct.spark._replicate.warehouse_reader import open_sink
 from pgoutput_construct.spark._verify import TableVerdict, VerificationRecord, VerifyOptions, verify
 from pgoutput_construct.spark._verify.expected_rows import near_the_end
 from tests.postgres.shop import Shop, wait_until
-from tools.beside import beside
+from tools.background import in_background
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -93,7 +93,7 @@ def _write(shop: Shop, done: threading.Event) -> None:
 
 def test_equal_while_it_is_written_to(spark: Any, shop: Shop, warehouse: Path) -> None:
     """Writers write, and the log goes on, behind a warehouse that stays as it was: each table is found equal."""
-    with shop.capturing(), beside(lambda done: _write(shop, done)):
+    with shop.capturing(), in_background(lambda done: _write(shop, done)):
         wait_until(lambda: shop.execute() > shop.log().complete_lsn)
         found = verdicts(spark, shop, warehouse)
     assert [(name, verdict.equal, verdict.problem) for name, verdict in found.items()] == [

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.publisher._feed.feed import COPIED, FINISHED, PREPARED, CopiedTable, Fed, Feed, Missed
 from pgoutput_construct.stream.identifiers import full_name
-from pgoutput_construct.stream.logged import EndedTransaction, LoggedTransaction
 from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.stream.transaction_reader import EndedTransaction, LoggedTransaction
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import CHANGES, MessageFlags, ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp

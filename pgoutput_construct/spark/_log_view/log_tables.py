@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pgoutput_construct.changelog._facts.catalog_readings import TableReading, table_readings
 from pgoutput_construct.changelog._facts.completeness import present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._facts.facts import TableReading, table_readings
 from pgoutput_construct.changelog._facts.lineage import lineage_of
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.log_index import LogIndex
-from pgoutput_construct.changelog._index.usage import COPIED
+from pgoutput_construct.changelog._index.row_counts import COPIED
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog.reader import ChangeLog, explain, index_as_of
 from pgoutput_construct.columnar import AS_USUAL, Choices, chosen_types

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._facts.facts import TableReading
+from pgoutput_construct.changelog._facts.catalog_readings import TableReading
 from pgoutput_construct.columnar import AS_USUAL, Choices, columns_schema, unify
 from pgoutput_construct.pgtypes.arrow_types import UNTYPED
 from pgoutput_construct.pgtypes.column_reader import ColumnReader

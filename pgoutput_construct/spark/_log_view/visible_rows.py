@@ -12,15 +12,15 @@ from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.planning import relation_history, run_spans
 from pgoutput_construct.changelog._segment.block import NO_XID, Flags, Numbers
-from pgoutput_construct.changelog._segment.columns import scopes_of
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog._segment.segment_schema import scopes_of
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog, explain
 from pgoutput_construct.columnar.descriptions import copy_scope, find_descriptions
 from pgoutput_construct.columnar.index import IS_ROW, LISTS_TABLES, BatchIndex, index_batch
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.dates import FIRST_TIMESTAMP, LAST_TIMESTAMP
 from pgoutput_construct.stream.relations import RelationHistory
-from pgoutput_construct.stream.transactions import Spans
+from pgoutput_construct.stream.transaction_reader import Spans
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from pgoutput_construct.changelog._upkeep.sizes import Sizes
+from pgoutput_construct.changelog._index.segment_sizes import Sizes
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
@@ -282,7 +282,11 @@ def _estimate_work(log: OpenLog, steps: Iterable[TableStep]) -> dict[tuple[str, 
     oids, counts, lasts = (runs[name].to_numpy() for name in ("oid", "count", "last_seq"))
     # Messages that are no rows are short: all bytes of a segment are those of its rows.
     all_rows = np.bincount(places, counts, len(log.opened.index))
-    sizes = counts * np.diff(Sizes.of(log.log.segments[: len(log.opened.index)]).bytes)[places] / all_rows[places]
+    sizes = (
+        counts
+        * np.diff(Sizes.from_segments(log.log.segments[: len(log.opened.index)]).bytes)[places]
+        / all_rows[places]
+    )
     order = np.argsort(oids, kind="stable")
     oids, counts, lasts, sizes = oids[order], counts[order], lasts[order], sizes[order]
     found = {}

@@ -605,6 +605,7 @@ def has_key(table: Table, version: Version) -> bool:
     return (
         table.replica_identity != RelationReplicaIdentity.FULL
         and bool(table.key_columns)
+        and set(table.key_columns) <= set(table.current)  # DROP COLUMN drops the key too, and sends no message
         and keys <= {table.key_columns}
         and tuple(map(escaped, version.shape.key_columns)) == table.key_columns
     )

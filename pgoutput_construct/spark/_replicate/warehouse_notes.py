@@ -307,7 +307,7 @@ class Warehouse:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             what, remedy = _DAMAGED[name.startswith(f"{_FOLDER}/")]
             reason = f"{type(error).__name__}: {error}"
-            raise PgoutputError(f"{self.store.place(name)}: {what}: {reason}; {remedy}") from None
+            raise PgoutputError(f"{self.store.path_of(name)}: {what}: {reason}; {remedy}") from None
 
 
 def spark_path(store: LogStore) -> str:

@@ -12,10 +12,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from pgoutput_construct.changelog._index.build import IndexBuilder
+from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._index.planning import committed, relation_history, spans_of
 from pgoutput_construct.changelog._segment.block import Block
-from pgoutput_construct.changelog._segment.columns import segment_table
+from pgoutput_construct.changelog._segment.segment_schema import segment_table
 from pgoutput_construct.columnar import chosen_types, columns_schema
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.postgres.peeking import open_slot
@@ -165,7 +165,7 @@ def _part(
     """Index payloads as a change log would."""
     zeros, count = np.zeros(len(payloads), np.int64), len(payloads)
     states = {name: np.zeros(count, np.bool_) for name in STATE_PARAMETERS}
-    block = Block.of(payloads, zeros, zeros, _LAYOUT, states, np.full(count, OUTSIDE))
+    block = Block.from_payloads(payloads, zeros, zeros, _LAYOUT, states, np.full(count, OUTSIDE))
     builder = IndexBuilder()
     builder.add(block)
     index = builder.finish(until)

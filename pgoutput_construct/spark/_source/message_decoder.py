@@ -11,9 +11,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.columnar import rows_schema
+from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, find_descriptions
 from pgoutput_construct.columnar.index import BatchIndex, index_batch
-from pgoutput_construct.columnar.reading import Columns
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError, ProtocolError
 from pgoutput_construct.spark._execution import plain_errors
@@ -137,7 +137,7 @@ class _Decoder:
             raise ProtocolError(f"seq {seqs[rows[row]]}: no Relation has described the relation OID {oids[row]} before")
         for number in sorted(self.names.keys() & found.tolist()):
             description = with_column_names(self.history.descriptions[number], self.names[number])
-            for block in table_rows(index, rows[found == number], Columns(description, self.columns)):
+            for block in table_rows(index, rows[found == number], DecodePlan(description, self.columns)):
                 for error in block.errors:
                     raise PgoutputError(f"seq {seqs[error.row]}: {error}")
                 assert block.batch is not None

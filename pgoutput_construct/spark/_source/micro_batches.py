@@ -22,11 +22,11 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.changelog._facts.copies import copies_of
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.planning import committed, earliest_after, last_commit
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._index.segment_sizes import Sizes
 from pgoutput_construct.changelog._segment.block import Numbers
-from pgoutput_construct.changelog._upkeep.sizes import Sizes
 from pgoutput_construct.changelog.reader import ChangeLog, LogIdentity, identity_of
 from pgoutput_construct.changelog.registry import readers, register
 from pgoutput_construct.columnar import unify
@@ -123,7 +123,7 @@ def next_seq(log: ChangeLog, after: int, limits: Limits) -> int:
     if not limits:
         return latest_seq(index, after)
     last, passed = None, np.zeros(2, np.int64)
-    sizes = None if limits.bytes is None else Sizes.of(log.segments[place:])
+    sizes = None if limits.bytes is None else Sizes.from_segments(log.segments[place:])
     for seqs, steps in _steps(index, after, sizes):
         totals = passed + np.cumsum(steps, 0)
         if (end := _end(totals, limits)) < len(seqs):

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
 from pgoutput_construct.changelog._facts.events import LogEvent
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.log_index import messages_of
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.columnar import kernels
@@ -113,7 +113,7 @@ class EventsView(_IndexView):
         is_selected = pc.and_(pc.greater(found["seq"], selected.after), pc.less_equal(found["seq"], selected.until))
         found = found.filter(is_selected)
         rows = zip(*(found[name].to_pylist() for name in ("seq", "lsn", "time", "payload")), strict=True)
-        details = [json.dumps(dict(LogEvent.of(*row).details)) for row in rows]
+        details = [json.dumps(dict(LogEvent.parse(*row).details)) for row in rows]
         time = timestamps(found["time"].to_numpy())
         return pa.table([found["seq"], found["name"], found["lsn"], time, pa.array(details, pa.string())], _EVENTS)
 

@@ -10,9 +10,9 @@ from pyspark.sql.datasource import InputPartition
 
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
-from pgoutput_construct.columnar.reading import Columns
-from pgoutput_construct.columnar.rows import Decoded
+from pgoutput_construct.columnar.row_schema import DecodedBlock
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.spark._log_view.visible_rows import logged_rows
 from pgoutput_construct.spark._source.read_range import LogRange
@@ -99,7 +99,7 @@ def _of_table(
         }
 
 
-def _rows(part: SegmentPart, block: Decoded, names: Sequence[str], of_key: Flags) -> dict[str, pa.Array]:
+def _rows(part: SegmentPart, block: DecodedBlock, names: Sequence[str], of_key: Flags) -> dict[str, pa.Array]:
     batch, index = block.batch, part.index
     assert batch is not None
     count, width = batch.num_rows, len(names)
@@ -196,5 +196,5 @@ def _reasons(part: SegmentPart, rows: Numbers, descriptions: Numbers) -> Iterato
     for number in np.unique(descriptions[descriptions != UNDESCRIBED]).tolist():
         chosen = rows[descriptions == number]
         description = part.plan.history.descriptions[number]
-        for block in table_rows(part.index, chosen, Columns(description, _NOTHING)):
+        for block in table_rows(part.index, chosen, DecodePlan(description, _NOTHING)):
             yield from ((error.row, str(error)) for error in block.errors)

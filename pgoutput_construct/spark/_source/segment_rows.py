@@ -12,19 +12,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.log_index import is_own
 from pgoutput_construct.changelog._index.planning import relation_history, spans_of
-from pgoutput_construct.changelog._index.usage import COPIED
+from pgoutput_construct.changelog._index.row_counts import COPIED
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import Segment
-from pgoutput_construct.changelog._segment.reading import Needed, read_indexed
+from pgoutput_construct.changelog._segment.segment_reader import Needed, read_indexed
 from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.changelog.reader import explain, table_entries
-from pgoutput_construct.columnar.gather import look_up
+from pgoutput_construct.columnar.batch_arrays import look_up
+from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.index import IS_ROW, BatchIndex
-from pgoutput_construct.columnar.reading import Columns
-from pgoutput_construct.columnar.rows import Decoded
+from pgoutput_construct.columnar.row_schema import DecodedBlock
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._execution import cache_archives
@@ -32,7 +32,7 @@ from pgoutput_construct.spark._log_view.table_columns import ColumnDefault, with
 from pgoutput_construct.spark._log_view.visible_rows import LogPlan, VisibleRows, index_payloads, logged_rows
 from pgoutput_construct.spark._source.task_plan import ReaderColumns, SegmentGroup, TableTask
 from pgoutput_construct.stream.relations import Description
-from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
+from pgoutput_construct.stream.transaction_reader import SPAN_COLUMNS, Spans
 
 _BATCH_ROWS: Final = 1 << 16
 
@@ -104,7 +104,7 @@ def decode_part(
 
 def decode_blocks(
     part: SegmentPart, columns: pa.Schema, description: Description, chosen: Numbers, skips_malformed: bool
-) -> Iterator[Decoded]:
+) -> Iterator[DecodedBlock]:
     """Decode rows of a part that one description fits.
 
     Args:
@@ -115,7 +115,7 @@ def decode_blocks(
         skips_malformed: Whether malformed rows are skipped; else they raise ChangeLogError.
     """
     copied = bool(part.origins[chosen[0]] >= len(part.plan.spans.xid))
-    for block in table_rows(part.index, chosen, Columns(description, columns), copied=copied):
+    for block in table_rows(part.index, chosen, DecodePlan(description, columns), copied=copied):
         for error in block.errors if not skips_malformed else ():
             raise row_error(part, error.row, error.error) from error
         if block.batch is not None:
@@ -128,7 +128,7 @@ def _typed(
     schema: pa.Schema,
     missing: Mapping[str, ColumnDefault],
     oid: int,
-    block: Decoded,
+    block: DecodedBlock,
 ) -> pa.RecordBatch:
     assert block.batch is not None
     filled = with_column_defaults(
@@ -166,7 +166,7 @@ def read_segment(segment: Segment, needed: Needed) -> tuple[pa.Table, SegmentInd
         if segment.store.files():
             raise
         raise ChangeLogError(
-            f"segment {segment.place}: not found on the host {platform.node()}, where a task of Spark reads it; the "
+            f"segment {segment.path}: not found on the host {platform.node()}, where a task of Spark reads it; the "
             "log is not damaged: put it where all executors find it, on a file system that they share under this path, "
             "or at an address such as s3://bucket/folder"
         ) from error

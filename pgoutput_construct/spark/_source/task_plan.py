@@ -16,7 +16,7 @@ from pgoutput_construct.changelog._facts.completeness import present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._index.log_index import LogIndex, is_own
 from pgoutput_construct.changelog._index.planning import commits_of, committed, spans_of
-from pgoutput_construct.changelog._index.usage import COPIED, PLAIN
+from pgoutput_construct.changelog._index.row_counts import COPIED, PLAIN
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog
@@ -27,7 +27,7 @@ from pgoutput_construct.spark._log_view.table_columns import ColumnDefault
 from pgoutput_construct.spark._log_view.visible_rows import LogPlan
 from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.stream.relations import RelationHistory
-from pgoutput_construct.stream.transactions import SPAN_COLUMNS, Spans
+from pgoutput_construct.stream.transaction_reader import SPAN_COLUMNS, Spans
 
 _TASK_ROWS: Final = 1_000_000
 _TASK_BYTES: Final = 1 << 28

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pgoutput_construct.pgtypes.canonical import output_text
+from pgoutput_construct.pgtypes.canonical_text import output_text
 from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE_ALL,
     SHAPE,

@@ -1,4 +1,4 @@
-"""Digests and checksums of rows in Spark, equal to the server's (``columnar/canonical.py``), by parts of a table."""
+"""Digests and checksums of a table's rows in Spark, by parts: those of the server (``columnar/row_checksums.py``)."""
 
 import math
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
-from pgoutput_construct.columnar.canonical import BUCKET_DIGITS, DIGITS, ByHash, ByKey, Checksum, Division
+from pgoutput_construct.columnar.row_checksums import BUCKET_DIGITS, DIGITS, ByHash, ByKey, Checksum, Division
 from pgoutput_construct.pgtypes.arrays import spark_array, spark_quoted
-from pgoutput_construct.pgtypes.canonical import output_text
+from pgoutput_construct.pgtypes.canonical_text import output_text
 from pgoutput_construct.pgtypes.numbers import FLOAT_BITS
 from pgoutput_construct.spark._log_view.change_columns import column
 

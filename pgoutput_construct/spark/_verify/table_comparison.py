@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pgoutput_construct.changelog._facts.visibility import Snapshot
-from pgoutput_construct.columnar.canonical import NOTHING, ByHash, ByKey, Checksum, Division
+from pgoutput_construct.columnar.row_checksums import NOTHING, ByHash, ByKey, Checksum, Division
 from pgoutput_construct.spark._verify.part_checksums import checksums, digests, names_of, rows_of
 from pgoutput_construct.spark._verify.verdicts import Difference, TableVerdict, VerificationRecord
 

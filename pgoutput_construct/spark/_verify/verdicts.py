@@ -12,7 +12,7 @@ from pgoutput_construct.wire import Lsn
 
 @dataclass(frozen=True)
 class Difference:
-    """A row in which server and warehouse differ; values are canonical texts (``pgtypes/canonical.py``)."""
+    """A row in which server and warehouse differ; values are canonical texts (``pgtypes/canonical_text.py``)."""
 
     key: Mapping[str, str | None]
     """The columns of its key; all columns of a table without one."""
@@ -106,7 +106,7 @@ class VerificationRecord:
         except MissingFileError:
             return {}
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            place = self._store.place(self._name)
+            place = self._store.path_of(self._name)
             raise PgoutputError(
                 f"{place}: no record of a verification: remove it to begin from scratch: {error}"
             ) from None

@@ -16,9 +16,9 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
+from pgoutput_construct.changelog._notes.confirmation_note import read_note
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address
-from pgoutput_construct.changelog._upkeep.note import read_note
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._execution import plain_errors, reason_of

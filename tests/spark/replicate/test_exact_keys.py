@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 from psycopg import sql
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.spark import plain_errors
+from pgoutput_construct.spark._log_view.change_columns import POSITION
 from pgoutput_construct.spark._replicate import read_current, replicate, table_batches
+from pgoutput_construct.spark._state.demands import Demand
 from tests.postgres.shop import PUBLICATION, Shop
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.usefixtures("compiled")]
@@ -102,3 +107,31 @@ def test_a_key_that_is_not_published_as_a_whole(lake: Any, server18: EmbeddedSer
         replicate(lake, shop.directory, tmp_path / "wh", into)
         found = read_current(lake, tmp_path / "wh", "public.t").select("a", "b", "c")
         assert sorted(map(tuple, found.collect())) == [(1, 1, "one"), (1, 2, "zwei"), (1, 3, "one"), (2, 1, "three")]
+
+
+def test_a_column_of_a_key_that_is_dropped(lake: Any, server18: EmbeddedServer, into: str, tmp_path: Path) -> None:
+    """Changes by the whole key are followed by DROP COLUMN, which drops the key too, and sends nothing."""
+    with Shop.create(server18, "dropped_keys", tmp_path / "log") as shop:
+        shop.execute(
+            "CREATE TABLE t (a int, b int, v text, PRIMARY KEY (a, b))",
+            "INSERT INTO t VALUES (1, 1, 'one'), (2, 1, 'two'), (3, 1, 'three')",
+        )
+        shop.capture(snapshot=True)
+        replicate(lake, shop.directory, tmp_path / "wh", into)
+        shop.execute(
+            "UPDATE t SET v = 'eins' WHERE a = 1", "DELETE FROM t WHERE a = 2", "INSERT INTO t VALUES (2, 2, 'zwei')"
+        )
+        shop.execute("ALTER TABLE t DROP COLUMN b")
+        shop.capture()
+        replicate(lake, shop.directory, tmp_path / "wh", into)
+        found = read_current(lake, tmp_path / "wh", "public.t").select("a", "v")
+        assert sorted(map(tuple, found.collect())) == [(1, "eins"), (2, "zwei"), (3, "three")]
+
+
+def test_the_text_of_a_refused_plan_is_not_taken_for_an_error_of_ours(lake: Any) -> None:
+    """A plan may have in it what it would fail with; Spark's own refusal says what is wrong."""
+    refused = Demand(table="public.t").refuse_row(
+        F.struct(*(F.lit(1).alias(name) for name in POSITION)), F.col("there_is_none")
+    )
+    with pytest.raises(AnalysisException, match="there_is_none"), plain_errors():
+        lake.range(1).select(refused)

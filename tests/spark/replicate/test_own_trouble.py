@@ -158,7 +158,7 @@ def test_what_is_retained_for_it(spark: Any, shop: Shop, tmp_path: Path) -> None
     held = f"{main.name}.{_oid(shop, 'bad')}.public.bad"
     assert there.keys() == {main.name, held}
     assert there[main.name] == shop.log().index.last_seq + 1 and there[held] == main.next_seq
-    assert _prune(shop).holds[-1].startswith(f"reader '{held}' has read all before")
+    assert _prune(shop).holds[-1].startswith(f"reader '{held}' has not read seq ")
     shutil.move(away, warehouse / "public.bad")
     done = replicate(spark, shop.directory, warehouse)
     assert done is not None and not done.troubled

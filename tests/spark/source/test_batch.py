@@ -168,7 +168,7 @@ def grouped(log: ChangeLog, tmp_path_factory: pytest.TempPathFactory) -> ChangeL
 @pytest.fixture(params=[0, 1 << 30])
 def groups(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[int]:
     """How many groups of rows are read of each segment that is opened; whether of its file only these are."""
-    monkeypatch.setattr("pgoutput_construct.changelog._segment.reading._LARGE", request.param)
+    monkeypatch.setattr("pgoutput_construct.changelog._segment.segment_reader._LARGE", request.param)
     found, real = list[int](), pq.ParquetFile.read_row_groups
 
     def read_row_groups(file: pq.ParquetFile, groups: list[int], **options: Any) -> pa.Table:
