@@ -20,18 +20,6 @@ from pgoutput_construct import errors
 from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 
-__all__ = [
-    "SparkSessions",
-    "as_leaf",
-    "cache_archives",
-    "error_column",
-    "error_text",
-    "is_alive",
-    "plain_errors",
-    "reason_of",
-    "run_tasks",
-]
-
 _OURS = re.compile(r"pgoutput_construct\.[\w.]*?(\w+Error): (.+)")
 _PLANNED: Final = "PYTHON_DATA_SOURCE_ERROR"
 """The condition of an error that our data source raised while Spark planned a query."""

@@ -31,8 +31,6 @@ from pgoutput_construct.spark._state.demands import OnMissing, check_on_missing
 from pgoutput_construct.spark._state.identity_phases import PhaseReader
 from pgoutput_construct.spark._state.table_state import advance, current_state, missing_rows
 
-__all__ = ["OpenLog", "open_log"]
-
 
 class OpenLog:
     """A change log as tables; made by ``open_log``."""
@@ -120,8 +118,8 @@ class OpenLog:
         check_on_missing(on_missing)
         table, found = self.replay_input(name, changes)
         if table.dropped:
-            gone = current_state(found, (), table.replica_identity, table.current)
-            return self.prefix.for_reader(gone, "_untyped")
+            removed = current_state(found, (), table.replica_identity, table.current)
+            return self.prefix.for_reader(removed, "_untyped")
         for lack in self.lacks:
             if lack.relation_oid == table.relation_oid:
                 warnings.warn(str(lack), IncompleteTableWarning, stacklevel=2)

@@ -34,8 +34,6 @@ from pgoutput_construct.spark._source.segment_rows import read_table_rows
 from pgoutput_construct.spark._source.task_plan import TableTask, table_tasks
 from pgoutput_construct.stream.rows import OPS
 
-__all__ = ["Written", "directory_swap", "read_table", "write_tables"]
-
 _RESULT: Final = pa.schema([("file", pa.string()), ("op", pa.string()), ("rows", pa.int64())])
 
 

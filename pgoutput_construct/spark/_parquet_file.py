@@ -10,8 +10,6 @@ from pyspark import __version__
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-__all__ = ["RowsFile", "codec_of"]
-
 _SPARK_SCHEMA: Final = b"org.apache.spark.sql.parquet.row.metadata"
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 """The keys of Spark's schema and version in a footer: since 3.0 dates before 1582 are in the proleptic Gregorian

@@ -20,6 +20,7 @@ def main() -> None:
 
 def _prepare() -> None:
     from pgoutput_construct.columnar import index_batch
+    from pgoutput_construct.spark import _parquet_datasets  # noqa: F401 - imports all that reading needs
 
     index_batch([b""])  # numba's own modules are imported when the first kernel is called
 

@@ -121,9 +121,9 @@ def test_a_plan_does_not_grow_with_phases(spark: Any, tmp_path: Path) -> None:
 class WatchedLog(OpenLog):
     """A log that notes which positions each read of it found changes at."""
 
-    def within(self, table: Table) -> PhaseReader:
+    def phase_reader(self, table: Table) -> PhaseReader:
         """Note what is read."""
-        read = super().within(table)
+        read = super().phase_reader(table)
         self.found = list[list[int]]()
 
         def noted(first: ChangePosition | None, end: ChangePosition | None) -> DataFrame:

@@ -21,18 +21,6 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import CHANGE, column
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 
-__all__ = [
-    "DEFAULT_PREFIX",
-    "MARK",
-    "PREFIX",
-    "Prefix",
-    "check_prefix",
-    "escaped",
-    "escaped_table",
-    "rename_columns",
-    "rename_references",
-]
-
 PREFIX: Final = "_"
 """The prefix of added columns, unless a reader chooses another one."""
 MARK: Final = "~"

@@ -16,40 +16,6 @@ from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition
 from pgoutput_construct.stream.rows import OPERATIONS
 from pgoutput_construct.wire.messages import Delete, Insert, Truncate
 
-__all__ = [
-    "BEFORE",
-    "BEFORE_ALL",
-    "CARRIED",
-    "CHANGE",
-    "CHANGED",
-    "COMPONENT",
-    "DELETE",
-    "EPOCH",
-    "INSERT",
-    "LINK",
-    "NEW",
-    "ORIGIN",
-    "POSITION",
-    "ROOT",
-    "SENT",
-    "SHAPE",
-    "SIDE",
-    "STORED",
-    "TAKEN",
-    "TRUNCATE",
-    "TURN",
-    "WORK_COLUMNS",
-    "changes_schema",
-    "column",
-    "is_unsent",
-    "merge_untyped",
-    "position",
-    "position_at",
-    "quoted",
-    "text_array",
-    "untyped_map",
-]
-
 CHANGE: Final = (
     *("_op", "_commit_lsn", "_seq", "_commit_time", "_xid", "_before", "_unchanged", "_untyped", "_relation_oid"),
 )

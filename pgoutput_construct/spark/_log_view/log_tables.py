@@ -38,8 +38,6 @@ from pgoutput_construct.wire.engine import parse
 from pgoutput_construct.wire.messages import Relation
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
 
-__all__ = ["LogTables", "Usage", "find_tables", "find_usages", "visible_runs"]
-
 
 class Usage(NamedTuple):
     """How many visible rows of one segment one Relation describes, and where."""
@@ -92,10 +90,14 @@ class LogTables:
     def from_log(
         cls, log: ChangeLog, as_of: int | None = None, types: str = "", *, allow_undescribed: bool = False
     ) -> "LogTables":
-        """Find the tables of a log as of a seq, None for all of it; raises as ``spark.open_log`` does.
+        """Find the tables of a log; raises as ``spark.open_log`` does.
 
-        ``types`` are as there. With ``allow_undescribed`` rows that nothing describes, such as those that are malformed
-        before they name their table, are no error.
+        Args:
+            log: The log.
+            as_of: Its last seq, None for all of it.
+            types: The types chosen for columns, as in ``open_log``.
+            allow_undescribed: Whether rows that no Relation describes, such as those that are malformed before they
+                name their table, are no error.
         """
         choices = chosen_types(types)
         index = log.index if as_of is None else index_as_of(log, as_of)
@@ -175,14 +177,14 @@ def find_tables(
         if later:
             newer[oid] = later[-1]
         # The catalog does not have the last name of a dropped table.
-        there = [each for each in later if not each.gone]
-        named[oid] = there[-1] if there else history.descriptions[last].relation
+        existing = [each for each in later if not each.gone]
+        named[oid] = existing[-1] if existing else history.descriptions[last].relation
         by_name[full_name(named[oid])].update(indexes)
-    tables, gone = {}, {oid for oid, reading in newer.items() if reading.gone}
+    tables, dropped = {}, {oid for oid, reading in newer.items() if reading.gone}
     for name in sorted(by_name):
         # A table that exists comes before dropped ones with its name, even if these have later rows.
         oids = {index: history.descriptions[index].relation.relation_oid for index in by_name[name]}
-        order = sorted(oids, key=lambda index: (oids[index] not in gone, latest[index]), reverse=True)
+        order = sorted(oids, key=lambda index: (oids[index] not in dropped, latest[index]), reverse=True)
         oid = oids[order[0]]
         reading = newer.get(oid)
         try:

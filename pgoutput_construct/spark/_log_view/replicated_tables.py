@@ -14,17 +14,6 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.table_columns import ColumnDefault
 from pgoutput_construct.stream.identifiers import full_name
 
-__all__ = [
-    "BaseCopy",
-    "ChangePosition",
-    "ColumnsSince",
-    "Identity",
-    "Table",
-    "directory_name",
-    "plain_path",
-    "table_of_directory",
-]
-
 ChangePosition = tuple[int, int]
 """The order of a change: ``(_commit_lsn, _seq)``."""
 ColumnsSince = tuple[ChangePosition, frozenset[str]]
@@ -127,17 +116,16 @@ _DIGITS = 32
 def directory_name(namespace: str, name: str) -> str:
     """Return ``schema.table`` as the name of a directory: letters, digits, ``-`` and ``_`` are themselves.
 
-    Everything else is percent-encoded bytes (UTF-8, or as they came where they are not), as is an underscore that
-    comes first: Spark does not see such files. What is longer than 255 bytes, the most that file systems take, is
-    cut, and a ``~`` and digits that are its own stand for the rest: which table that is, ``Table.directory`` of all
-    tables in the log tells.
+    Everything else is percent-encoded bytes (UTF-8, or as received where they are not), as is a leading underscore,
+    since Spark ignores such files. A name longer than 255 bytes, the limit of file systems, is cut, and ends in a ``~``
+    and a digest: find its table by comparing with ``Table.directory`` of all tables in the log.
     """
     parts = (_encoded(namespace or "pg_catalog"), _encoded(name))
     return _shortened(re.sub("^_", "%5F", ".".join(parts)))
 
 
 def table_of_directory(directory: str) -> tuple[str, str]:
-    """Return schema and table of what ``directory_name`` gave; raise PgoutputError for a name that it has cut."""
+    """Return schema and table of a name by ``directory_name``; raise PgoutputError for one that was cut."""
     if "~" in directory:
         raise PgoutputError(
             f"{directory}: the name was too long for a directory; compare it with OpenLog.table(name).directory"

@@ -18,18 +18,6 @@ from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Delete, Relation, RelationColumn, Truncate, Type
 
-__all__ = [
-    "BY_NAME",
-    "ColumnDefault",
-    "Numbering",
-    "TableColumns",
-    "catalog_description",
-    "default_row",
-    "find_columns",
-    "group_descriptions",
-    "with_column_defaults",
-]
-
 _NEXT: Final = 2**63 - 1
 _Attribute: TypeAlias = int | str
 """What identifies a column of one OID: its attribute number, or its name where the number is unknown."""
@@ -126,11 +114,11 @@ def group_descriptions(
     for index, description, copied in descriptions:
         relation, types = description.relation, sorted(description.types.items())
         numbers = numbering.numbers(description)
-        said = relation.relation_oid, relation.namespace, relation.name, relation.replica_identity, relation.columns
-        known = found.setdefault((*said, *types, numbers, copied), UsedDescription({}, description, numbers, copied))
+        content = relation.relation_oid, relation.namespace, relation.name, relation.replica_identity, relation.columns
+        known = found.setdefault((*content, *types, numbers, copied), UsedDescription({}, description, numbers, copied))
         known.seqs[index] = description.seq
         if description.seq < known.description.seq:
-            found[*said, *types, numbers, copied] = known._replace(description=description)
+            found[*content, *types, numbers, copied] = known._replace(description=description)
     return list(found.values())
 
 
@@ -150,11 +138,16 @@ def catalog_description(reading: TableReading, known: Sequence[UsedDescription])
 
 
 def find_columns(used: Sequence[UsedDescription], numbering: Numbering, choices: Choices = AS_USUAL) -> TableColumns:
-    """Return the columns of a table, given the descriptions of its rows, the latest first.
+    """Return the columns of a table.
 
     A renamed column has its latest name. A dropped one, whose name another column has now, is called
     ``name_dropped_number``. Tables that had the same name share columns of equal names. Types become wide enough for
-    all values; ``choices`` are those that the reader chose.
+    all values.
+
+    Args:
+        used: The descriptions of its rows, the latest first.
+        numbering: Tells columns apart by attribute number.
+        choices: The types chosen for columns.
     """
     names: dict[int, tuple[str, ...]] = {}
     missing: dict[int, dict[str, ColumnDefault]] = {}
@@ -239,7 +232,7 @@ def _unified_schema(named: Iterable[tuple[UsedDescription, tuple[str, ...]]], ch
     return pa.schema(list(kinds.items()))
 
 
-_WITHOUT_ROW: Final = pa.array([OPERATIONS[Delete], OPERATIONS[Truncate]])
+_WITHOUT_ROW: Final = (OPERATIONS[Delete], OPERATIONS[Truncate])
 
 
 def with_column_defaults(batch: pa.RecordBatch, missing: Mapping[str, ColumnDefault]) -> pa.RecordBatch:
@@ -250,7 +243,8 @@ def with_column_defaults(batch: pa.RecordBatch, missing: Mapping[str, ColumnDefa
     if not missing:
         return batch
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    has_row = pc.invert(pc.is_in(batch.column("_op"), _WITHOUT_ROW))
+    # Not a constant: an array of Python objects imports pandas, which processes that only plan do not need.
+    has_row = pc.invert(pc.is_in(batch.column("_op"), pa.array(_WITHOUT_ROW)))
     texts: dict[str, str] = {}
     for name, given in missing.items():
         kind = batch.schema.field(name).type

@@ -24,17 +24,6 @@ from pgoutput_construct.stream.transaction_reader import Spans
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
-__all__ = [
-    "LogPlan",
-    "LoggedRows",
-    "VisibleRows",
-    "index_payloads",
-    "log_plan",
-    "logged_rows",
-    "run_bounds",
-    "timestamps",
-]
-
 _COPY_VALUES: Final = {"first_seq": 0, "position": 0, "xid": NO_XID, "commit_time": FIRST_TIMESTAMP - 1}
 """What copied rows have instead of the columns of spans: their position is their seq, and they have no time."""
 

@@ -31,8 +31,6 @@ from pgoutput_construct.spark._state.demands import OnMissing, check_on_missing
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.stream.identifiers import normal_name
 
-__all__ = ["check_request", "replicate"]
-
 _WORKERS: Final = 4
 _TICK: Final = 0.2
 """Seconds between two looks for a log, and at ``stop``."""

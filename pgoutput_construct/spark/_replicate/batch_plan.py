@@ -22,19 +22,6 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.warehouse_log import Coverage
 from pgoutput_construct.spark._replicate.warehouse_notes import HISTORY_SUFFIX, Dataset, Version
 
-__all__ = [
-    "BATCH_BYTES",
-    "BatchPlanner",
-    "BatchProgress",
-    "Reporter",
-    "TableStep",
-    "UpdateMode",
-    "aside_directory",
-    "directory_of",
-    "latest_datasets",
-    "obsolete_datasets",
-]
-
 
 class UpdateMode(StrEnum):
     """How a table is brought up to date."""

@@ -16,8 +16,6 @@ from pgoutput_construct.spark._replicate.merge_statement import history_statemen
 from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 
-__all__ = ["DeltaSink"]
-
 _COMMIT_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 _LOG: Final = logging.getLogger("pgoutput_construct")
 _MAPPING: Final = "delta.columnMapping."

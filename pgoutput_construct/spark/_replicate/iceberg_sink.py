@@ -13,8 +13,6 @@ from pgoutput_construct.spark._replicate.merge_statement import history_statemen
 from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset, Version, Warehouse
 
-__all__ = ["IcebergSink"]
-
 _PROPERTY: Final = "pgoutput.version"
 _SNAPSHOT: Final = "spark.sql.iceberg.snapshot-property."
 _CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"

@@ -16,8 +16,6 @@ from pgoutput_construct.spark._replicate.warehouse_notes import TableShape
 from pgoutput_construct.spark._state.demands import Demand
 from pgoutput_construct.spark._state.equality import exact_key, is_always_typed, same_sql
 
-__all__ = ["history_statement", "merge_statement"]
-
 _SOURCE: Final = "pgoutput_net_changes"
 _OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
 

@@ -11,8 +11,6 @@ from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 
-__all__ = ["SMALL", "ParquetSink"]
-
 SMALL: Final = 1 << 22
 """The most bytes of the files of a small table."""
 

@@ -23,19 +23,6 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 from pgoutput_construct.spark._state.demands import Demand
 
-__all__ = [
-    "HISTORY",
-    "ROW_KEY",
-    "MergingSink",
-    "Naming",
-    "NetChanges",
-    "Sink",
-    "escape_log",
-    "unescape_references",
-    "with_renamed_columns",
-]
-
-
 HISTORY: Final = ("_untyped", "_op", "_commit_lsn", "_seq", "_unchanged", "_valid_from", "_valid_to", "_ended_by")
 """The columns of a history besides the table's own.
 
@@ -147,7 +134,11 @@ class Sink(ABC):
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Write all rows of a dataset: readers see the former ones or these. Return it with its details.
 
-        ``rows`` may be made from the present ones. ``before`` is the dataset that is replaced, None for none.
+        Args:
+            spark: The session of the rows.
+            dataset: The dataset as it will be.
+            rows: Its rows, under the names of datasets; they may be made from the present ones.
+            before: The dataset that is replaced, None for none.
         """
 
     @abstractmethod
@@ -158,7 +149,7 @@ class Sink(ABC):
         """Remove what a batch that was interrupted left next to a dataset, whether the dataset is there or not."""
 
     def is_small(self, dataset: Dataset) -> bool:
-        """Remove what an interrupted batch left next to a dataset, whether that exists or not."""
+        """Remove what an interrupted batch left next to a dataset, which need not exist."""
         return False
 
 
@@ -170,11 +161,23 @@ class MergingSink(Sink):
 
     @abstractmethod
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
-        """Merge net changes into a dataset, in one commit. Return it with its details."""
+        """Merge net changes into a dataset, in one commit. Return it with its details.
+
+        Args:
+            spark: The session of the changes.
+            dataset: The dataset as it will be.
+            changes: The net changes.
+        """
 
     @abstractmethod
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
-        """Put rows of a history (``history``) into a dataset, in one commit: those that exist have ended."""
+        """Put rows of a history into a dataset, in one commit: those that exist have ended. Return it with its details.
+
+        Args:
+            spark: The session of the rows.
+            dataset: The dataset as it will be.
+            rows: The rows that are new, or have ended (``history``).
+        """
 
 
 def unescape_references(rows: DataFrame, *columns: str) -> DataFrame:

@@ -51,16 +51,6 @@ from pgoutput_construct.spark._state.row_replay import BOTH, Replay, ReplayResul
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = [
-    "SmallTable",
-    "SmallTableRule",
-    "SmallTask",
-    "advance_small",
-    "advance_together",
-    "advanced_rows",
-    "rows_schema",
-]
-
 _CHANGES: Final = 50_000
 """The most changes of a table that a task takes; more are worth a job of their own."""
 _TASKS: Final = 32
@@ -181,8 +171,8 @@ def _ordered(stored: pa.Table, changes: pa.Table) -> pa.Table:
     for field in changes.schema:
         if field.name not in known:
             stored = stored.append_column(field, pa.array([made.get(field.name)] * len(stored), field.type))
-    said = pc.coalesce(stored["_unchanged"], pa.scalar([], pa.list_(pa.string())))
-    stored = stored.set_column(stored.schema.get_field_index("_unchanged"), "_unchanged", said)
+    unchanged = pc.coalesce(stored["_unchanged"], pa.scalar([], pa.list_(pa.string())))
+    stored = stored.set_column(stored.schema.get_field_index("_unchanged"), "_unchanged", unchanged)
     both = pa.concat_tables([stored.select(changes.column_names).cast(changes.schema), changes])
     is_stored = np.arange(len(both)) < len(stored)
     work = {TURN: np.where(is_stored, STORED, CHANGED), SIDE: np.full(len(both), BOTH), SHAPE: np.zeros(len(both), int)}
@@ -197,8 +187,8 @@ def _lacks_key_value(events: pa.Table, name: str) -> bool:
     before = events["_before"].combine_chunks()
     value = pc.struct_field(before, [before.type.get_field_index(name)])
     text = pc.map_lookup(events["_untyped"], f"_before.{name}", "first")
-    said = pc.or_(value.is_valid(), text.combine_chunks().is_valid())
-    return bool(pc.any(pc.and_(before.is_valid(), pc.invert(said))).as_py())
+    has_value = pc.or_(value.is_valid(), text.combine_chunks().is_valid())
+    return bool(pc.any(pc.and_(before.is_valid(), pc.invert(has_value))).as_py())
 
 
 @dataclass(frozen=True)

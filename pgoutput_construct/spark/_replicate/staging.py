@@ -38,17 +38,6 @@ from pgoutput_construct.spark._source.task_plan import (
 )
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, combined_summary, summarize
 
-__all__ = [
-    "ChangeRequest",
-    "StagedChanges",
-    "StagedTable",
-    "TableChanges",
-    "stage",
-    "staging",
-    "staging_tasks",
-    "write_file",
-]
-
 _NOTHING: Final = ChangeSummary(0, False, frozenset(), False, False, False)
 
 
@@ -109,9 +98,15 @@ class StagedChanges:
 
 @contextmanager
 def staging(log: OpenLog, warehouse: Warehouse, requested: Iterable[ChangeRequest]) -> Iterator[StagedChanges]:
-    """Yield changes of tables, stored in a warehouse that executors reach; then they are removed.
+    """Yield changes of tables, stored in a warehouse while the block runs.
 
-    Raises ChangeLogError where the log is damaged.
+    Args:
+        log: The log, opened as of the end of the batch.
+        warehouse: The warehouse, which executors reach.
+        requested: The changes.
+
+    Raises:
+        ChangeLogError: The log is damaged.
     """
     store = warehouse.store
     if isinstance(store, LocalStore):
@@ -130,12 +125,12 @@ def _stage_changes(
     files = [_StagedFiles(changes_schema(table.columns)) for table in tables]
     tasks = list(staging_tasks(log, store, requested, tables))
     try:
-        told = _run_staging(log.spark, tasks)
+        results = _run_staging(log.spark, tasks)
     except PgoutputError:
         raise
     except Exception:
-        told = list(_stage_one_by_one(log, store, requested, tables))
-    for row in told:
+        results = list(_stage_one_by_one(log, store, requested, tables))
+    for row in results:
         files[row["table"]] = _with(files[row["table"]], row)
     return dict(zip(requested, files, strict=True))
 
@@ -196,7 +191,14 @@ def _stage_one_by_one(
 def staging_tasks(
     log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest], tables: Sequence[Table]
 ) -> Iterator[StagingTask]:
-    """Yield the tasks, each for tables whose changes begin after the same seq."""
+    """Yield the tasks, each for tables whose changes begin after the same seq.
+
+    Args:
+        log: The log.
+        store: The store of the files.
+        requested: The changes,
+        tables: and the table of each.
+    """
     numbers = count()
     for after in sorted({each.after for each in requested}):
         mine = {place: tables[place] for place, each in enumerate(requested) if each.after == after}
@@ -213,14 +215,14 @@ def _staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns]) 
     return StagedTable(number, table.columns, changes_schema(table.columns), used)
 
 
-def _with(files: _StagedFiles, told: Row) -> _StagedFiles:
-    if told["error"] is not None:
-        return _StagedFiles(files.schema, files.names, files.summary, (*files.errors, told["error"]))
+def _with(files: _StagedFiles, result: Row) -> _StagedFiles:
+    if result["error"] is not None:
+        return _StagedFiles(files.schema, files.names, files.summary, (*files.errors, result["error"]))
     summary = ChangeSummary(
-        **{name: told[name] for name in ChangeSummary._fields} | {"unsent": frozenset(told["unsent"])}
+        **{name: result[name] for name in ChangeSummary._fields} | {"unsent": frozenset(result["unsent"])}
     )
     return _StagedFiles(
-        files.schema, (*files.names, told["file"]), combined_summary(files.summary, summary), files.errors
+        files.schema, (*files.names, result["file"]), combined_summary(files.summary, summary), files.errors
     )
 
 
@@ -237,7 +239,7 @@ STAGING_RESULT: Final = pa.schema(
         "untyped": pa.bool_(),
     }
 )
-"""What a task tells of each table that it found: the file of its changes, what is in them, or why there is none."""
+"""What a task reports of each table: the file of its changes and their summary, or an error."""
 
 
 def stage(task: StagingTask) -> Iterator[dict[str, Any]]:

@@ -16,8 +16,8 @@
 - What else a batch writes is derived, and written again under the same name: staged changes (removed before and after),
   reports of missing rows (named after the seq that the table's changes begin after).
 - One process writes: ``replicate`` holds the warehouse's lock.
-- The log retains what is needed: it is told how far the warehouse is (``warehouse_log``) after the notes are written,
-  and of a table in trouble before, so that prune never removes changes that are still to be applied.
+- The log retains what is needed: the warehouse is advanced as its reader (``warehouse_log``) after the notes are
+  written, and a table in trouble is held before, so that prune never removes changes that are still to be applied.
 
 A table's failure is noted (``troubles``), its dataset stays at its last version, and ``Progress.own_seqs`` has its seq;
 a later batch begins there.
@@ -76,8 +76,6 @@ from pgoutput_construct.spark._state.demands import OnMissing, demand_of
 from pgoutput_construct.spark._state.table_state import advance, net_changes
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
-
-__all__ = ["Batch", "WarehouseTables"]
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
 _CASE: Final = "spark.sql.caseSensitive"
@@ -223,11 +221,11 @@ class WarehouseTables:
             self._note(replace(self._progress, batch=self._progress.batch + 1, seq=seq, done=False))
             self._apply_steps(escape_log(log), steps)
         waiting = {oid for oid in present if oid in self._troubles} - {table.relation_oid for table in due}
-        kept = waiting | self._failed.keys()
+        failing = waiting | self._failed.keys()
         removed = [
             each
             for each in obsolete_datasets(tables, self._own_datasets(), self._keep_dropped)
-            if each.version.oid not in kept
+            if each.version.oid not in failing
         ]
         for dataset in removed:
             self._remove(dataset)
@@ -616,7 +614,15 @@ def has_key(table: Table, version: Version) -> bool:
 def net_of_step(
     log: OpenLog, name: str, changes: TableChanges, on_missing: OnMissing, naming: Naming
 ) -> NetChanges | None:
-    """Return the net changes of a table; None if a truncate is among them."""
+    """Return the net changes of a table; None if a truncate is among them.
+
+    Args:
+        log: The log.
+        name: The table.
+        changes: Its changes.
+        on_missing: As in ``OpenLog.state``.
+        naming: The names of columns in its dataset.
+    """
     table = log.table(name)
     counted = counted_changes(changes.rows, table)
     if survey(counted, summary=changes.summary).truncated is not None:
@@ -635,4 +641,4 @@ def check_whole(log: OpenLog, progress: Progress, step: TableStep) -> None:
     lacks = {lack.relation_oid: lack for lack in log.lacks}
     lack, replaced = lacks.get(step.dataset.version.oid), step.replaced
     if lack is not None and replaced is not None and progress.is_foreign(replaced.version):
-        raise ChangeLogError(f"{step.table}: its rows of an earlier log are kept: {lack}")
+        raise ChangeLogError(f"{step.table}: its rows of an earlier log are retained: {lack}")

@@ -50,8 +50,6 @@ from pgoutput_construct.spark._state.schema_evolution import (
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["history", "record_history"]
-
 
 def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, changes: TableChanges) -> Dataset:
     """Bring the history of a table up to the end of a log: add new rows, complete those that ended.

@@ -9,8 +9,6 @@ from typing import Final
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._execution import reason_of
 
-__all__ = ["Troubles", "WaitingError", "combined_error"]
-
 _FIRST: Final = 1.0
 """Seconds until a table is retried; doubled by each failure,"""
 _LONGEST: Final = 300.0

@@ -30,18 +30,6 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, Version, Warehouse
 from pgoutput_construct.spark._source.micro_batches import first_needed_seq
 
-__all__ = [
-    "Coverage",
-    "adopted_progress",
-    "adoption_message",
-    "advance_warehouse",
-    "check_same_log",
-    "hold_tables",
-    "reader_name",
-    "register_warehouse",
-    "release_tables",
-]
-
 _LOG: Final = logging.getLogger("pgoutput_construct")
 _LONGEST: Final = 60
 _LONGEST_READER: Final = 100
@@ -110,10 +98,14 @@ def reader_name(warehouse: Warehouse) -> str:
 
 
 def register_warehouse(log: ChangeLog, name: str, applied: int) -> bool:
-    """Register a warehouse as a reader, or check that it still is one, before it reads what ended after a seq.
+    """Register a warehouse as a reader, or check that it still is one; return whether it is.
 
-    Returns whether it is: a user who may only read the log cannot register. Prune does not wait for the warehouse then,
-    which is logged.
+    A user who may only read the log cannot register. Prune does not wait for the warehouse then, which is logged.
+
+    Args:
+        log: The log.
+        name: The reader's name.
+        applied: The seq after which the warehouse reads.
     """
     try:
         if name not in {reader.name for reader in readers(log.store)}:
@@ -149,10 +141,15 @@ def advance_warehouse(log: OpenLog, name: str, applied: int, tables: Collection[
 
 
 def hold_tables(log: ChangeLog, name: str, tables: Mapping[int, str]) -> None:
-    """Register tables in trouble, names by OID, as readers of their own that need what the warehouse needs now.
+    """Register tables in trouble as readers of their own that need what the warehouse needs now.
 
     The warehouse advances without them. Removing such a reader (``pgoutput log readers LOG --remove``) gives up what
     only the table needs: it is not registered again, and is refused once some of that was pruned.
+
+    Args:
+        log: The log.
+        name: The name of the warehouse as a reader.
+        tables: The names of the tables, by OID.
     """
     try:
         known = {reader.name: reader for reader in readers(log.store)}

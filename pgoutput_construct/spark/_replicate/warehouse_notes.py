@@ -17,18 +17,6 @@ from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition,
 from pgoutput_construct.stream.identifiers import normal_name, qualified_name
 from pgoutput_construct.wire import Lsn
 
-__all__ = [
-    "HISTORY_SUFFIX",
-    "STAGED",
-    "Dataset",
-    "Progress",
-    "TableShape",
-    "Version",
-    "Warehouse",
-    "note_name",
-    "note_owner",
-]
-
 HISTORY_SUFFIX: Final = ".history"
 """The suffix of the directory of a history, after that of its table: no other directory has two dots."""
 STAGED: Final = "staged"

@@ -17,22 +17,35 @@ from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehou
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.stream.identifiers import normal_name
 
-__all__ = ["forget_missing", "open_sink", "read_current", "read_history", "read_missing", "report_missing"]
-
 
 def read_current(spark: SparkSession, warehouse: Address, table: str) -> DataFrame:
     """Return the rows of a table as the last batch of ``replicate`` left them: its columns, and those of the change.
 
-    ``table`` is its name as SQL writes it, such as ``public.orders``. The DataFrame is of one version: call this again
-    for later ones. Raises PgoutputError where there is no such warehouse or table.
+    The DataFrame is of one version: call this again for later ones.
+
+    Args:
+        spark: The session.
+        warehouse: The warehouse's address.
+        table: The table as SQL writes it, such as ``public.orders``.
+
+    Raises:
+        PgoutputError: There is no such warehouse or table.
     """
     return _read_rows(spark, warehouse, table, is_history=False)
 
 
 def read_history(spark: SparkSession, warehouse: Address, table: str) -> DataFrame:
-    """Return all rows that a table ever had, as ``replicate(history=True)`` recorded them; raises as ``read_current``.
+    """Return all rows that a table ever had, as ``replicate(history=True)`` recorded them.
 
     The columns are those of the table, and HISTORY: ``_valid_from`` and ``_valid_to`` among them.
+
+    Args:
+        spark: The session.
+        warehouse: The warehouse's address.
+        table: The table as SQL writes it.
+
+    Raises:
+        PgoutputError: There is no such warehouse or history.
     """
     return _read_rows(spark, warehouse, table, is_history=True)
 
@@ -48,7 +61,13 @@ def _read_rows(spark: SparkSession, warehouse: Address, table: str, is_history: 
 
 
 def open_sink(name: str, warehouse: Warehouse, grace: float = 0.0) -> Sink:
-    """Return the sink of a format; ``grace`` as in ``replicate``."""
+    """Return the sink of a format.
+
+    Args:
+        name: The format: ``parquet``, ``delta``, ``iceberg``.
+        warehouse: The warehouse.
+        grace: For how many seconds replaced Parquet files are retained for their readers.
+    """
     match name:
         case "parquet":
             return ParquetSink(warehouse, grace)
@@ -68,7 +87,15 @@ def read_missing(spark: SparkSession, warehouse: Address, table: str) -> DataFra
     """Return the changes of rows that did not exist, which ``replicate(on_missing="report")`` reported.
 
     They are those since the table was written as a whole: updates and deletes, with the columns of
-    ``OpenLog.missing_rows``. Raises PgoutputError where there is no such table.
+    ``OpenLog.missing_rows``.
+
+    Args:
+        spark: The session.
+        warehouse: The warehouse's address.
+        table: The table as SQL writes it.
+
+    Raises:
+        PgoutputError: There is no such warehouse or table.
     """
     place = Warehouse(warehouse)
     return _read_reports(spark, plain_path(f"{place.path}/{_reports_folder(place.find(normal_name(table)))}"))

@@ -12,5 +12,3 @@ decodes the selected rows. Start reading at ``log_readers``, then ``task_plan``,
 Invariants: the driver reads the index and no payload; a task gets no more than its segments and what it cannot learn
 from them; a row that cannot be decoded is an error with segment, seq and field, or a row of the view ``quarantine``.
 """
-
-__all__: list[str] = []

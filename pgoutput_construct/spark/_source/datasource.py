@@ -16,8 +16,6 @@ from pgoutput_construct.extras import needing
 from pgoutput_construct.spark._execution import cache_archives
 from pgoutput_construct.spark._source.source_options import read_options
 
-__all__ = ["PgoutputSource", "register"]
-
 _AVAILABLE_NOW: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 _registered: "WeakSet[Any]" = WeakSet()
 

@@ -31,8 +31,6 @@ from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Commit, Lsn, Relation, Type, parse
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
-__all__ = ["LiveReader", "LiveStreamReader", "live_schema"]
-
 _LAYOUT = {"proto_version": 1}
 _POLL_SECONDS = 0.5
 """The least seconds between two polls of a slot without news: for each the server decodes its WAL again."""

@@ -28,8 +28,6 @@ from pgoutput_construct.spark._source.read_range import log_address, log_as_of, 
 from pgoutput_construct.spark._source.source_options import SourceOptions
 from pgoutput_construct.spark._source.views import view_of
 
-__all__ = ["LogReader", "stream_reader"]
-
 _POLL_SECONDS: Final = 0.1
 """The least seconds between two polls of a log that has nothing new."""
 

@@ -5,11 +5,11 @@ from typing import Any, Final, Unpack
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.columnar import rows_schema
 from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, find_descriptions
@@ -27,9 +27,6 @@ from pgoutput_construct.wire.messages import BY_TAG
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.protocol import MoreOptions, Streaming
 
-__all__ = ["decode"]
-
-Numbers = NDArray[np.int64]
 _NEEDED: Final = ("seq", "payload")
 
 

@@ -18,7 +18,6 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -27,6 +26,7 @@ from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.planning import committed, earliest_after, last_commit
 from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._index.segment_sizes import Sizes
+from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog.reader import ChangeLog, LogIdentity, identity_of
 from pgoutput_construct.changelog.registry import readers, register
 from pgoutput_construct.columnar import unify
@@ -34,22 +34,6 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._source.source_options import SourceOptions
 from pgoutput_construct.wire import Lsn, Timestamp
 
-__all__ = [
-    "Limits",
-    "Offset",
-    "PollInterval",
-    "advance_reader",
-    "check_same_log",
-    "first_needed_seq",
-    "latest_seq",
-    "log_field",
-    "next_seq",
-    "offset_at",
-    "query_fields",
-    "register_reader",
-]
-
-Numbers = NDArray[np.int64]
 _NOTHING: Final = -1
 
 

@@ -24,8 +24,6 @@ from pgoutput_construct.spark._source.source_options import SourceOptions
 from pgoutput_construct.spark._source.task_plan import ViewTask, groups_in_range
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
-__all__ = ["EventsView", "MessagesView", "TransactionsView"]
-
 _TIME: Final = pa.timestamp("us", tz="UTC")
 _TRANSACTIONS = pa.schema(
     [

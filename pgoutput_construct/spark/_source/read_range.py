@@ -12,6 +12,7 @@ from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.planning import LostEnd, commits_of, committed, lost_ends
 from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
@@ -19,8 +20,6 @@ from pgoutput_construct.spark._execution import cache_archives
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._source.source_options import SourceOptions
 from pgoutput_construct.wire import Lsn, Timestamp
-
-__all__ = ["LogRange", "log_address", "log_as_of", "log_at", "range_between", "range_of", "tables_at"]
 
 
 def log_as_of(options: SourceOptions) -> tuple[ChangeLog, int]:
@@ -91,9 +90,6 @@ def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions
         (seq, end) for seq, end in lost_ends(log.index) if seq <= until
     )  # what was lost later still existed then
     return LogRange(after, until, bounds_of(options), lost)
-
-
-Numbers = NDArray[np.int64]
 
 
 def as_of_seq(log: ChangeLog, options: SourceOptions) -> int:

@@ -6,9 +6,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
+from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
@@ -29,10 +29,6 @@ from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
 
-__all__ = ["ChangesView", "QuarantineView"]
-
-Numbers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 _ROW: Final = pa.map_(pa.string(), pa.string())
 _CHANGES: Final = pa.schema(
     [

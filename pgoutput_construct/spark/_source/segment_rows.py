@@ -16,6 +16,7 @@ from pgoutput_construct.changelog._index.log_index import is_own
 from pgoutput_construct.changelog._index.planning import relation_history, spans_of
 from pgoutput_construct.changelog._index.row_counts import COPIED
 from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog._segment.segment_reader import Needed, read_indexed
 from pgoutput_construct.changelog._store.store import MissingFileError
@@ -33,18 +34,6 @@ from pgoutput_construct.spark._source.task_plan import ReaderColumns, SegmentGro
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.transaction_reader import SPAN_COLUMNS, Spans
 
-__all__ = [
-    "SegmentPart",
-    "decode_blocks",
-    "decode_part",
-    "read_parts",
-    "read_segment",
-    "read_table_rows",
-    "row_error",
-    "with_column_names",
-]
-
-Numbers = NDArray[np.int64]
 _BATCH_ROWS: Final = 1 << 16
 
 

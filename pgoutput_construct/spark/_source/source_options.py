@@ -13,8 +13,6 @@ from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefi
 from pgoutput_construct.stream.identifiers import normal_name
 from pgoutput_construct.wire import Lsn, Timestamp
 
-__all__ = ["OPTIONS", "VIEWS", "SourceOptions", "read_options"]
-
 VIEWS: Final[Mapping[str, str]] = {
     "table": "the changes of one table, typed",
     "changes": "the changes of all tables, old and new rows as maps of text",
@@ -24,7 +22,7 @@ VIEWS: Final[Mapping[str, str]] = {
     "quarantine": "the malformed rows, each with the reason",
     "batches": "one row a micro-batch: the range of seqs that it is",
 }
-"""What can be read of a log."""
+"""The views of a log."""
 
 
 def _word(*words: str) -> Callable[[str], str]:
@@ -50,7 +48,7 @@ def _seq(text: str) -> int:
 
 
 def _lsn(text: str) -> Lsn:
-    """Read a position as PostgreSQL writes it, or as a number, which ``_commit_lsn`` is."""
+    """Read an LSN as PostgreSQL writes it, or as a number, as in ``_commit_lsn``."""
     return Lsn(int(text)) if text.isdecimal() else Lsn(text)
 
 
@@ -74,8 +72,8 @@ def _table(text: str) -> str:
 
 
 def _time(text: str) -> Timestamp:
-    moment = datetime.fromisoformat(text)
-    return Timestamp.from_datetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    parsed = datetime.fromisoformat(text)
+    return Timestamp.from_datetime(parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC))
 
 
 class SourceOption(NamedTuple):
@@ -83,9 +81,9 @@ class SourceOption(NamedTuple):
 
     name: str
     read: Callable[[str], Any]
-    """Makes its value of a text; raises ValueError for one that is none."""
+    """Makes its value of a text; raises ValueError for an invalid one."""
     default: str | None
-    """The text that counts where it is left out."""
+    """The text of its default."""
     meaning: str
 
 
@@ -109,10 +107,10 @@ OPTIONS: Final = (
         "maxBytesPerTrigger", _number, None, "bytes of payloads in a micro-batch of a log; one transaction may be more"
     ),
     SourceOption("schemaChange", _word("fail", "ignore"), "fail", "a stream whose table has changed: fail, or ignore"),
-    SourceOption("reader", str, None, "of a stream: a name, for whose sake prune keeps what the stream has not read"),
+    SourceOption("reader", str, None, "of a stream: a name, for which prune retains what the stream has not read"),
     SourceOption("dsn", str, None, "live, instead of path: a server's connection string; best without its password"),
-    SourceOption("slot", str, None, "live: the slot, of pgoutput and without two_phase, that nobody else reads"),
-    SourceOption("publications", _names, None, "live: those that count, a,b or a JSON array; else all of the database"),
+    SourceOption("slot", str, None, "live: the slot, of pgoutput and without two_phase, with no other reader"),
+    SourceOption("publications", _names, None, "live: names, a,b or a JSON array; else all of the database"),
     SourceOption(
         "badRecords",
         _word("fail", "quarantine"),
@@ -120,12 +118,12 @@ OPTIONS: Final = (
         "malformed rows: fail, or quarantine: they are left to the view of that name",
     ),
 )
-"""All options."""
+"""The options."""
 
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """The options that were given, read."""
+    """Parsed options."""
 
     path: str | None = field(default=None, repr=False)
     view: str = "table"
@@ -150,7 +148,7 @@ class SourceOptions:
 
 
 def read_options(given: Mapping[str, str]) -> SourceOptions:
-    """Read options, whose names are told apart without case; raise PgoutputError that names the one that is wrong."""
+    """Read options, whose names are case-insensitive; raise PgoutputError that names the invalid one."""
     known = {option.name.lower(): option for option in OPTIONS}
     texts = {name.lower(): text for name, text in given.items()}
     for name in texts.keys() - known.keys():
@@ -163,7 +161,7 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
 
 
 def _check(options: Mapping[str, Any]) -> None:
-    """Raise PgoutputError for options that are no read together."""
+    """Raise PgoutputError for options that exclude each other."""
     is_live = options["dsn"] is not None
     if is_live == (options["path"] is not None):
         raise PgoutputError(

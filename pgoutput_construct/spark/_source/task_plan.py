@@ -10,7 +10,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
 from pgoutput_construct.changelog._facts.completeness import present_copies
@@ -18,6 +17,7 @@ from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._index.log_index import LogIndex, is_own
 from pgoutput_construct.changelog._index.planning import commits_of, committed, spans_of
 from pgoutput_construct.changelog._index.row_counts import COPIED, PLAIN
+from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark._log_view.added_columns import DEFAULT_PREFIX, Prefix
@@ -29,22 +29,6 @@ from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transaction_reader import SPAN_COLUMNS, Spans
 
-__all__ = [
-    "ReaderColumns",
-    "SegmentGroup",
-    "SelectedRuns",
-    "TableTask",
-    "ViewTask",
-    "columns_of_group",
-    "described_groups",
-    "groups_in_range",
-    "groups_with_rows",
-    "reader_columns",
-    "table_tasks",
-]
-
-Numbers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 _TASK_ROWS: Final = 1_000_000
 _TASK_BYTES: Final = 1 << 28
 """Rows, or bytes of payloads, of one task: starting a task is expensive, and so are the first rows of a Parquet file,
@@ -128,7 +112,14 @@ class SegmentGroup(InputPartition):
 def groups_with_rows(
     log: ChangeLog, index: LogIndex, selected: LogRange, found: SelectedRuns
 ) -> Iterator[SegmentGroup]:
-    """Yield the segments that have selected rows, in a group for each task."""
+    """Yield the segments that have selected rows, in a group for each task.
+
+    Args:
+        log: The log.
+        index: Its index, as of the seq of the read.
+        selected: The range.
+        found: The selected rows.
+    """
     for group in _groups_of(log, index, np.unique(found.places), selected):
         spans = _overlapping_spans(found.spans, group.segments[0].first_seq, group.segments[-1].last_seq)
         yield replace(group, spans=spans, copies=found.copies)
@@ -227,7 +218,13 @@ def table_tasks(
 def described_groups(
     opened: LogTables, selected: LogRange, oids: Sequence[int]
 ) -> Iterator[tuple[SegmentGroup, list[int]]]:
-    """Yield groups of segments with rows of some relations, and the seqs of the Relations that describe them."""
+    """Yield groups of segments with rows of some relations, and the seqs of the Relations that describe them.
+
+    Args:
+        opened: The log.
+        selected: The range.
+        oids: The relations.
+    """
     found = SelectedRuns(opened.index, selected, oids)
     for group in groups_with_rows(opened.log, opened.index, selected, found):
         first, last = (opened.log.segments.place(s.first_seq) for s in (group.segments[0], group.segments[-1]))

@@ -22,8 +22,6 @@ from pgoutput_construct.spark._source.segment_rows import read_table_rows
 from pgoutput_construct.spark._source.source_options import SourceOptions
 from pgoutput_construct.spark._source.task_plan import TableTask, table_tasks
 
-__all__ = ["view_of"]
-
 
 class View(Protocol):
     """One of VIEWS, for a read with its options."""
@@ -34,7 +32,14 @@ class View(Protocol):
         """Return the columns as of a seq."""
 
     def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
-        """Plan a read of the columns in ``schema``, as of a seq."""
+        """Plan a read.
+
+        Args:
+            log: The log.
+            as_of: The seq as of which it is read.
+            selected: The range to read.
+            schema: The columns to return, some of those of ``schema``.
+        """
 
     def read(self, task: Any) -> Iterator[pa.RecordBatch]:
         """Run a task."""

@@ -31,8 +31,6 @@ from pgoutput_construct.spark._state.equality import exact
 from pgoutput_construct.stream.rows import OPERATIONS
 from pgoutput_construct.wire.messages import Truncate, Update
 
-__all__ = ["ChangeSummary", "ChangeSurvey", "after_truncate", "combined_summary", "moves_key", "summarize", "survey"]
-
 _BITS: Final = 62
 """Columns per 64-bit number of flags."""
 _FEW: Final = 200_000
@@ -129,8 +127,8 @@ def _read(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]
             F.max(F.size("_untyped") > 0).alias("untyped"),
         ).collect()
     truncated = None if row["truncated"] is None else (row["truncated"][0], row["truncated"][1])
-    said = [row[f"unsent{place}"] or 0 for place in range(len(parts))]
-    found = frozenset(own[place] for place in range(len(own)) if said[place // _BITS] >> place % _BITS & 1)
+    flags = [row[f"unsent{place}"] or 0 for place in range(len(parts))]
+    found = frozenset(own[place] for place in range(len(own)) if flags[place // _BITS] >> place % _BITS & 1)
     return ChangeSurvey(
         row["changes"], truncated, found, *(bool(row[name]) for name in ("moved", "chained", "untyped"))
     )

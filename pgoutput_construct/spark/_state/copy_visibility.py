@@ -21,15 +21,6 @@ from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, Table
 from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
 from pgoutput_construct.wire.messages import Insert
 
-__all__ = [
-    "counted_changes",
-    "counted_changes_arrow",
-    "move_copy_first",
-    "move_copy_first_arrow",
-    "restore_copy_lsn",
-    "restore_copy_lsn_arrow",
-]
-
 
 def counted_changes(changes: DataFrame, table: Table) -> DataFrame:
     """Return the rows of the latest table copy, as inserts before all changes, and the changes that count.
@@ -73,7 +64,13 @@ def _adds(visibility: Visibility) -> Column:
 
 
 def counted_changes_arrow(changes: pa.Table, base: BaseCopy | None, with_copy: bool) -> pa.Table:
-    """Return what ``counted_changes`` does, for changes in Arrow; rows of the copy only ``with_copy``."""
+    """Return what ``counted_changes`` does, for changes in Arrow.
+
+    Args:
+        changes: The changes of the table itself.
+        base: The copy that it begins with, None for none.
+        with_copy: Whether rows of the copy are included.
+    """
     is_copied = _flags(changes["_op"], SNAPSHOT)
     if base is None:
         return changes.filter(pa.array(~is_copied))

@@ -10,9 +10,6 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._execution import error_column
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 
-__all__ = ["NO_DEMAND", "Demand", "OnMissing", "check_on_missing", "demand_of"]
-
-
 _VALUE: Final = (
     ": row ",
     ": an update does not send the value of the column '",
@@ -79,5 +76,11 @@ def check_on_missing(on_missing: str) -> None:
 
 
 def demand_of(table: Table, on_missing: OnMissing, is_whole: bool) -> Demand:
-    """Return what must be true of the changes of a table."""
+    """Return what must be true of the changes of a table.
+
+    Args:
+        table: The table.
+        on_missing: With ``report`` nothing is an error.
+        is_whole: Whether the log has all rows of the table.
+    """
     return Demand(rows=is_whole, table=table.qualified) if on_missing == "error" else NO_DEMAND

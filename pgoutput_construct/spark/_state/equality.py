@@ -41,8 +41,6 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.errors import EngineError
 
-__all__ = ["codes_of", "combined", "exact", "exact_key", "is_always_typed", "restored", "same_sql"]
-
 
 class _EqualityRule(NamedTuple):
     """How values of a type are told apart; ``kind`` is the type."""

@@ -17,8 +17,6 @@ from pgoutput_construct.spark._log_view.change_columns import BEFORE_ALL, column
 from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition, Identity, Table
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["PhaseReader", "phase_changes", "require_keys"]
-
 PhaseReader: TypeAlias = Callable[[ChangePosition | None, ChangePosition | None], DataFrame]
 """Reads the changes between two positions, None for no limit; it may return more than these."""
 _WORDS: Final[Mapping[str, str]] = {

@@ -37,14 +37,10 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.compiled.jit import inlined, kernel
 
-__all__ = ["OPEN", "Events", "Intervals", "RowMatching", "find_intervals", "truncate_of"]
-
-Numbers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 OPEN: Final = -1
 """In the place of the event that ended a row: it still exists."""
 
@@ -65,7 +61,7 @@ class Events(NamedTuple):
     epochs: Numbers
     """How many truncates are before it."""
     unsent: Flags
-    """Whether it left out the value of a column; by the number of the column."""
+    """Whether it did not send the value of a column; by the number of the column."""
 
 
 class Intervals(NamedTuple):

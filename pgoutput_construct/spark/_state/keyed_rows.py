@@ -38,8 +38,6 @@ from pgoutput_construct.spark._state.equality import exact_key, restored
 from pgoutput_construct.spark._state.moved_values import leaves_open, with_moved_values
 from pgoutput_construct.spark._state.row_replay import Replay
 
-__all__ = ["KeyedLayout", "advance_keyed", "net_by_key", "net_rows"]
-
 _META: Final = ("_untyped", "_commit_lsn", "_seq")
 
 
@@ -54,7 +52,7 @@ class KeyedLayout:
     names: tuple[str, ...]
     """The columns of the table."""
     keys: tuple[str, ...]
-    """The columns of frames that make the key."""
+    """The columns of its key."""
     kinds: Mapping[str, T.DataType]
     """The types of its columns."""
     unsent: tuple[str, ...]
@@ -75,7 +73,7 @@ class KeyedLayout:
 
     @cached_property
     def key(self) -> tuple[str, ...]:
-        """The columns of frames that are the key."""
+        """The columns of frames that make the key."""
         return (*(f"k{number}" for number in range(len(self.keys))), *(["kt"] if self.has_texts else []))
 
     @property
@@ -192,7 +190,7 @@ def advance_keyed(
     stored = before.select(
         F.struct(*map(column, layout.names), *_META).alias("_stored"), *layout.key_of(NEW.value, NEW.text)
     )
-    kept = stored.join(found.broadcast_if_few(_keys(net, layout, "")), _same(layout, ""), "left_anti")
+    untouched = stored.join(found.broadcast_if_few(_keys(net, layout, "")), _same(layout, ""), "left_anti")
     if demand.rows:
         there = stored.join(
             found.broadcast_if_few(_keys(net.where("_missing > 0"), layout, "")), _same(layout, ""), "left_semi"
@@ -205,7 +203,7 @@ def advance_keyed(
             "left_semi",
         )
         net = _filled(net, needed, layout)
-    return kept.select("_stored.*").unionAll(_rows(net, layout, demand))
+    return untouched.select("_stored.*").unionAll(_rows(net, layout, demand))
 
 
 def _as_inserts(rows: DataFrame, changes: DataFrame) -> DataFrame:
@@ -282,26 +280,26 @@ def changes_by_key(changes: DataFrame, layout: KeyedLayout, found: ChangeSurvey)
         moved, left = moves_key(changes, layout.keys), F.col("__left")
         once, twice = F.array(F.lit(False)), F.array(F.lit(False), F.lit(True))
         changes = changes.withColumn("__left", F.explode(F.when(moved, twice).otherwise(once)))
-    gone = (F.col("_op") == DELETE) | left
+    is_delete = (F.col("_op") == DELETE) | left
     return changes.select(
-        *_key(layout, gone),
-        F.struct(*POSITION, F.when(~gone, layout.row_of()).alias("_row")).alias("_now"),
+        *_key(layout, is_delete),
+        F.struct(*POSITION, F.when(~is_delete, layout.row_of()).alias("_row")).alias("_now"),
         *(
-            F.when(~gone & ~is_unsent(name), _sent(layout, name)).alias(layout.frame_name(name))
+            F.when(~is_delete & ~is_unsent(name), _sent(layout, name)).alias(layout.frame_name(name))
             for name in layout.unsent
         ),
-        _since(changes, layout, gone, moved).alias("_since"),
-        F.when(gone, -1).when((F.col("_op") == INSERT) | moved, 1).otherwise(0).alias("_step"),
+        _since(changes, layout, is_delete, moved).alias("_since"),
+        F.when(is_delete, -1).when((F.col("_op") == INSERT) | moved, 1).otherwise(0).alias("_step"),
     )
 
 
-def _since(changes: DataFrame, layout: KeyedLayout, gone: Column, moved: Column) -> Column:
+def _since(changes: DataFrame, layout: KeyedLayout, is_delete: Column, moved: Column) -> Column:
     """Return from which position on a key has none of the values that it had before."""
     if ROOT not in changes.columns:
-        return F.when(gone, position())
+        return F.when(is_delete, position())
     nothing = F.lit(None).cast(changes.schema[ROOT].dataType).alias(ROOT)
     came = F.when(moved & leaves_open(layout.unsent), F.struct(*POSITION, ROOT))
-    return F.when(gone, F.struct(*POSITION, nothing)).otherwise(came)
+    return F.when(is_delete, F.struct(*POSITION, nothing)).otherwise(came)
 
 
 def _narrowed(changes: DataFrame, layout: KeyedLayout) -> DataFrame:
@@ -310,16 +308,18 @@ def _narrowed(changes: DataFrame, layout: KeyedLayout) -> DataFrame:
     return changes.withColumn("_before", F.when(F.col("_before").isNotNull(), old))
 
 
-def _key(layout: KeyedLayout, gone: Column) -> list[Column]:
+def _key(layout: KeyedLayout, is_delete: Column) -> list[Column]:
     """Return the key that a change touches; an unsent column of it is in ``_before``."""
-    return layout.key_of(*_sides(layout, gone))
+    return layout.key_of(*_sides(layout, is_delete))
 
 
-def _sides(layout: KeyedLayout, gone: Column) -> tuple[Callable[[str], Column], Callable[[str], Column]]:
+def _sides(layout: KeyedLayout, is_delete: Column) -> tuple[Callable[[str], Column], Callable[[str], Column]]:
     """Return what gives values, and texts, of the row with the key that is touched."""
 
     def of_side(name: str, value: Column, before: Column) -> Column:
-        is_before = gone | (is_unsent(name) & F.col("_before").isNotNull()) if layout.has_unsent_keys else gone
+        is_before = (
+            is_delete | (is_unsent(name) & F.col("_before").isNotNull()) if layout.has_unsent_keys else is_delete
+        )
         return F.when(is_before, before).otherwise(value)
 
     return (

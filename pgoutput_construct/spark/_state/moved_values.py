@@ -55,8 +55,6 @@ from pgoutput_construct.spark._state.change_survey import ChangeSurvey, moves_ke
 from pgoutput_construct.spark._state.replay_tasks import component_of, replay_events, replay_rows
 from pgoutput_construct.spark._state.row_replay import BOTH, COMES, GOES, Replay, ReplayResult
 
-__all__ = ["leaves_open", "with_moved_values"]
-
 KeyOf = Callable[[Callable[[str], Column], Callable[[str], Column]], list[Column]]
 """Gives the key of a row, from functions that give its values, and its texts, by column."""
 
@@ -99,11 +97,11 @@ def _taken(
     found: ChangeSurvey,
     key_of: KeyOf | None,
 ) -> DataFrame:
-    """Return what links take along from the rows that they find, each of them by its ``__link``.
+    """Return what links take from the rows that they find, by ``__link``.
 
-    ``v0``, ``v1`` and so on are the columns that may be left out, ``_texts`` what these do not hold, ``_open`` those
-    which the link left out, and the row has not. ``_up`` says where that is to be found: by the link of this name; in
-    the row before under the key ``_root``, if it has no ``_from``; nowhere, if it is null.
+    ``v0``, ``v1`` ... are the columns that some update did not send, ``_texts`` what their types do not hold, ``_open``
+    those that neither the link sent nor the row has. ``_up`` says where these are to be found: from the link of this
+    name; if it has no ``_from``, in the row before under the key ``_root``; nowhere if it is null.
     """
     names = replay.open_columns
     narrow = replace(replay, columns=(*replay.identity, *names))
@@ -183,7 +181,7 @@ def _round(deeper: DataFrame, taken: DataFrame, names: Sequence[str], untyped: b
     }
     if untyped:
         found["_texts"] = _both_texts(F.col("_texts"), F.col("above__texts"), F.col("own_open"))
-    # Where that link found no row, nobody has what it left out.
+    # If that link found no row, its unsent values stay open.
     found["_open"] = F.coalesce(F.array_intersect("_open", "above__open"), F.col("_open"))
     found |= {name: F.col(f"above_{name}") for name in ("_up", "_root")}
     return joined.select(*(found.get(name, F.col(name)).alias(name) for name in taken.columns))

@@ -42,8 +42,6 @@ from pgoutput_construct.spark._state.change_survey import ChangeSurvey, moves_ke
 from pgoutput_construct.spark._state.equality import exact_key
 from pgoutput_construct.spark._state.row_replay import BOTH, COMES, GOES, Replay, ReplayResult
 
-__all__ = ["Emit", "component_of", "replay_events", "replay_in_parts", "replay_rows"]
-
 Emit = Callable[[ReplayResult, bool], pa.Table]
 """Makes the result of a replay: from rows that have ended, and, where nothing follows (True), from open ones."""
 _Each = Callable[[pa.Table, bool], tuple[pa.Table, pa.Table, Numbers]]
@@ -96,6 +94,12 @@ def replay_rows(events: DataFrame, replay: Replay, emit: Emit, schema: T.StructT
     """Return what ``emit`` makes of events.
 
     A task holds one batch and the open rows of its component; of equal ones no more than a batch takes.
+
+    Args:
+        events: The events, see ``replay_events``.
+        replay: How they are replayed.
+        emit: Makes the result.
+        schema: Its columns.
     """
     names, most = events.columns, max(_FEWEST, min(_MOST, _ENDS // len(replay.matching.of_list)))
 
@@ -232,13 +236,13 @@ class SpilledRows:
 
 
 def _filled(held: Sequence[pa.Table], spilled: SpilledRows) -> list[pa.Table]:
-    """Return rows that are there, and batches, with as many rows that waited as these may take away."""
+    """Return open rows, and batches, with as many spilled rows as these may take."""
     going = (pc.and_(pc.not_equal(part["_op"], INSERT), pc.not_equal(part[SIDE], COMES)) for part in held[1:])
     return [spilled.refilled(held[0], sum(pc.sum(each).as_py() or 0 for each in going)), *held[1:]]
 
 
 def _ended(events: pa.Table, each: _Each, spilled: SpilledRows) -> Iterator[pa.Table]:
-    """Yield what is made of components which no more comes of; what waits is for the first one of them."""
+    """Yield the result of components that are complete; spilled rows belong to the first of them."""
     yield each(events, True)[0]
     for rows in spilled.rest():
         yield each(rows, True)[0]
@@ -274,7 +278,7 @@ def _routed_changes(changes: DataFrame, replay: Replay, found: ChangeSurvey) -> 
 def _rows_of(events: DataFrame, replay: Replay, is_old: Column, untyped: bool) -> list[Column]:
     """Return the rows of events: new ones, and what is needed of ``_before``; of full rows each event has one.
 
-    What no event has is not there: it would cost as much as what is on the way into Python.
+    A column that no event has is omitted: passing it into Python would cost as much as one with values.
     """
     new = _new(replay)
     if replay.keys is not None or not replay.columns:
@@ -319,7 +323,7 @@ def _stored_events(before: DataFrame, events: DataFrame, replay: Replay) -> Data
 
 
 def _new(replay: Replay) -> Callable[[str], Column]:
-    """Return what gives a column of the new row; one of the identity that was left out is in the old one."""
+    """Return what gives a column of the new row; an unsent one of the identity is in the old row."""
 
     def value(name: str) -> Column:
         if name not in replay.unsent:

@@ -29,8 +29,6 @@ from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition
 from pgoutput_construct.spark._state.equality import codes_of, combined
 from pgoutput_construct.spark._state.intervals import OPEN, Events, Intervals, RowMatching, find_intervals, truncate_of
 
-__all__ = ["BOTH", "COMES", "GOES", "Replay", "ReplayResult"]
-
 BOTH, GOES, COMES = 0, 1, 2
 """Which rows of a change an event has: both, or the old or the new one, if they are in different components."""
 
@@ -272,7 +270,7 @@ def _names(changes: pa.Table, name: str) -> Flags:
 
 
 def _lists_of(flags: Mapping[str, Flags], rows: int) -> pa.Array:
-    """Return for each row the names whose flag it has, null for none."""
+    """Return lists of the columns with unknown values, by row; null for none."""
     has = np.stack(list(flags.values()), axis=1) if flags else np.zeros((rows, 0), np.bool_)
     counts = has.sum(axis=1)
     names = pa.array(flags, pa.string()).take(pa.array(np.nonzero(has)[1]))

@@ -24,8 +24,6 @@ from pgoutput_construct.spark._log_view.table_columns import default_row
 from pgoutput_construct.spark._state.copy_visibility import move_copy_first
 from pgoutput_construct.spark._state.equality import exact
 
-__all__ = ["cast_columns", "shapes_of", "stored_rows", "with_defaults", "with_shapes"]
-
 _ALIKE: Final = ((T.NumericType,), (T.DateType, T.TimestampNTZType))
 """Types of which one may hold the values of another."""
 
@@ -39,7 +37,13 @@ def shapes_of(table: Table, before: DataFrame | None) -> list[frozenset[str]]:
 
 
 def with_shapes(rows: DataFrame, table: Table, before: DataFrame | None = None) -> DataFrame:
-    """Add ``__shape``, the index in ``shapes_of``, by the position of each change, or row of ``before``."""
+    """Add ``__shape``, the index in ``shapes_of``.
+
+    Args:
+        rows: Changes, or rows of an earlier state, by whose positions it is found.
+        table: The table.
+        before: The rows of the earlier state, None for changes.
+    """
     shapes, known = shapes_of(table, before), _known(table)
     numbers = [shapes.index(shape if before is None else shape.intersection(before.columns)) for shape in known]
     found = F.lit(numbers[min(1, len(table.shapes))])

@@ -40,8 +40,6 @@ from pgoutput_construct.spark._state.row_replay import Replay, ReplayResult
 from pgoutput_construct.spark._state.schema_evolution import shapes_of, stored_rows, with_shapes
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-__all__ = ["Comparison", "advance", "compare", "current_state", "missing_rows", "net_changes"]
-
 NET: Final = ("_untyped", "_commit_lsn", "_seq", "_key", "_op", "_unchanged", "_missing")
 """The columns that net changes have besides the table's own."""
 _EXAMPLES: Final = 5
@@ -393,6 +391,12 @@ def unmatched_changes(before: DataFrame | None, changes: DataFrame, replay: Repl
     """Return the updates and deletes that found no row: ``_commit_lsn, _seq, _op, _row, _unchanged``.
 
     ``_row`` is the key, or the row, that they name: texts by column.
+
+    Args:
+        before: The rows before, with ``__shape``; None for none.
+        changes: The changes, with ``__shape``.
+        replay: How they are replayed.
+        found: What they contain.
     """
     events, _ = replay_events(before, changes, replay, found, apart=True)
     kept, names = (*POSITION, "_op", "_unchanged"), [*replay.identity, "_untyped"]

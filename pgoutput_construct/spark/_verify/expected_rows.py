@@ -27,18 +27,6 @@ from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.stream.identifiers import normal_name
 from pgoutput_construct.stream.rows import SNAPSHOT
 
-__all__ = [
-    "OutdatedTableError",
-    "WarehouseTable",
-    "chosen_tables",
-    "expected_rows",
-    "format_of",
-    "is_ahead",
-    "near_the_end",
-    "read_warehouse_table",
-    "table_of_dataset",
-]
-
 _XIDS = 2**32
 
 

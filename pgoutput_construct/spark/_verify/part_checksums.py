@@ -15,8 +15,6 @@ from pgoutput_construct.pgtypes.canonical_text import output_text
 from pgoutput_construct.pgtypes.numbers import FLOAT_BITS
 from pgoutput_construct.spark._log_view.change_columns import column
 
-__all__ = ["TEXTS", "checksums", "digests", "names_of", "rows_of"]
-
 
 def names_of(rows: DataFrame) -> list[str]:
     """Return the compared columns: all but TEXTS."""

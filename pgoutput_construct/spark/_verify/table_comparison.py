@@ -18,8 +18,6 @@ from pgoutput_construct.columnar.row_checksums import NOTHING, ByHash, ByKey, Ch
 from pgoutput_construct.spark._verify.part_checksums import checksums, digests, names_of, rows_of
 from pgoutput_construct.spark._verify.verdicts import Difference, TableVerdict, VerificationRecord
 
-__all__ = ["SnapshotSource", "SourceSnapshot", "TableComparison", "VerifyOptions"]
-
 _ROW_BY_ROW: Final = 20
 """The most parts of a table that are compared row by row."""
 Texts = Sequence[str | None]
@@ -33,13 +31,26 @@ class ServerTable(Protocol):
         """The columns by which it can be divided into ranges: Spark orders their values in the same way."""
 
     def ranges(self, column: str, after: str | None, rows: int, most: int) -> ByKey:
-        """Divide the rows after a key into ranges of ``rows`` rows, at most ``most`` of them."""
+        """Divide the rows after a key into ranges.
+
+        Args:
+            column: The column of the key.
+            after: The text of the key, None for all rows.
+            rows: How many rows a range has.
+            most: How many ranges there are at most.
+        """
 
     def checksums(self, division: Division) -> Iterator[tuple[int, Checksum]]:
         """Yield the checksum of each part by its number; parts without rows may be omitted."""
 
     def digests(self, division: Division, number: int, keys: Sequence[str]) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield the texts of the key of each row in a part, and the digest of the row."""
+        """Yield the texts of the key of each row in a part, and the digest of the row.
+
+        Args:
+            division: How the table is divided into parts.
+            number: The number of the part.
+            keys: The columns of the key.
+        """
 
     def rows(self, division: Division, number: int, requested: Sequence[str]) -> Sequence[Texts]:
         """Return the texts of the columns of those rows in a part that have some digests."""

@@ -9,8 +9,6 @@ from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["Difference", "TableVerdict", "VerificationRecord"]
-
 
 @dataclass(frozen=True)
 class Difference:

@@ -43,8 +43,6 @@ from pgoutput_construct.spark._verify.table_comparison import (
 from pgoutput_construct.spark._verify.verdicts import TableVerdict, VerificationRecord
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["verify"]
-
 _PAUSE: Final = 0.5
 """Seconds between two polls of what is waited for."""
 _SNAPSHOT_SECONDS: Final = 60.0
@@ -115,16 +113,16 @@ class _VerificationRun:
         deadline, found = time.monotonic() + self.options.wait, ""
         while True:
             try:
-                kept = read_warehouse_table(self.spark, self.warehouse, name)
+                stored = read_warehouse_table(self.spark, self.warehouse, name)
             except Exception as error:
                 return TableVerdict(name, problem=reason_of(error))
             try:
                 held, log = self._snapshot()  # an error of the server, or the log, is no table's
-                return self._under_snapshot(kept, held, log)
+                return self._under_snapshot(stored, held, log)
             except OutdatedTableError as error:
                 found = str(error)
             finally:
-                kept.rows.unpersist()
+                stored.rows.unpersist()
             self._release()
             if time.monotonic() >= deadline:
                 remedy = "run pgoutput replicate, then verify again"
@@ -132,30 +130,30 @@ class _VerificationRun:
             self.options.on_wait(f"{name}: {found}; waiting")
             time.sleep(_PAUSE)
 
-    def _under_snapshot(self, kept: WarehouseTable, held: SourceSnapshot, log: OpenLog) -> TableVerdict:
+    def _under_snapshot(self, stored: WarehouseTable, held: SourceSnapshot, log: OpenLog) -> TableVerdict:
         try:
-            return self._compared(kept, held, log)
+            return self._compared(stored, held, log)
         except OutdatedTableError:
             raise
         except Exception as error:
             self._release()  # the snapshot may be invalid now
-            return TableVerdict(kept.dataset.version.table, problem=reason_of(error))
+            return TableVerdict(stored.dataset.version.table, problem=reason_of(error))
 
-    def _compared(self, kept: WarehouseTable, held: SourceSnapshot, log: OpenLog) -> TableVerdict:
-        version = kept.dataset.version
+    def _compared(self, stored: WarehouseTable, held: SourceSnapshot, log: OpenLog) -> TableVerdict:
+        version = stored.dataset.version
         if is_ahead(log, version.seq, held.snapshot):
             # The snapshot is older than the version, or a transaction waits for a synchronous standby.
             raise OutdatedTableError("transactions in the warehouse are not visible on the server yet")
-        table = table_of_dataset(log, kept.dataset)
+        table = table_of_dataset(log, stored.dataset)
         found = held.table(table.relation_oid, table.current_columns)
         if isinstance(found, str):
             raise OutdatedTableError(found)
-        rows = expected_rows(log, table, kept, held.snapshot).persist()
+        rows = expected_rows(log, table, stored, held.snapshot).persist()
         try:
             verdict = TableVerdict(version.table, version.seq, held.snapshot.lsn)
             compared = TableComparison(found, rows, table.key_columns, self.options, self.record, verdict).run()
             if not compared.equal:
-                self._check_present(kept.dataset)
+                self._check_present(stored.dataset)
             return compared
         finally:
             rows.unpersist()

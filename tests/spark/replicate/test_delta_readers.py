@@ -115,7 +115,7 @@ def _check_mapped(lake: Any, shop: Shop, warehouse: Path, caplog: pytest.LogCapt
             replicate(lake, shop.directory, warehouse, "delta")
     assert [record.getMessage() for record in caplog.records if "column mapping" in record.getMessage()] == [
         'public."Mapped" is written with Delta Lake\'s column mapping, which readers must support: some refuse such '
-        "a table, some (delta_sink-rs) read NULL in all columns; rename 'a (b)' to read it with any"
+        "a table, some (delta-rs) read NULL in all columns; rename 'a (b)' to read it with any"
     ]
     rows = read_current(lake, warehouse, '"Mapped"').select("id", "v", "`a (b)`")
     assert set(map(tuple, rows.collect())) == {(9, "after11", None), (10, None, 1)}

@@ -59,7 +59,7 @@ def test_killed_and_called_again(
     """After the data are written and before that is noted, and while a batch begins: nothing is there twice."""
     warehouse = tmp_path / "wh"
     replicate(lake, shop.directory, warehouse, into)
-    for number, place in enumerate(("note", "begin"), 1):
+    for number, place in enumerate(("write_note", "write_progress"), 1):
         _move(shop, number)
         with monkeypatch.context() as patched:
             patched.setattr(Warehouse, place, _kill)

@@ -70,7 +70,7 @@ def test_a_log_of_another_server(spark: Any, shop: Shop, other: Shop, tmp_path: 
         next(verify(spark, other.directory, warehouse, None, ["public.orders"]))  # type: ignore[arg-type]
     for adopt in (True, False):
         with pytest.raises(
-            pgo.ChangeLogError, match=r"public\.orders: its rows of an earlier log are kept: .* no snap"
+            pgo.ChangeLogError, match=r"public\.orders: its rows of an earlier log are retained: .* no snap"
         ):
             replicate(spark, other.directory, warehouse, adopt=adopt)
     check_equal(spark, shop, warehouse, ("orders", "only_here"))
@@ -105,7 +105,7 @@ def test_another_log_of_the_same_slot(spark: Any, tmp_path: Path) -> None:
     assert done is not None and done.tables == {"public.orders": "changed"}
     with pytest.raises(pgo.ChangeLogError, match=r"the tables have all up to seq \d+, the log ends at seq \d+"):
         replicate(spark, earlier, warehouse)
-    with pytest.raises(pgo.ChangeLogError, match="its rows of an earlier log are kept: the log has no snapshot"):
+    with pytest.raises(pgo.ChangeLogError, match="its rows of an earlier log are retained: the log has no snapshot"):
         replicate(spark, earlier, warehouse, adopt=True)
     assert read_current(spark, warehouse, "public.orders").count() > rows
 
@@ -206,7 +206,7 @@ def test_pg_upgrade(spark: Any, tmp_path: Path) -> None:
             # A log that begins without copies has one row of the six.
             with pytest.raises(pgo.ChangeLogError, match=r"another log .*system_identifier.*--adopt.*public\.orders"):
                 replicate(spark, tmp_path / "new", warehouse)
-            with pytest.raises(pgo.ChangeLogError, match=r"public\.orders: its rows of an earlier log are kept"):
+            with pytest.raises(pgo.ChangeLogError, match=r"public\.orders: its rows of an earlier log are retained"):
                 replicate(spark, tmp_path / "new", warehouse, adopt=True)
             assert len(found()) == 5
             connection.execute("SELECT pg_drop_replication_slot('warehouse')")
