@@ -147,7 +147,7 @@ def _value(value: Any, has_content: bool, content: Strategy) -> Strategy:
 
 
 def _begins_above_zero(item: Any) -> bool:
-    """Return whether an item may be in a Terminated: its first text is not empty, so it does not begin with a zero byte."""
+    """Return whether an item may be in a Terminated: its first text is not empty, so its first byte is not zero."""
     while is_dataclass(item):
         item = getattr(item, fields(item)[0].name)
     return bool(item != "")

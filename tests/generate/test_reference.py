@@ -178,7 +178,7 @@ def test_messages_of_a_connection_are_told_apart() -> None:
     assert "|  | `Int32(80877103)` | [SSLRequest](#sslrequest) | client |" in text
     assert "| 1 | `Int32` | `length` | always 8: bytes from here to the end |" in _section(text, "AuthenticationOk")
     assert "`value_length` bytes, none where that is -1" in _section(text, "DataRow")
-    assert "up to a byte that is zero; each is `StartupParameter`" in _section(text, "StartupMessage")
+    assert "up to a zero byte; each is `StartupParameter`" in _section(text, "StartupMessage")
 
 
 @given(st.text(st.characters(exclude_characters="\n\r")))

@@ -1,4 +1,4 @@
-"""What a JSON Schema refuses, in words: the allowed keys and the nearest one, what a pattern means, what to quote."""
+"""Errors of a JSON Schema as text: the permitted keys and the nearest one, the meaning of a pattern, what to quote."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -32,7 +32,7 @@ _BOUNDS: Final = {
 
 
 def shape_problems(error: ValidationError, source: Source) -> Iterator[str]:
-    """Yield what is wrong at the places that an error is about, each with file, line and remedy."""
+    """Yield the problems of an error, each with file, line and remedy."""
     place = tuple(error.absolute_path)
     if error.validator == "additionalProperties":
         yield from (str(source.error((*place, key), *_unknown(key, error))) for key in _extra(error))
@@ -45,7 +45,7 @@ def shape_problems(error: ValidationError, source: Source) -> Iterator[str]:
 
 
 def _inside(error: ValidationError) -> list[ValidationError]:
-    """Return what is wrong inside the one form, of several, that is meant; nothing where that is not clear."""
+    """Return the problems within the alternative that is meant, of several; nothing if that is not clear."""
     forms: dict[Any, list[ValidationError]] = {}
     for each in error.context or () if error.validator in ("oneOf", "anyOf") else ():
         forms.setdefault(each.relative_schema_path[0], []).append(each)

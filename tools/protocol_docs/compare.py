@@ -15,9 +15,9 @@ Known = Message | Part
 
 
 class Comparison:
-    """A document beside a specification; ``pairs`` maps each structure of the document to its counterpart.
+    """A document and a specification; ``pairs`` maps each structure of the document to its counterpart.
 
-    A part that the document nowhere names it has in full where the specification refers to it.
+    A part that the document does not name is inlined where the specification refers to it.
     """
 
     def __init__(self, document: read.Document, spec: Spec, pg: int, annotated: bool) -> None:
@@ -51,7 +51,7 @@ class Comparison:
                 yield Difference("missing message", named.name, "", "nothing", text, named.line)
 
     def rows(self, structure: read.Structure, named: Known) -> list[Pair]:
-        """Return the fields of a structure side by side."""
+        """Return the aligned fields of a structure."""
         cells = documented_cells(structure, phrases(self.spec))
         expected = specified_cells(named, self.spec, self.pg, not structure.alternatives, self.named)
         return align(cells, expected, structure.open_start)
@@ -132,7 +132,7 @@ class Comparison:
 
 
 class _Cells:
-    """A field of the document beside that of the specification."""
+    """A field of the document and that of the specification."""
 
     def __init__(self, message: str, said: Cell, wanted: Cell, annotated: bool) -> None:
         self.message = message
@@ -156,7 +156,7 @@ class _Cells:
         yield from self._values()
 
     def _conditions(self) -> Iterator[Difference]:
-        """Compare what the description says; what is missing of it cannot say anything."""
+        """Compare the description's statements, unless part of the description is missing."""
         said, wanted = self.said, self.wanted
         conditions = said.conditions - {"choice"} if wanted.chosen else said.conditions
         if conditions != wanted.conditions and (said.whole or conditions):
@@ -169,7 +169,7 @@ class _Cells:
             yield self._one("meaning", repr(said.description), f"a description with {wanted.documented!r}")
 
     def _values(self) -> Iterator[Difference]:
-        """Compare what the description says about values: the letters, and whether a length can be -1."""
+        """Compare the description's statements about values: the letters, and whether a length can be -1."""
         said, wanted = self.said, self.wanted
         if wanted.letters and said.letters and said.letters != wanted.letters:
             yield self._one("values", _letters(said), _letters(wanted))
@@ -231,7 +231,7 @@ def _without_front(pairs: list[Pair]) -> list[Pair]:
 
 
 def _moved(pairs: list[Pair]) -> dict[Cell, Cell]:
-    """Return the fields that stand elsewhere in the document: gone in one place, come in another, otherwise alike."""
+    """Return the fields that have moved in the document: missing in one place, added in another, otherwise the same."""
     gone = [wanted for said, wanted in pairs if wanted and said is None]
     come = [said for said, wanted in pairs if said and wanted is None]
     moved: dict[Cell, Cell] = {}
