@@ -9,7 +9,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import StreamOptions
 from pgoutput_construct.columnar import BatchDecoder
 from pgoutput_construct.stream import RowReader
-from pgoutput_construct.wire import hints, parse_prefix
+from pgoutput_construct.wire import engine, parse_prefix
 from pgoutput_construct.wire import options as wire_options
 from pgoutput_construct.wire.engine import FRAMES, MESSAGES
 from pgoutput_construct.wire.options import Options, combinations, options
@@ -119,10 +119,10 @@ def test_hints_name_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
     given = options(2, "on", True)
     more = Options((*given.values, False), given.off, given.unsaid)
     monkeypatch.setattr(wire_options, "PARAMETERS", (*wire_options.PARAMETERS, "in_bulk"))
-    monkeypatch.setattr(hints, "STATE_PARAMETERS", ("in_stream", "in_bulk"))
-    monkeypatch.setattr(hints, "STATES", {"idle": (), "stream": ("in_stream",), "bulk": ("in_stream", "in_bulk")})
-    monkeypatch.setattr(hints, "_accepts", lambda reference, data, parameters: parameters["in_bulk"])
-    hint = hints.hint_for_message(PAYLOAD, more, MESSAGES, FRAMES)
+    monkeypatch.setattr(engine, "STATE_PARAMETERS", ("in_stream", "in_bulk"))
+    monkeypatch.setattr(engine, "STATES", {"idle": (), "stream": ("in_stream",), "bulk": ("in_stream", "in_bulk")})
+    monkeypatch.setattr(engine, "_accepts", lambda reference, data, parameters: parameters["in_bulk"])
+    hint = engine.hint_for_message(PAYLOAD, more, MESSAGES, FRAMES)
     assert hint == "with in_bulk=True these bytes are a valid Insert: inside a bulk?"
 
 

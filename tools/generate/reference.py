@@ -15,9 +15,9 @@ __all__ = ["emit_reference"]
 DOCUMENTS = "https://www.postgresql.org/docs/current/"
 
 READING = """
-Offsets are in bytes from the start of the message. If there are two, the first is without and the second with the fields
-that have a condition. Fields after one of variable size have none. All numbers are big-endian. A graph shows the paths
-through the choices and repeats of a message.
+Offsets are in bytes from the start of the message. If there are two, the first is without and the second with the
+fields that have a condition. Fields after one of variable size have none. All numbers are big-endian. A graph shows the
+paths through the choices and repeats of a message.
 """
 PARAMETERS = "Parameters determine the layout besides the bytes. Conditions in the tables refer to them."
 OPTIONS = "Options of `START_REPLICATION`."

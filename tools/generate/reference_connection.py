@@ -9,9 +9,9 @@ from tools.language.model import State
 __all__ = ["FRAMING", "ORDER", "arrows", "order_table"]
 
 FRAMING = """
-Messages have a length, which counts itself and what follows it but not the tag; some messages are a tag alone. A message
-is identified by its tag, if the messages of the state have tags; if several have the same tag or none, by the constant
-after the length; otherwise by the state of the connection.
+Messages have a length, which counts itself and what follows it but not the tag; some messages are a tag alone. A
+message is identified by its tag, if the messages of the state have tags; if several have the same tag or none, by the
+constant after the length; otherwise by the state of the connection.
 """
 ORDER = """
 Which messages are permitted depends on the state of the connection and on the sender. An arrow is a message that leads
