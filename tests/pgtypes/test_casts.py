@@ -126,7 +126,7 @@ def _decoded(
 
 
 @given(draw=st.data())
-def test_columns_beside_each_other(draw: st.DataObject) -> None:
+def test_several_columns(draw: st.DataObject) -> None:
     """Numbers that the walk over rows reads, text of the same columns, and all others: each lands in its own place."""
     description = described(*((name, TYPE_NAMES[name].oid, BINARY[name][0]) for name in BINARY))
     values = [st.none() | BINARY[name][1].map(pgo.Binary) | TEXT.get(name, BINARY[name])[1] for name in BINARY]

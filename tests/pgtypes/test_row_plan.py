@@ -48,7 +48,7 @@ def test_texts_for_which_there_is_no_room(sizes: list[int]) -> None:
     assert fast.to_pylist() == slow.to_pylist()
 
 
-def test_blocks_teach_how_much_room_is_wanted() -> None:
+def test_blocks_learn_the_expected_size() -> None:
     """After one block of long texts the next is read by the walk alone; after short ones room is given back."""
     columns = DecodePlan(DESCRIPTION, columns_schema(DESCRIPTION))
     for size in (2000, 2000, 10, 10):
@@ -94,7 +94,7 @@ def test_columns_that_are_not_utf8_one_after_the_other() -> None:
 
 @pytest.mark.parametrize("form", ["text", "binary"])
 @pytest.mark.parametrize("rows", [1, 62, 63, 64, 127])
-def test_narrow_columns_beside_each_other(form: str, rows: int) -> None:
+def test_several_narrow_columns(form: str, rows: int) -> None:
     """A number is written as a word of eight bytes: the last one of a column does not reach into the next column."""
     formats = {"yes": (16, "?", b"t"), "small": (21, ">h", b"-2"), "n": (INT4, ">i", b"-3"), "f": (FLOAT4, ">f", b"-4")}
     values = {"yes": True, "small": -2, "n": -3, "f": -4.0}
@@ -127,7 +127,7 @@ def test_a_batch_of_one_payload_needs_no_code_of_its_own() -> None:
     assert len(kernels.index.signatures) == before
 
 
-def test_old_rows_beside_new_ones() -> None:
+def test_old_rows_and_new_rows() -> None:
     """Keys, whole old rows and none, mixed: texts of both sides land in their own rooms."""
     payloads = []
     for at, row in enumerate(rows_of([at * 3 % 500 for at in range(400)])):

@@ -73,14 +73,14 @@ def test_stream_state_must_be_said_where_it_matters(message: pgo.Insert) -> None
 
 
 def test_stream_state_may_be_left_out_where_it_cannot_matter() -> None:
-    """Without streaming nothing stands in a stream, and a Begin looks the same everywhere."""
+    """Without streaming no message is in a stream, and a Begin has the same layout everywhere."""
     begin = pgo.Begin(pgo.Lsn(1), pgo.Timestamp(2), 3)
     assert pgo.parse(PAYLOAD, 4) == INSERT
     assert pgo.parse(pgo.build(begin, 4, "parallel"), 4, "parallel") == begin
 
 
 def test_stream_start_needs_streaming() -> None:
-    """A Stream Start under streaming off is refused by parse and Session alike; one error says all that it takes."""
+    """Parse and Session refuse a Stream Start under streaming off; one error names all required options."""
     for version, remedy in ((1, "pass proto_version=2, streaming='on'"), (2, "is on: pass streaming='on'")):
         for parse in (pgo.Session(version).parse, lambda data, version=version: pgo.parse(data, version)):
             with pytest.raises(pgo.DecodeError, match=f"{remedy}$"):
@@ -101,7 +101,7 @@ def test_stream_start_needs_streaming() -> None:
     ],
 )
 def test_errors_name_the_likely_mistake(call: Callable[[], Any], hint: str) -> None:
-    """A frame, a payload, hexadecimal text, a message of the other stream state: the error says so."""
+    """A frame, a payload, hexadecimal text, a message of the other stream state: the error has a hint."""
     with pytest.raises(pgo.DecodeError, match=hint):
         call()
 

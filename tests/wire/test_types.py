@@ -58,7 +58,7 @@ def test_timestamp_prints_readably() -> None:
 
 
 def test_timestamp_beyond_datetime_is_an_error() -> None:
-    """The year 148,000 is no datetime, and a naive datetime is no moment."""
+    """The year 148,000 is not a datetime, and a naive datetime is not a timestamp."""
     with pytest.raises(PgoutputError, match="outside the years"):
         Timestamp(2**62).to_datetime()
     with pytest.raises(PgoutputError, match="time zone"):
