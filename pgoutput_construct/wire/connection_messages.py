@@ -186,7 +186,7 @@ class EncryptionAccepted:
 
 @dataclass(frozen=True, slots=True)
 class EncryptionRefused:
-    """The server goes on without encryption.
+    """The server continues without encryption.
 
     Source: protocol-message-formats, Encryption Refused.
     PostgreSQL 10 and newer, sent by the server.
@@ -598,7 +598,7 @@ class ServerCopyDone:
 
 @dataclass(frozen=True, slots=True)
 class CopyFail:
-    """The client cannot go on with a copy.
+    """The client cannot continue a copy.
 
     Source: protocol-message-formats, CopyFail.
     PostgreSQL 10 and newer, sent by the client.

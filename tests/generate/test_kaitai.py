@@ -88,7 +88,7 @@ def test_recordings_read_alike(readers: dict[str, ModuleType], recordings: dict[
 
 
 def test_vectors_read_alike(readers: dict[str, ModuleType]) -> None:
-    """Accepted messages have the same values; refused ones are refused, unless by an option that Kaitai does not get."""
+    """Accepted messages have the same values; refused ones are refused, except for an option unknown to Kaitai."""
     for vector in lines("vectors.jsonl"):
         data = bytes.fromhex(vector["hex"])
         if "fields" in vector:

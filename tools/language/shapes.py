@@ -121,14 +121,14 @@ def _forms(error: ValidationError) -> Words:
 
 def _type(error: ValidationError) -> Words:
     given, expected = _instance(error), str(error.validator_value)
-    wanted = _schema(error).get("description", "").rstrip(".") or _KINDS.get(expected, expected)
+    expected = _schema(error).get("description", "").rstrip(".") or _KINDS.get(expected, expected)
     if given is None:
-        return "there is no value", f'Write {wanted}; quote the word "null", and text that begins with #.'
+        return "there is no value", f'Write {expected}; quote the word "null", and text that begins with #.'
     if expected == "string":
         return _no_text(given)
     if expected in ("integer", "boolean") and isinstance(given, str):
-        return f"{given!r:.60} is text, not {_KINDS[expected]}", f"Write {wanted}, without quotes."
-    return f"{given!r:.60} is not {_KINDS.get(expected, expected)}", f"Write {wanted}."
+        return f"{given!r:.60} is text, not {_KINDS[expected]}", f"Write {expected}, without quotes."
+    return f"{given!r:.60} is not {_KINDS.get(expected, expected)}", f"Write {expected}."
 
 
 def _no_text(given: Any) -> Words:

@@ -36,10 +36,10 @@ def read(path: Path, sections: Mapping[str, str], pg: int | None = None) -> list
 def read_text(text: str, sections: Mapping[str, str], pg: int | None = None) -> list[Document]:
     """Read the documents in a text: one for each section that is known, or the only one."""
     source = recognise(text)
-    told = next((int(found[1]) for pattern in _VERSIONS if (found := pattern.search(source.text))), None)
+    stated = next((int(found[1]) for pattern in _VERSIONS if (found := pattern.search(source.text))), None)
     documents = [from_yaml(source.text)] if source.form == "yaml" else _documents(source)
     for document in documents:
-        _identify(document, sections, pg or told)
+        _identify(document, sections, pg or stated)
         _name_missing(document, source)
     known = [document for document in documents if document.section in sections.values()]
     return known or documents
