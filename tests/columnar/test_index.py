@@ -108,7 +108,7 @@ def test_empty_batches_and_nulls() -> None:
 
 def test_states_must_fit_the_payloads() -> None:
     """As many entries of in_stream as payloads."""
-    with pytest.raises(pgo.DecodeError, match="one for each"):
+    with pytest.raises(pgo.DecodeError, match="one boolean for each"):
         index_batch([b"E", b"E"], [True])
 
 
@@ -137,7 +137,7 @@ NO_STATES = [5, "xy", [None, True], ["x", "y"], [1, 0], np.zeros(2), np.zeros((2
 @pytest.mark.parametrize("given", NO_STATES, ids=lambda given: type(given).__name__)
 def test_states_are_booleans(given: Any) -> None:
     """A null would count as outside of a stream, and a word as inside."""
-    with pytest.raises(pgo.DecodeError, match="booleans of in_stream, one for each"):
+    with pytest.raises(pgo.DecodeError, match="in_stream needs one boolean for each"):
         index_batch([b"E", b"E"], given)
 
 

@@ -127,7 +127,7 @@ def test_what_is_printed_is_read(namespace: str, name: str) -> None:
 @pytest.mark.parametrize("text", ["", "a,", ",a", "a,,b", '"a', 'a,"b', '"a"",b'])
 def test_lists_that_are_none(text: str) -> None:
     """An empty name, or a quote that is not closed, is an error."""
-    with pytest.raises(PgoutputError, match="separate them by single commas"):
+    with pytest.raises(PgoutputError, match="separate them by commas"):
         split_list(text)
 
 

@@ -32,7 +32,7 @@ def test_text_that_is_no_lsn_is_refused(text: str) -> None:
 @pytest.mark.parametrize("value", [None, b"0/0", 1.0])
 def test_what_is_no_lsn_is_refused(value: object) -> None:
     """What is neither number nor text."""
-    with pytest.raises(PgoutputError, match="an LSN is"):
+    with pytest.raises(PgoutputError, match="an LSN must be"):
         Lsn(value)  # type: ignore[arg-type]
 
 
