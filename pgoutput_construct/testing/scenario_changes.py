@@ -172,7 +172,7 @@ class ScenarioChanges:
         lsn = self.next_lsn()
         return {f"{name}_lsn": lsn, "end_lsn": Lsn(lsn + _RECORD), f"{name}_time": self.time()}
 
-    def taken(self, some: list[T]) -> T:
+    def pop_random(self, some: list[T]) -> T:
         """Remove and return a random element."""
         return some.pop(self.draw(st.integers(0, len(some) - 1)))
 

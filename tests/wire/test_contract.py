@@ -134,7 +134,7 @@ def test_definitions_know_their_parameters() -> None:
         pgo.definitions.Begin.sizeof,
     ):
         with pytest.raises(
-            pgo.PgoutputError, match=r"no parameter 'in_steam' \(did you mean 'in_stream'\?\): the parameters are"
+            pgo.PgoutputError, match=r"unknown parameter 'in_steam' \(did you mean 'in_stream'\?\): the parameters are"
         ):
             call(in_steam=True)
 
