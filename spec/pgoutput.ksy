@@ -127,7 +127,7 @@ types:
     seq:
     - id: origin_lsn
       type: u8
-      doc: Where the transaction committed in the WAL of its origin, 0/0 inside a stream.
+      doc: LSN of the transaction's commit on its origin, 0/0 inside a stream.
     - id: name
       type: text
       doc: Name of the origin.
@@ -367,7 +367,7 @@ types:
         expr: proto_version >= 2
       doc: Protocol version 2 and newer.
   stream_commit:
-    doc: Ends a streamed transaction; its changes now count.
+    doc: Commits a streamed transaction.
     params:
     - id: proto_version
       type: u4
@@ -395,7 +395,7 @@ types:
       type: s8
       doc: Time of the commit, in microseconds since 2000-01-01 UTC.
   stream_abort:
-    doc: Takes back a streamed transaction or one of its subtransactions.
+    doc: Rolls back a streamed transaction or one of its subtransactions.
     params:
     - id: proto_version
       type: u4
@@ -409,7 +409,7 @@ types:
       doc: Top-level transaction ID.
     - id: subxid
       type: u4
-      doc: 'ID of what is taken back: a subtransaction, or the top-level transaction itself.'
+      doc: 'ID of the transaction that is rolled back: a subtransaction, or the top-level transaction itself.'
     - id: abort_lsn
       type: u8
       if: proto_version >= 4 and parallel
@@ -481,7 +481,7 @@ types:
       type: text
       doc: Name given in PREPARE TRANSACTION.
   rollback_prepared:
-    doc: Takes back a transaction that was prepared earlier.
+    doc: Rolls back a transaction that was prepared earlier.
     seq:
     - id: flags
       contents:
@@ -553,7 +553,7 @@ types:
       enum: tuple_data_columns_item_value_kind
       valid:
         in-enum: true
-      doc: What is sent of the value.
+      doc: The format of the value.
     - id: value
       type:
         switch-on: value_kind
@@ -649,10 +649,10 @@ enums:
       doc: Ends a segment; others may follow.
     99:
       id: stream_commit
-      doc: Ends a streamed transaction; its changes now count.
+      doc: Commits a streamed transaction.
     65:
       id: stream_abort
-      doc: Takes back a streamed transaction or one of its subtransactions.
+      doc: Rolls back a streamed transaction or one of its subtransactions.
     98:
       id: begin_prepare
       doc: Opens a transaction that has been prepared; its changes follow.
@@ -664,7 +664,7 @@ enums:
       doc: Commits a transaction that was prepared earlier.
     114:
       id: rollback_prepared
-      doc: Takes back a transaction that was prepared earlier.
+      doc: Rolls back a transaction that was prepared earlier.
     112:
       id: stream_prepare
       doc: Ends a streamed transaction that has been prepared.

@@ -426,7 +426,7 @@ MESSAGES = {
       {
         kind = "number",
         name = "origin_lsn",
-        about = "Where the transaction committed in the WAL of its origin, 0/0 inside a stream.",
+        about = "LSN of the transaction's commit on its origin, 0/0 inside a stream.",
         abbr = "pgoutput.origin_lsn",
         type = "lsn",
         size = 8,
@@ -947,7 +947,7 @@ MESSAGES = {
       {
         kind = "number",
         name = "subxid",
-        about = "ID of what is taken back: a subtransaction, or the top-level transaction itself.",
+        about = "ID of the transaction that is rolled back: a subtransaction, or the top-level transaction itself.",
         abbr = "pgoutput.subxid",
         type = "uint32",
         size = 4,
@@ -1264,7 +1264,7 @@ PARTS = {
             {
               kind = "choice",
               name = "value",
-              about = "What is sent of the value.",
+              about = "The format of the value.",
               valued = true,
               tag_name = "value",
               tag_abbr = "pgoutput.value",
@@ -1342,7 +1342,7 @@ OPTIONS = {
     name = "streaming",
     default = "off",
     values = {{name = "off"}, {name = "on"}, {name = "parallel", sets = {"parallel"}}},
-    about = "How transactions come that are still running.",
+    about = "How transactions are sent that are still running.",
   },
 }
 
@@ -1456,7 +1456,7 @@ local function cursor_of(bytes, parameters, relation_of)
   return setmetatable(self, Cursor)
 end
 
--- A range that is empty cannot stand behind the last byte.
+-- An empty range is not permitted after the last byte.
 function Cursor:range(size)
   return self.bytes:range(size == 0 and self.at == self.size and self.at - 1 or self.at, size)
 end
@@ -1503,7 +1503,7 @@ local READ = {} -- each returns the item that it has added, and what it is where
 
 local with_descriptions = false
 
--- Tell whether a condition holds, by the parameters and by the fields read before beside it.
+-- Return whether a condition holds, by the parameters and the earlier fields of the same structure.
 local HOLDS = {}
 
 local function holds(cursor, only)
@@ -1654,7 +1654,7 @@ function READ.string(cursor, element, path, label, tree)
   return item
 end
 
-local SHOWN = 120 -- bytes of a value beside its name
+local SHOWN = 120 -- bytes of a value that are shown after its name
 
 -- Return the front of a value as text, else as hexadecimal digits, and whether it is text.
 local function preview(range)
@@ -1701,7 +1701,7 @@ READ["repeat"] = function(cursor, element, path, _, tree)
   end
 end
 
--- The tag of a value stands for it, and what follows is below; that of another choice is a field beside its content.
+-- The tag of a value represents it, and its content is below; the tag of another choice is a field next to its content.
 -- An optional choice is followed by a constant, by which one sees that it is absent.
 function READ.choice(cursor, element, path, label, tree)
   local tag_path = element.valued and path or path:sub(1, #path - #element.name) .. element.tag_name
@@ -1940,7 +1940,7 @@ local function tagged(messages, bytes)
   return bytes:len() > 0 and messages[bytes:range(0, 1):uint()] or nil
 end
 
--- Tell whether bytes, which may be of any COPY, are a frame that holds nothing but a message of this plugin.
+-- Return whether bytes, which may be of any COPY, are a frame that holds nothing but a message of this plugin.
 local function plausible(bytes, given)
   local frame = tagged(FRAMES, bytes)
   if not frame then

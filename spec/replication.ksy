@@ -53,7 +53,7 @@ types:
       size-eos: true
       doc: The payload, to the end.
   primary_keepalive:
-    doc: Tells how far the server has read its WAL.
+    doc: Reports how far the server has read its WAL.
     seq:
     - id: wal_end
       type: u8
@@ -104,7 +104,7 @@ types:
         in-enum: true
       doc: 1 asks the server for a keepalive at once.
   hot_standby_feedback:
-    doc: Tells which transactions a standby still needs.
+    doc: Reports which transactions a standby still needs.
     seq:
     - id: send_time
       type: s8
@@ -140,7 +140,7 @@ enums:
       doc: A piece of WAL; in logical replication, one message. PostgreSQL 19 calls it WALData.
     107:
       id: primary_keepalive
-      doc: Tells how far the server has read its WAL.
+      doc: Reports how far the server has read its WAL.
     115:
       id: primary_status_update
       doc: 'Answers a status request: how far the primary has come.'
@@ -149,7 +149,7 @@ enums:
       doc: Confirms what the client has received and made durable.
     104:
       id: hot_standby_feedback
-      doc: Tells which transactions a standby still needs.
+      doc: Reports which transactions a standby still needs.
     112:
       id: primary_status_request
       doc: Asks the primary for a status update.

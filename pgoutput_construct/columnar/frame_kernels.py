@@ -2,7 +2,7 @@
 
 """Streaming replication envelope: kernels that walk a batch of payloads once.
 
-Positions are bytes from the start of data; a walk returns the position after what it walks, -1 for what is
+Offsets are bytes from the start of data; a walk returns the offset after what it walks, -1 if that is
 malformed. No length or count is used before it was compared with what is left. Names that begin with an
 underscore are fields; a parameter that a state sets has a value for each row (``_by_row``).
 """
@@ -24,13 +24,13 @@ TAG_HotStandbyFeedback = 0x68  # h
 TAG_PrimaryStatusRequest = 0x70  # p
 
 ROW_FIELDS: Final[Mapping[str, type]] = {}
-"""What the index keeps of messages that hold rows: numbers, and the positions of the rows (-1 for none)."""
+"""The fields that the index stores of messages with tuples: numbers, and the offsets of the tuples (-1 for none)."""
 
 ROW_PARAMETERS: Final[tuple[str, ...]] = ()
-"""The parameters that states set: they differ from row to row."""
+"""The parameters that states set: they have a value for each row."""
 
 ROW_TAGS: Final[tuple[int, ...]] = ()
-"""The tags of changes that hold rows."""
+"""The tags of changes with tuples."""
 
 MESSAGE_SCHEMA: Final = pa.schema(
     [
@@ -52,7 +52,7 @@ MESSAGE_SCHEMA: Final = pa.schema(
         ("catalog_xmin_epoch", pa.uint32()),
     ]
 )
-"""The columns of a messages batch: the kind, and every header field of every message, null where it has none."""
+"""The columns of a messages batch: the kind, and the header fields of all messages, null if a message has none."""
 
 
 @kernel
@@ -287,7 +287,7 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
     ),
     TAG_PrimaryStatusRequest: ("PrimaryStatusRequest", read_primary_status_request, (("send_time", "number"),)),
 }
-"""By tag: the message's name, what reads its header, and for each of its fields the column and how it is read."""
+"""By tag: the message's name, the kernel that reads its header, and the column and kind of each of its fields."""
 
 TUPLES: Final[Mapping[str, Callable[..., bool]]] = {}
-"""What finds the values of each part that is a row; whether all have as many as there are columns."""
+"""The kernels that locate the values of tuples, by part; they return whether all have ``columns`` values."""

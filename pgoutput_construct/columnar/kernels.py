@@ -2,7 +2,7 @@
 
 """Logical replication messages: kernels that walk a batch of payloads once.
 
-Positions are bytes from the start of data; a walk returns the position after what it walks, -1 for what is
+Offsets are bytes from the start of data; a walk returns the offset after what it walks, -1 if that is
 malformed. No length or count is used before it was compared with what is left. Names that begin with an
 underscore are fields; a parameter that a state sets has a value for each row (``_by_row``).
 """
@@ -51,17 +51,17 @@ ROW_FIELDS: Final[Mapping[str, type]] = {
     "new": np.int64,
     "old": np.int64,
 }
-"""What the index keeps of messages that hold rows: numbers, and the positions of the rows (-1 for none)."""
+"""The fields that the index stores of messages with tuples: numbers, and the offsets of the tuples (-1 for none)."""
 
 ROW_PARAMETERS: Final[tuple[str, ...]] = ("in_stream",)
-"""The parameters that states set: they differ from row to row."""
+"""The parameters that states set: they have a value for each row."""
 
 ROW_TAGS: Final[tuple[int, ...]] = (
     TAG_Insert,
     TAG_Update,
     TAG_Delete,
 )
-"""The tags of changes that hold rows."""
+"""The tags of changes with tuples."""
 
 MESSAGE_SCHEMA: Final = pa.schema(
     [
@@ -94,7 +94,7 @@ MESSAGE_SCHEMA: Final = pa.schema(
         ("rollback_time", pa.int64()),
     ]
 )
-"""The columns of a messages batch: the kind, and every header field of every message, null where it has none."""
+"""The columns of a messages batch: the kind, and the header fields of all messages, null if a message has none."""
 
 
 @kernel
@@ -1335,9 +1335,9 @@ READERS: Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[s
         ),
     ),
 }
-"""By tag: the message's name, what reads its header, and for each of its fields the column and how it is read."""
+"""By tag: the message's name, the kernel that reads its header, and the column and kind of each of its fields."""
 
 TUPLES: Final[Mapping[str, Callable[..., bool]]] = {
     "TupleData": find_tuple_data,
 }
-"""What finds the values of each part that is a row; whether all have as many as there are columns."""
+"""The kernels that locate the values of tuples, by part; they return whether all have ``columns`` values."""

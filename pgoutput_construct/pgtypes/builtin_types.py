@@ -18,15 +18,15 @@ class BuiltinType(NamedTuple):
     array_oid: int
     """OID of the array type, 0 where there is none."""
     size: int
-    """Bytes in memory (typlen), -1 where it varies."""
+    """Size in bytes (typlen), -1 if it varies."""
     arrow: str
     """Name of the Arrow type of its columns; ``list`` for arrays, ``string`` for types kept as PostgreSQL's text."""
     element_oid: int = 0
     """OID of the elements of an array type, 0 for others."""
     subtype_oid: int = 0
-    """Of a range the OID of the type of its bounds, of a multirange that of its range, 0 for others."""
+    """The OID of a range's subtype, or of a multirange's range; 0 for other types."""
     delimiter: str = ","
-    """Of an array type what stands between its elements, as text."""
+    """For an array type, the delimiter of its elements in text."""
     sends_text: str = ""
     """Which text its send function converts to client_encoding: ``plain`` (all bytes, as textsend()), ``versioned``
     (all after a byte with a version, as jsonb_send()), ``xml`` (xml_send(), which declares the encoding), ``lexemes``

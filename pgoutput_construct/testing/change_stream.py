@@ -191,7 +191,7 @@ class ChangeStream:
             self._skeletons[key] = self.draw(_strategy(cls, given.values))
         return self._skeletons[key]
 
-    def taken(self, some: list[T]) -> T:
+    def pop_random(self, some: list[T]) -> T:
         """Remove and return a random element."""
         return some.pop(self.draw(st.integers(0, len(some) - 1)))
 

@@ -71,7 +71,7 @@ class ScenarioChanges:
         self.model.alter(alteration, running)
         running.whole.add(alteration.table.oid)
         self.tables = [alteration.table if each.oid == alteration.table.oid else each for each in self.tables]
-        self.model.change(table, running, come=[row])
+        self.model.change(table, running, added=[row])
         self._send([table], table.fake.insert(row).message, self.described, None)
         self.described.discard(alteration.table.oid)
 
@@ -104,7 +104,7 @@ class ScenarioChanges:
         row = table.drawn(self.draw)
         if not self.model.is_new(table, running, row):
             return None
-        self.model.change(table, running, come=[row])
+        self.model.change(table, running, added=[row])
         return table.fake.insert(self._sent(table, row))
 
     def _update(self, table: ScenarioTable, running: Running, old: Row) -> Change:
@@ -172,7 +172,7 @@ class ScenarioChanges:
         lsn = self.next_lsn()
         return {f"{name}_lsn": lsn, "end_lsn": Lsn(lsn + _RECORD), f"{name}_time": self.time()}
 
-    def taken(self, some: list[T]) -> T:
+    def pop_random(self, some: list[T]) -> T:
         """Remove and return a random element."""
         return some.pop(self.draw(st.integers(0, len(some) - 1)))
 

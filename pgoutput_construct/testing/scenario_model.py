@@ -17,8 +17,8 @@ class Effect(NamedTuple):
     """The transaction or subtransaction that made it."""
     table: int
     """The OID of the table."""
-    gone: Sequence[Row] = ()
-    come: Sequence[Row] = ()
+    removed: Sequence[Row] = ()
+    added: Sequence[Row] = ()
 
 
 @dataclass(eq=False)
@@ -62,9 +62,9 @@ class Running:
     def roll_back(self) -> list[int]:
         """Roll back the innermost subtransaction; return the xids that were rolled back, inner ones first."""
         level = self.levels.pop()
-        gone = [*level.released, level.xid]
-        self.effects = [effect for effect in self.effects if effect.xid not in gone]
-        return gone
+        xids = [*level.released, level.xid]
+        self.effects = [effect for effect in self.effects if effect.xid not in xids]
+        return xids
 
 
 class Model:
@@ -90,9 +90,9 @@ class Model:
         rows = list(self.rows[table.oid])
         for effect in running.effects:
             if effect.table == table.oid:
-                for row in effect.gone:
+                for row in effect.removed:
                     rows.remove(row)
-                rows += effect.come
+                rows += effect.added
         return rows
 
     def free_rows(self, table: ScenarioTable, running: Running) -> list[Row]:
@@ -108,11 +108,11 @@ class Model:
         return key not in self._taken(table, running) and key not in map(table.key_of, self.seen(table, running))
 
     def change(
-        self, table: ScenarioTable, running: Running, gone: Sequence[Row] = (), come: Sequence[Row] = ()
+        self, table: ScenarioTable, running: Running, removed: Sequence[Row] = (), added: Sequence[Row] = ()
     ) -> None:
-        """Apply a change of a transaction: ``gone`` rows are replaced by ``come`` rows."""
-        running.effects.append(Effect(running.current, table.oid, gone, come))
-        running.keys.setdefault(table.oid, set()).update(map(table.key_of, (*gone, *come)))
+        """Apply a change of a transaction: ``removed`` rows are replaced by ``added`` rows."""
+        running.effects.append(Effect(running.current, table.oid, removed, added))
+        running.keys.setdefault(table.oid, set()).update(map(table.key_of, (*removed, *added)))
         if not table.primary_key:
             running.whole.add(table.oid)
 
@@ -126,7 +126,7 @@ class Model:
         table = alteration.table
         self.rows[table.oid] = [alteration.row(row) for row in self.rows[table.oid]]
         running.effects = [
-            effect._replace(gone=[*map(alteration.row, effect.gone)], come=[*map(alteration.row, effect.come)])
+            effect._replace(removed=[*map(alteration.row, effect.removed)], added=[*map(alteration.row, effect.added)])
             if effect.table == table.oid
             else effect
             for effect in running.effects
@@ -136,9 +136,9 @@ class Model:
         """Make the changes of a transaction visible to all."""
         self.end(running)
         for effect in running.effects:
-            for row in effect.gone:
+            for row in effect.removed:
                 self.rows[effect.table].remove(row)
-            self.rows[effect.table] += effect.come
+            self.rows[effect.table] += effect.added
 
     def end(self, running: Running) -> None:
         """Discard a transaction, and release its locks."""

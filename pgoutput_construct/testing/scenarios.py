@@ -160,7 +160,7 @@ class _Machine(ScenarioChanges):
 
     def end_prepared(self) -> None:
         """Commit or roll back a prepared transaction."""
-        running = self.taken(self.prepared)
+        running = self.pop_random(self.prepared)
         names = {"xid": running.xid, "gid": running.prepare["gid"]}
         record = self.record("commit")
         if self.draw(st.integers(0, 2)) < 2:
@@ -204,7 +204,7 @@ class _Machine(ScenarioChanges):
 
     def end_stream(self) -> None:
         """Commit, prepare or abort a streamed transaction."""
-        running = self.taken(self.open)
+        running = self.pop_random(self.open)
         what = self.draw(st.integers(0, 3))
         if what == 3:
             lsn, time = self.abort(running.xid, running.xid)

@@ -110,11 +110,11 @@ class _Server(ChangeStream):
         self.prepared.append(transaction)
 
     def commit_prepared(self) -> None:
-        transaction = self.taken(self.prepared)
+        transaction = self.pop_random(self.prepared)
         self.send(m.CommitPrepared, **self.record("commit"), xid=transaction.xid, gid=transaction.gid)
 
     def rollback_prepared(self) -> None:
-        transaction = self.taken(self.prepared)
+        transaction = self.pop_random(self.prepared)
         prepared = {name: transaction.prepare[name] for name in ("prepare_time", "xid", "gid")}
         places = {"prepare_end_lsn": transaction.prepare["end_lsn"], "rollback_end_lsn": self.next_lsn()}
         self.send(m.RollbackPrepared, **prepared, **places, rollback_time=self.time())
@@ -132,23 +132,23 @@ class _Server(ChangeStream):
         self.send(m.StreamStop)
 
     def stream_commit(self) -> None:
-        transaction = self.taken(self.open)
+        transaction = self.pop_random(self.open)
         self.described |= transaction.described
         self.send(m.StreamCommit, xid=transaction.xid, **self.record("commit"))
 
     def stream_prepare(self) -> None:
-        transaction = self.taken(self.open)
+        transaction = self.pop_random(self.open)
         self.say_prepared(transaction)
         self.send(m.StreamPrepare, **transaction.prepare)
 
     def stream_abort(self) -> None:
-        transaction = self.taken(self.open)
+        transaction = self.pop_random(self.open)
         self.abort(transaction.xid, transaction.xid)
 
     def subtransaction_abort(self) -> None:
         transaction = self.draw(st.sampled_from(self.open))
         if transaction.subxids:
-            self.abort(transaction.xid, self.taken(transaction.subxids))
+            self.abort(transaction.xid, self.pop_random(transaction.subxids))
             # PostgreSQL forgets having sent them (cleanup_rel_sync_cache()), also for a subtransaction.
             transaction.described.clear()
 

@@ -2,7 +2,7 @@
 
 """Logical replication messages: the fast engine, the same layouts as straight-line Python.
 
-It raises one of fast.REJECTIONS for whatever it does not accept; the definitions then say what is wrong.
+For input that it does not accept it raises one of codec_runtime.REJECTIONS; the definitions then explain.
 """
 
 from collections.abc import Callable, Mapping
@@ -920,9 +920,9 @@ READERS: Final[Mapping[int, Callable[..., tuple[Any, int]]]] = {
     114: _read_rollback_prepared,
     112: _read_stream_prepare,
 }
-"""What reads a message by its tag: ``(data, at, size, *parameters) -> message, end``.
+"""The parse functions by tag: ``(data, at, size, *parameters) -> message, end``.
 
-It may read as far behind ``size`` as PAD is long; an ``end`` beyond ``size`` means that not all of it is there.
+They may read up to the length of PAD beyond ``size``; an ``end`` beyond ``size`` means truncated data.
 """
 
 BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {
@@ -946,4 +946,4 @@ BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {
     m.RollbackPrepared: build_rollback_prepared,
     m.StreamPrepare: build_stream_prepare,
 }
-"""What builds an object of each class: ``(message, *parameters) -> bytes``."""
+"""The build functions by class: ``(message, *parameters) -> bytes``."""

@@ -2,7 +2,7 @@
 
 """Frontend and backend messages: the fast engine, the same layouts as straight-line Python.
 
-It raises one of fast.REJECTIONS for whatever it does not accept; the definitions then say what is wrong.
+For input that it does not accept it raises one of codec_runtime.REJECTIONS; the definitions then explain.
 """
 
 from collections.abc import Callable, Mapping
@@ -1214,7 +1214,7 @@ READERS: Final[Mapping[type, Callable[..., tuple[Any, int]]]] = {
     m.Sync: _read_sync,
     m.Terminate: _read_terminate,
 }
-"""What reads a message of each class: see READERS of the codec of messages."""
+"""The parse functions by class; see READERS of the codec of messages."""
 
 BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {
     m.StartupMessage: build_startup_message,
@@ -1256,7 +1256,7 @@ BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {
     m.Sync: build_sync,
     m.Terminate: build_terminate,
 }
-"""What builds an object of each class: ``(message, *parameters) -> bytes``."""
+"""The build functions by class: ``(message, *parameters) -> bytes``."""
 
 LENGTH: Final = Struct(">I")
-"""How many bytes a message takes without its tag, behind which this stands."""
+"""The format of the length of a message, which follows its tag and does not include it."""

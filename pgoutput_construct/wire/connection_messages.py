@@ -58,7 +58,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class NoticeField:
-    """One thing that an error or a notice says.
+    """One detail of an error or a notice.
 
     Attributes:
         code: What is said.
@@ -88,7 +88,7 @@ class ResultColumn:
 
     Attributes:
         name: Name of the column.
-        table_oid: OID of the table whose column it is, 0 for none.
+        table_oid: OID of the table that the column belongs to, 0 for none.
         column_number: Its number in that table, 0 for none.
         type_oid: OID of the type.
         type_size: Size of the type, as typlen in pg_type.
@@ -153,7 +153,7 @@ class GSSENCRequest:
 
 @dataclass(frozen=True, slots=True)
 class CancelRequest:
-    """Asks to cancel what another connection does.
+    """Requests that another connection's query be cancelled.
 
     Source: protocol-message-formats, CancelRequest.
     PostgreSQL 10 and newer, sent by the client.
@@ -186,7 +186,7 @@ class EncryptionAccepted:
 
 @dataclass(frozen=True, slots=True)
 class EncryptionRefused:
-    """The server goes on without encryption.
+    """The server continues without encryption.
 
     Source: protocol-message-formats, Encryption Refused.
     PostgreSQL 10 and newer, sent by the server.
@@ -267,7 +267,7 @@ class AuthenticationSASLFinal:
     PostgreSQL 10 and newer, sent by the server.
 
     Attributes:
-        data: What the mechanism says in the end, as it has it.
+        data: The mechanism's final data.
     """
 
     TAG = b"R"
@@ -304,7 +304,7 @@ class SASLInitialResponse:
 
     Attributes:
         mechanism: Name of the mechanism that the client has chosen.
-        data: What the mechanism says first, as it has it.
+        data: The mechanism's initial data.
     """
 
     TAG = b"p"
@@ -375,7 +375,7 @@ class ParameterStatus:
 
 @dataclass(frozen=True, slots=True)
 class BackendKeyData:
-    """Tells what a CancelRequest must say.
+    """The key that a CancelRequest must have.
 
     Source: protocol-message-formats, BackendKeyData.
     PostgreSQL 10 and newer, sent by the server.
@@ -401,7 +401,7 @@ class ReadyForQuery:
     PostgreSQL 10 and newer, sent by the server.
 
     Attributes:
-        status: Where the session stands.
+        status: The transaction status of the session.
     """
 
     TAG = b"Z"
@@ -473,7 +473,7 @@ class CommandComplete:
     PostgreSQL 10 and newer, sent by the server.
 
     Attributes:
-        command: The command, with the number of rows where it has rows.
+        command: The command tag, with the number of rows if it has any.
     """
 
     TAG = b"C"
@@ -504,7 +504,7 @@ class ErrorResponse:
     PostgreSQL 10 and newer, sent by the server.
 
     Attributes:
-        details: What there is to say about it.
+        details: The details of the message.
     """
 
     TAG = b"E"
@@ -522,7 +522,7 @@ class NoticeResponse:
     PostgreSQL 10 and newer, sent by the server.
 
     Attributes:
-        details: What there is to say about it.
+        details: The details of the message.
     """
 
     TAG = b"N"
@@ -598,7 +598,7 @@ class ServerCopyDone:
 
 @dataclass(frozen=True, slots=True)
 class CopyFail:
-    """The client cannot go on with a copy.
+    """The client cannot continue a copy.
 
     Source: protocol-message-formats, CopyFail.
     PostgreSQL 10 and newer, sent by the client.
@@ -664,13 +664,13 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """Asks what a statement or a portal is.
+    """Requests the description of a statement or a portal.
 
     Source: protocol-message-formats, Describe.
     PostgreSQL 10 and newer, sent by the client.
 
     Attributes:
-        subject: What is asked about.
+        subject: The kind of object.
         name: Its name.
     """
 
@@ -935,4 +935,4 @@ FOLLOWING: Final[Mapping[tuple[str, str], Mapping[type[ConnectionMessage], str]]
     ("closed", "server"): {},
     ("closed", "client"): {},
 }
-"""What the server or the client can send in each state of a connection, and the state that follows."""
+"""The messages that each side can send in each state of a connection, and the state that follows."""

@@ -36,7 +36,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "Origin": Described("Origin", "Names the replication origin of the transaction that has just begun."),
     "Origin.tag": Described("Byte1('O')", "Marks an Origin."),
     "Origin.origin_lsn": Described(
-        "Int64 (XLogRecPtr)", "Where the transaction committed in the WAL of its origin, 0/0 inside a stream."
+        "Int64 (XLogRecPtr)", "LSN of the transaction's commit on its origin, 0/0 inside a stream."
     ),
     "Origin.name": Described("String", "Name of the origin."),
     "Relation": Described("Relation", "Describes a table before its first change."),
@@ -77,7 +77,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "Insert.new.columns": Described("repeat_1", "One value."),
     "Insert.new.columns[]": Described(
         "Byte1",
-        "What is sent of the value.",
+        "The format of the value.",
         values={
             "n": "NULL.",
             "u": "An unchanged TOASTed value, which is not sent.",
@@ -108,7 +108,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "Update.old:K.columns": Described("repeat_1", "One value."),
     "Update.old:K.columns[]": Described(
         "Byte1",
-        "What is sent of the value.",
+        "The format of the value.",
         values={
             "n": "NULL.",
             "u": "An unchanged TOASTed value, which is not sent.",
@@ -124,7 +124,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "Update.old:O.columns": Described("repeat_1", "One value."),
     "Update.old:O.columns[]": Described(
         "Byte1",
-        "What is sent of the value.",
+        "The format of the value.",
         values={
             "n": "NULL.",
             "u": "An unchanged TOASTed value, which is not sent.",
@@ -142,7 +142,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "Update.new.columns": Described("repeat_1", "One value."),
     "Update.new.columns[]": Described(
         "Byte1",
-        "What is sent of the value.",
+        "The format of the value.",
         values={
             "n": "NULL.",
             "u": "An unchanged TOASTed value, which is not sent.",
@@ -171,7 +171,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "Delete.old:K.columns": Described("repeat_1", "One value."),
     "Delete.old:K.columns[]": Described(
         "Byte1",
-        "What is sent of the value.",
+        "The format of the value.",
         values={
             "n": "NULL.",
             "u": "An unchanged TOASTed value, which is not sent.",
@@ -187,7 +187,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "Delete.old:O.columns": Described("repeat_1", "One value."),
     "Delete.old:O.columns[]": Described(
         "Byte1",
-        "What is sent of the value.",
+        "The format of the value.",
         values={
             "n": "NULL.",
             "u": "An unchanged TOASTed value, which is not sent.",
@@ -220,7 +220,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     ),
     "StreamStop": Described("Stream Stop", "Ends a segment; others may follow."),
     "StreamStop.tag": Described("Byte1('E')", "Marks a Stream Stop."),
-    "StreamCommit": Described("Stream Commit", "Ends a streamed transaction; its changes now count."),
+    "StreamCommit": Described("Stream Commit", "Commits a streamed transaction."),
     "StreamCommit.tag": Described("Byte1('c')", "Marks a Stream Commit."),
     "StreamCommit.xid": Described("Int32 (TransactionId)", "Top-level transaction ID."),
     "StreamCommit.flags": Described("Int8(0)", "Reserved."),
@@ -229,11 +229,12 @@ FIELDS: Final[Mapping[str, Described]] = {
     "StreamCommit.commit_time": Described(
         "Int64 (TimestampTz)", "Time of the commit, in microseconds since 2000-01-01 UTC."
     ),
-    "StreamAbort": Described("Stream Abort", "Takes back a streamed transaction or one of its subtransactions."),
+    "StreamAbort": Described("Stream Abort", "Rolls back a streamed transaction or one of its subtransactions."),
     "StreamAbort.tag": Described("Byte1('A')", "Marks a Stream Abort."),
     "StreamAbort.xid": Described("Int32 (TransactionId)", "Top-level transaction ID."),
     "StreamAbort.subxid": Described(
-        "Int32 (TransactionId)", "ID of what is taken back: a subtransaction, or the top-level transaction itself."
+        "Int32 (TransactionId)",
+        "ID of the transaction that is rolled back: a subtransaction, or the top-level transaction itself.",
     ),
     "StreamAbort.abort_lsn": Described(
         "Int64 (XLogRecPtr)", "LSN after the abort record, 0/0 for a transaction lost in a crash."
@@ -272,7 +273,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     ),
     "CommitPrepared.xid": Described("Int32 (TransactionId)", "Transaction ID."),
     "CommitPrepared.gid": Described("String", "Name given in PREPARE TRANSACTION."),
-    "RollbackPrepared": Described("Rollback Prepared", "Takes back a transaction that was prepared earlier."),
+    "RollbackPrepared": Described("Rollback Prepared", "Rolls back a transaction that was prepared earlier."),
     "RollbackPrepared.tag": Described("Byte1('r')", "Marks a Rollback Prepared."),
     "RollbackPrepared.flags": Described("Int8(0)", "Reserved."),
     "RollbackPrepared.prepare_end_lsn": Described(

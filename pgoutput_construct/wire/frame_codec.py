@@ -2,7 +2,7 @@
 
 """Streaming replication envelope: the fast engine, the same layouts as straight-line Python.
 
-It raises one of fast.REJECTIONS for whatever it does not accept; the definitions then say what is wrong.
+For input that it does not accept it raises one of codec_runtime.REJECTIONS; the definitions then explain.
 """
 
 from collections.abc import Callable, Mapping
@@ -191,9 +191,9 @@ READERS: Final[Mapping[int, Callable[..., tuple[Any, int]]]] = {
     104: _read_hot_standby_feedback,
     112: _read_primary_status_request,
 }
-"""What reads a message by its tag: ``(data, at, size, *parameters) -> message, end``.
+"""The parse functions by tag: ``(data, at, size, *parameters) -> message, end``.
 
-It may read as far behind ``size`` as PAD is long; an ``end`` beyond ``size`` means that not all of it is there.
+They may read up to the length of PAD beyond ``size``; an ``end`` beyond ``size`` means truncated data.
 """
 
 BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {
@@ -204,4 +204,4 @@ BUILDERS: Final[Mapping[type, Callable[..., bytes]]] = {
     m.HotStandbyFeedback: build_hot_standby_feedback,
     m.PrimaryStatusRequest: build_primary_status_request,
 }
-"""What builds an object of each class: ``(message, *parameters) -> bytes``."""
+"""The build functions by class: ``(message, *parameters) -> bytes``."""

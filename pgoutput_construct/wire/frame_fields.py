@@ -22,7 +22,7 @@ FIELDS: Final[Mapping[str, Described]] = {
         "Int64 (TimestampTz)", "The server's clock when it sent this, in microseconds since 2000-01-01 UTC."
     ),
     "XLogData.data": Described("Byten", "The payload, to the end."),
-    "PrimaryKeepalive": Described("Primary Keepalive", "Tells how far the server has read its WAL."),
+    "PrimaryKeepalive": Described("Primary Keepalive", "Reports how far the server has read its WAL."),
     "PrimaryKeepalive.tag": Described("Byte1('k')", "Marks a keepalive."),
     "PrimaryKeepalive.wal_end": Described("Int64 (XLogRecPtr)", "End of the WAL that the server has sent."),
     "PrimaryKeepalive.send_time": Described(
@@ -58,7 +58,7 @@ FIELDS: Final[Mapping[str, Described]] = {
     "StandbyStatusUpdate.reply_requested": Described(
         "Int8", "1 asks the server for a keepalive at once.", values={0: "no reply is needed", 1: "reply at once"}
     ),
-    "HotStandbyFeedback": Described("Hot Standby Feedback", "Tells which transactions a standby still needs."),
+    "HotStandbyFeedback": Described("Hot Standby Feedback", "Reports which transactions a standby still needs."),
     "HotStandbyFeedback.tag": Described("Byte1('h')", "Marks a hot standby feedback."),
     "HotStandbyFeedback.send_time": Described(
         "Int64 (TimestampTz)", "The client's clock when it sent this, in microseconds since 2000-01-01 UTC."

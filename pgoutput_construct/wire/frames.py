@@ -50,7 +50,7 @@ class XLogData:
 
 @dataclass(frozen=True, slots=True)
 class PrimaryKeepalive:
-    """Tells how far the server has read its WAL.
+    """Reports how far the server has read its WAL.
 
     Source: protocol-replication, Primary Keepalive.
     PostgreSQL 10 and newer, sent by the server.
@@ -116,7 +116,7 @@ class StandbyStatusUpdate:
 
 @dataclass(frozen=True, slots=True)
 class HotStandbyFeedback:
-    """Tells which transactions a standby still needs.
+    """Reports which transactions a standby still needs.
 
     Source: protocol-replication, Hot Standby Feedback.
     PostgreSQL 10 and newer, sent by the client.

@@ -70,7 +70,7 @@ VALUES: Final[Mapping[str, object]] = {
     "text": bytes,
     "binary": Binary,
 }
-"""What each kind of value is in Python: a constant, or a class of bytes."""
+"""The Python type of each kind of value: a constant, or a class of bytes."""
 
 VALUE_TAGS: Final[Mapping[str, int]] = {
     "null": 0x6E,
@@ -84,7 +84,7 @@ FORMS: Final[Mapping[str, str]] = {
     "text": "text",
     "binary": "binary",
 }
-"""The kinds of values whose bytes are PostgreSQL's text, or its binary format; other bytes mean neither."""
+"""The kinds of values whose bytes are in text or binary format; those of other kinds are in neither."""
 
 TupleData: TypeAlias = tuple[Unchanged | bytes | Binary | None, ...]
 """The values of one row, or of its key."""
@@ -190,7 +190,7 @@ class Origin:
     PostgreSQL 10 and newer.
 
     Attributes:
-        origin_lsn: Where the transaction committed in the WAL of its origin, 0/0 inside a stream.
+        origin_lsn: LSN of the transaction's commit on its origin, 0/0 inside a stream.
         name: Name of the origin.
     """
 
@@ -478,7 +478,7 @@ class StreamStop:
 
 @dataclass(frozen=True, slots=True)
 class StreamCommit:
-    """Ends a streamed transaction; its changes now count.
+    """Commits a streamed transaction.
 
     Source: protocol-logicalrep-message-formats, Stream Commit.
     PostgreSQL 14 and newer, protocol version 2 and newer.
@@ -500,14 +500,14 @@ class StreamCommit:
 
 @dataclass(frozen=True, slots=True)
 class StreamAbort:
-    """Takes back a streamed transaction or one of its subtransactions.
+    """Rolls back a streamed transaction or one of its subtransactions.
 
     Source: protocol-logicalrep-message-formats, Stream Abort.
     PostgreSQL 14 and newer, protocol version 2 and newer.
 
     Attributes:
         xid: Top-level transaction ID.
-        subxid: ID of what is taken back: a subtransaction, or the top-level transaction itself.
+        subxid: ID of the transaction that is rolled back: a subtransaction, or the top-level transaction itself.
         abort_lsn: LSN after the abort record, 0/0 for a transaction lost in a crash.
         abort_time: Time of the abort, in microseconds since 2000-01-01 UTC.
     """
@@ -594,7 +594,7 @@ class CommitPrepared:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPrepared:
-    """Takes back a transaction that was prepared earlier.
+    """Rolls back a transaction that was prepared earlier.
 
     Source: protocol-logicalrep-message-formats, Rollback Prepared.
     PostgreSQL 15 and newer, protocol version 3 and newer.

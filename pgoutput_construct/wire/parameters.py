@@ -59,7 +59,7 @@ class MessageDefinition(Struct):
             if name not in self.defaults and name not in _OWN:
                 near = "".join(f" (did you mean {each!r}?)" for each in get_close_matches(name, self.defaults, 1))
                 known = ", ".join(self.defaults) or "none"
-                raise PgoutputError(f"there is no parameter {name!r}{near}: the parameters are {known}")
+                raise PgoutputError(f"unknown parameter {name!r}{near}: the parameters are {known}")
         return {**self.defaults, **parameters}
 
 

@@ -45,13 +45,13 @@ PROTOCOL_VERSIONS: Final[Mapping[int, int]] = {
     3: 15,
     4: 16,
 }
-"""The protocol versions, each with the first PostgreSQL that speaks it."""
+"""The protocol versions, each with the first PostgreSQL version that supports it."""
 
 Streaming: TypeAlias = Literal["off", "on", "parallel"]
-"""How transactions come that are still running."""
+"""How transactions are sent that are still running."""
 
 OriginOption: TypeAlias = Literal["any", "none"]
-"""Which origins' changes come."""
+"""The origins whose changes are sent."""
 
 OPTIONS: Final[Mapping[str, Option]] = {
     "proto_version": Option(1, {}, 10, "The protocol version."),
@@ -60,65 +60,68 @@ OPTIONS: Final[Mapping[str, Option]] = {
         False,
         {False: OptionValue(14, 1), True: OptionValue(14, 1, ())},
         14,
-        "Whether values come in binary format, where their types have one.",
+        "Whether values are sent in binary format, if their types have one.",
     ),
     "messages": Option(
-        False, {False: OptionValue(14, 1), True: OptionValue(14, 1, ())}, 14, "Whether Message messages come."
+        False, {False: OptionValue(14, 1), True: OptionValue(14, 1, ())}, 14, "Whether Message messages are sent."
     ),
     "streaming": Option(
         "off",
         {"off": OptionValue(14, 1, ()), "on": OptionValue(14, 2, ()), "parallel": OptionValue(16, 4, ("parallel",))},
         14,
-        "How transactions come that are still running.",
+        "How transactions are sent that are still running.",
     ),
     "two_phase": Option(
         False,
         {False: OptionValue(15, 1), True: OptionValue(15, 3, ())},
         15,
-        "Whether prepared transactions come when they are prepared.",
+        "Whether prepared transactions are sent at their PREPARE.",
     ),
     "origin": Option(
-        "any", {"any": OptionValue(16, 1, ()), "none": OptionValue(16, 1, ())}, 16, "Which origins' changes come."
+        "any",
+        {"any": OptionValue(16, 1, ()), "none": OptionValue(16, 1, ())},
+        16,
+        "The origins whose changes are sent.",
     ),
 }
 """The options of START_REPLICATION."""
 
 
 class ParseOptions(NamedTuple):
-    """All that decides the layout of a message from outside its bytes; ``_asdict()`` gives the keywords of parse."""
+    """What determines a message's layout besides its bytes; ``_asdict()`` returns the keywords of parse."""
 
     proto_version: int = 1
     """The protocol version."""
     streaming: Streaming = "off"
-    """How transactions come that are still running."""
+    """How transactions are sent that are still running."""
     in_stream: bool = False
     """A state: between Stream Start and Stream Stop."""
 
 
 class MoreOptions(TypedDict, total=False):
-    """The keywords of parse and build beside proto_version, streaming and in_stream: what later versions brought."""
+    """Keywords of parse and build besides proto_version, streaming and in_stream: those of later versions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicationOptions:
-    """The options of START_REPLICATION beside the names of publications."""
+    """The options of START_REPLICATION except the names of publications."""
 
     proto_version: int = 1
     """The protocol version."""
     binary: bool = False
-    """Whether values come in binary format, where their types have one."""
+    """Whether values are sent in binary format, if their types have one."""
     messages: bool = False
-    """Whether Message messages come."""
+    """Whether Message messages are sent."""
     streaming: Streaming = "off"
-    """How transactions come that are still running."""
+    """How transactions are sent that are still running."""
     two_phase: bool = False
-    """Whether prepared transactions come when they are prepared."""
+    """Whether prepared transactions are sent at their PREPARE."""
     origin: OriginOption = "any"
-    """Which origins' changes come."""
+    """The origins whose changes are sent."""
 
 
 class GivenOptions(TypedDict, total=False):
-    """The same as keywords, each None where it is left open."""
+    """The same as keywords; None: not given."""
 
     proto_version: int | None
     binary: bool | None
@@ -137,7 +140,7 @@ STATES: Final[Mapping[str, frozenset[str]]] = {
     "preparing": frozenset(),
     "stream": frozenset({"in_stream"}),
 }
-"""Where in the stream a message can stand, the first state first; and the parameters that a state sets."""
+"""The states of a stream, the initial one first, each with the parameters that it sets."""
 
 TRANSITIONS: Final[Mapping[type[m.PgoutputMessage], Mapping[str, str]]] = {
     m.Begin: {"idle": "transaction"},
@@ -160,13 +163,13 @@ TRANSITIONS: Final[Mapping[type[m.PgoutputMessage], Mapping[str, str]]] = {
     m.RollbackPrepared: {"idle": "idle"},
     m.StreamPrepare: {"idle": "idle"},
 }
-"""The states in which each message can come, each with the state that follows it."""
+"""The states in which each message is permitted, each with the state that follows."""
 
 CHANGES: Final[frozenset[type[m.PgoutputMessage]]] = frozenset({m.Insert, m.Update, m.Delete, m.Truncate})
 """The messages that change rows of tables."""
 
 DESCRIPTIONS: Final[frozenset[type[m.PgoutputMessage]]] = frozenset({m.Relation, m.Type})
-"""The messages that describe what the rows are."""
+"""The messages that describe rows."""
 
 BEGINS: Final[frozenset[type[m.PgoutputMessage]]] = frozenset({m.Begin, m.StreamStart, m.BeginPrepare})
 """The messages that open a transaction, or a segment of one."""
@@ -194,19 +197,19 @@ LAID_OUT_BY_STATE: Final[Mapping[type[m.PgoutputMessage], frozenset[str]]] = {
     m.Delete: frozenset({"in_stream"}),
     m.Truncate: frozenset({"in_stream"}),
 }
-"""The messages whose layout depends on where in the stream they stand, and on which parameters of it."""
+"""The messages whose layout depends on the stream state, each with the parameters that it depends on."""
 
 SINCE: Final[Mapping[type[m.PgoutputMessage], int]] = {
     m.StreamStart: 2,
     m.StreamStop: 2,
     m.StreamCommit: 2,
 }
-"""The messages that came with a later protocol version, and which; not those that servers send all the same."""
+"""The first protocol version of each later message, except those that servers send in every version."""
 
 ASKED_BY: Final[Mapping[type[m.PgoutputMessage], str]] = {
     m.StreamStart: "streaming",
 }
-"""The messages that come only when an option is on, and which; not those that servers send all the same."""
+"""The option that each optional message requires, except those that servers send in any case."""
 
 BOUNDS: Final[Mapping[type[m.PgoutputMessage], Bound]] = {
     m.Begin: Bound("begin", {"lsn": ("final_lsn",), "time": ("commit_time",), "xid": ("xid",)}),
@@ -246,7 +249,7 @@ BOUNDS: Final[Mapping[type[m.PgoutputMessage], Bound]] = {
         {"lsn": ("prepare_lsn",), "end_lsn": ("end_lsn",), "time": ("prepare_time",), "xid": ("xid",), "gid": ("gid",)},
     ),
 }
-"""What each message that begins or ends something does, and which of its fields say of what, where and when."""
+"""The effect of each message that begins or ends a transaction, and its fields by role."""
 
 
 class MessageFlags(IntFlag):

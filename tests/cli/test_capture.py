@@ -228,7 +228,7 @@ def test_a_port_that_is_taken(run: Run, shop: Shop) -> None:
         (["--duration", "0"], "not in the range x>0"),
         (["--metrics", "99999"], "is no port"),
         (["--streaming", "often"], "'often' is not one of"),
-        (["--create-publication", "a,,b"], "separate them by single commas"),
+        (["--create-publication", "a,,b"], "separate them by commas"),
     ],
 )
 def test_a_wrong_command_line(run: Run, tmp_path: Path, more: list[str], said: str) -> None:

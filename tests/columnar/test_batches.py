@@ -43,7 +43,7 @@ def in_batches(recording: Recording, size: int) -> tuple[Rows, list[str]]:
 
 
 def one_by_one(recording: Recording) -> dict[str, list[tuple[int, str, int]]]:
-    """Return position, operation and number of columns of every row, by table, as the stream tells them."""
+    """Return position, operation and number of columns of every row, by table, from the stream's messages."""
     session = pgo.Session(recording.mode.proto_version, recording.mode.streaming)
     cache = RelationCache()
     rows: dict[str, list[tuple[int, str, int]]] = defaultdict(list)
@@ -92,7 +92,7 @@ def test_block_size_makes_no_difference(
 
 @pytest.mark.parametrize("block", [50, 99])
 def test_messages_that_are_too_large(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    """A message of a size that PostgreSQL does not send is refused wherever it stands; the others are rows."""
+    """A message of 1 GiB or more is refused at any position in the batch; the others are rows."""
     monkeypatch.setattr(table, "LARGEST", 100)
     monkeypatch.setattr(table, "BLOCK_BYTES", block)
     texts = [b"a", b"b" * 100, b"c", b"d", b"e" * 60, b"f" * 200, b"g" * 100]
@@ -298,7 +298,7 @@ def test_kernels_compile_where_no_cache_can_be_written(monkeypatch: pytest.Monke
 
 
 def test_machine_code_of_other_sources_is_not_taken_from_the_cache(tmp_path: Path) -> None:
-    """Kernels that call a function of another module are compiled anew when that has changed: their names say so."""
+    """Kernels that call functions of another module are recompiled when it changes: their names have a digest."""
     from pgoutput_construct.compiled import jit
 
     (tmp_path / "below").mkdir()

@@ -55,7 +55,7 @@ def built(row: tuple[bytes | None, ...], binary: tuple[bool, ...] = ()) -> bytes
 
 @given(ROWS)
 def test_text(rows: list[tuple[bytes | None, ...]]) -> None:
-    """Whatever the values are: control characters, backslashes, NULL beside its letters, long and empty ones."""
+    """Any values: control characters, backslashes, NULL and its escape as text, long and empty ones."""
     form = CopyFormat(4294967295, len(rows[0]), LAYOUT)
     assert payloads(form, [*map(as_text, rows)]) == [built(row) for row in rows]
 
@@ -85,7 +85,7 @@ def test_what_is_no_binary_row(row: bytes) -> None:
 
 
 def test_room() -> None:
-    """Rows beyond what is there for them are for the next piece; a piece without room takes one batch of any size."""
+    """Rows that do not fit are for the next buffer; an empty buffer accepts one batch of any size."""
     gathered = CopiedRows(CopyFormat(1, 1, LAYOUT), (), 5 * 2**20)
     row = np.frombuffer(b"a" * 3 * 2**20 + b"\n", np.uint8), np.array([3 * 2**20 + 1], np.int64)
     large = np.frombuffer(b"a" * 9 * 2**20 + b"\n", np.uint8), np.array([9 * 2**20 + 1], np.int64)

@@ -105,7 +105,7 @@ def test_values() -> None:
     ],
 )
 def test_what_a_type_cannot_hold(oid: int, modifier: int, text: str) -> None:
-    """The column is null, and the text is kept; in the old row, too."""
+    """The column is null, and the text is in _untyped; in the old row, too."""
     description = described(("c", oid, modifier))
     value = (text.encode(),)
     first, second = decoded(description, insert(*value), pgo.Delete(None, 1, "O", value))
@@ -114,7 +114,7 @@ def test_what_a_type_cannot_hold(oid: int, modifier: int, text: str) -> None:
 
 
 def test_bytes_without_text() -> None:
-    """They are kept as hexadecimal digits."""
+    """They are in _untyped as hexadecimal digits."""
     description = described(("c", 25, -1), ("m", 790, -1))
     (row,) = decoded(description, insert(b"\xff", pgo.Binary(bytes(8))))
     assert dict(row["_untyped"]) == {"c": "\\xff", "m": "\\x" + "00" * 8}

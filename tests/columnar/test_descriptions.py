@@ -13,7 +13,7 @@ OID = 2**32 - 1
 
 @pytest.mark.parametrize("xid", [5, 2**31 - 1, 2**31, 2**32 - 1])
 def test_scopes_are_apart(xid: int) -> None:
-    """A stream of any xid, what is outside of streams, and a copy are described each by their own."""
+    """Streams of any xid, rows outside of streams, and copies have separate descriptions."""
     history = RelationHistory()
     scopes = [None, xid, copy_scope(0), copy_scope(2**31 - 1)]
     for seq, scope in enumerate(scopes):

@@ -1,4 +1,4 @@
-"""The index of a batch says of every payload what the definitions say, and the messages batch what parse says."""
+"""The index of a batch agrees with the definitions on every payload, and the messages batch with parse."""
 
 from typing import Any
 
@@ -108,7 +108,7 @@ def test_empty_batches_and_nulls() -> None:
 
 def test_states_must_fit_the_payloads() -> None:
     """As many entries of in_stream as payloads."""
-    with pytest.raises(pgo.DecodeError, match="one for each"):
+    with pytest.raises(pgo.DecodeError, match="one boolean for each"):
         index_batch([b"E", b"E"], [True])
 
 
@@ -117,7 +117,7 @@ NO_PAYLOADS = [None, 5, b"abc", "abc", [1], ["a"], [b"a", "b"], [[b"a"]], np.zer
 
 @pytest.mark.parametrize("given", NO_PAYLOADS, ids=lambda given: type(given).__name__)
 def test_no_payloads(given: Any) -> None:
-    """What is no sequence of bytes is refused, whoever is given it."""
+    """Payloads that are not a sequence of bytes are refused by every function."""
     with pytest.raises(pgo.DecodeError, match="payloads must be"):
         index_batch(given)
     with pytest.raises(pgo.DecodeError, match="payloads must be"):
@@ -136,8 +136,8 @@ NO_STATES = [5, "xy", [None, True], ["x", "y"], [1, 0], np.zeros(2), np.zeros((2
 
 @pytest.mark.parametrize("given", NO_STATES, ids=lambda given: type(given).__name__)
 def test_states_are_booleans(given: Any) -> None:
-    """A null would be taken for a place outside a stream, and a word for one inside."""
-    with pytest.raises(pgo.DecodeError, match="booleans of in_stream, one for each"):
+    """A null would count as outside of a stream, and a word as inside."""
+    with pytest.raises(pgo.DecodeError, match="in_stream needs one boolean for each"):
         index_batch([b"E", b"E"], given)
 
 
@@ -172,7 +172,7 @@ def test_states_that_are_not_said() -> None:
 
 
 def test_huge_lengths_are_refused_at_once() -> None:
-    """Counts and lengths of 4 billion are compared with what is left before they are used."""
+    """Counts and lengths of 4 billion are compared with the bytes that are left before they are used."""
     payloads = [bytes.fromhex(text) for text in (
         "49 00004001 4e 0001 74 ffffffff 00", "54 ffffffff 00 00000001", "4d 00 0000000000000000 00 ffffffff",
         "52 00004001 00 00 64 ffff", "49 00004001 4e ffff 6e",
@@ -197,7 +197,7 @@ CHANGES = st.one_of(
 
 @given(payloads=st.lists(CHANGES, max_size=12), data=st.data())
 def test_changes_have_their_tables(payloads: list[bytes], data: st.DataObject) -> None:
-    """Each change stands there as often as it has tables, also in an index of some payloads of another."""
+    """Each change is listed once for each table, also in an index of some payloads of another."""
     whole = index_batch(payloads)
     whole.tables()
     rows = data.draw(st.lists(st.integers(0, len(payloads) - 1), unique=True) if payloads else st.just([]))

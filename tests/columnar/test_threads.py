@@ -36,7 +36,7 @@ def test_answers_come_in_order() -> None:
     answers.close()  # type: ignore[attr-defined]
 
 
-def test_an_error_comes_in_its_place() -> None:
+def test_an_error_is_raised_in_order() -> None:
     """What came before it comes first."""
     answers = in_order(lambda number: 1 // number, [3, 1, 0, 1], 2)
     assert [next(answers), next(answers)] == [0, 1]

@@ -1,4 +1,4 @@
-"""The generated files are what the specification says, and the command notices when they are not."""
+"""The generated files follow from the specification, and the command notices if they do not."""
 
 import ast
 import shutil
@@ -46,7 +46,7 @@ def test_output_is_current(path: str, rendered: Mapping[str, str]) -> None:
 
 @pytest.mark.parametrize("path", [output.path for output in OUTPUTS])
 def test_first_line_names_specification_and_command(path: str) -> None:
-    """A generated file says so in its first line."""
+    """The first line of a generated file marks it."""
     first = (ROOT / path).read_text("utf-8").splitlines()[0]
     assert "Generated from spec/" in first
     assert "python -m tools.generate" in first
@@ -77,7 +77,7 @@ def test_check_notices_a_missing_output(project: Path, capsys: pytest.CaptureFix
 
 
 def test_check_notices_an_orphan(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file that says it is generated and that nothing writes is an orphan; generating removes it."""
+    """A marked file that no emitter writes is an orphan; generating removes it."""
     orphan = project / "pgoutput_construct/wire/old.py"
     orphan.write_text("# Generated from spec/old.yaml by: python -m tools.generate. Do not edit.\n")
     assert run(project, "--check") == 1
@@ -87,7 +87,7 @@ def test_check_notices_an_orphan(project: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_broken_specification_is_exit_status_2(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A broken specification is one line that names its place, and nothing is written."""
+    """A broken specification is reported in one line with its place, and nothing is written."""
     spec = project / "spec/pgoutput.yaml"
     spec.write_text(spec.read_text().replace("Int32 (Oid)", "Int32 (Old)", 1))
     assert run(project) == 2
@@ -109,7 +109,7 @@ def test_generator_runs_without_the_generated_modules(project: Path) -> None:
 
 
 def test_an_envelope_with_versions_is_refused(tmp_path: Path) -> None:
-    """Nobody tells a reader of frames which version holds."""
+    """A reader of frames does not know the version."""
     shutil.copytree(ROOT / "spec", tmp_path / "spec")
     path = tmp_path / "spec" / "replication.yaml"
     text = path.read_text("utf-8").replace("messages:", "versions: [{version: 1, server: 10}]\n\nmessages:", 1)
@@ -127,7 +127,7 @@ def test_an_envelope_with_versions_is_refused(tmp_path: Path) -> None:
     ("name", "other"), [("Primary Keepalive", "replication.yaml"), ("StartupMessage", "protocol.yaml")]
 )
 def test_a_class_of_another_specification_is_refused(tmp_path: Path, name: str, other: str) -> None:
-    """One of them would stand for both in the package."""
+    """Only one of them would be visible in the package."""
     shutil.copytree(ROOT / "spec", tmp_path / "spec")
     path = tmp_path / "spec" / "pgoutput.yaml"
     tag = "{field: Byte1('z'), name: tag}"

@@ -88,7 +88,7 @@ def test_recordings_read_alike(readers: dict[str, ModuleType], recordings: dict[
 
 
 def test_vectors_read_alike(readers: dict[str, ModuleType]) -> None:
-    """What is accepted has the same values; what is refused is refused, but for an option that Kaitai is not told."""
+    """Accepted messages have the same values; refused ones are refused, except for an option unknown to Kaitai."""
     for vector in lines("vectors.jsonl"):
         data = bytes.fromhex(vector["hex"])
         if "fields" in vector:
@@ -111,7 +111,7 @@ def test_frames_read_alike(readers: dict[str, ModuleType]) -> None:
 
 
 def test_a_difference_is_noticed(readers: dict[str, ModuleType]) -> None:
-    """Other options, or another value, are told apart."""
+    """Other options, or another value, are distinguished."""
     abort = next(vector for vector in lines("vectors.jsonl") if vector["message"] == "StreamAbort")
     data = bytes.fromhex(abort["hex"])
     ours = pgo.parse(data, **told(abort))

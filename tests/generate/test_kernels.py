@@ -50,7 +50,7 @@ def test_fields_that_do_not_fit_have_columns_of_their_own() -> None:
 
 
 def test_a_specification_without_rows_has_kernels() -> None:
-    """Nothing is kept of messages that hold no rows."""
+    """Nothing is indexed of messages without tuples."""
     text = emit_kernels(load_text(SPEC.format(one="Int8", other="Int8"), "odd.yaml"))
     assert "ROW_FIELDS: Final[Mapping[str, type]] = {}" in text
     assert "TUPLES: Final[Mapping[str, Callable[..., bool]]] = {}" in text

@@ -1,4 +1,4 @@
-"""The reference pages: complete, with working links, and harmless words whatever a specification says."""
+"""The reference pages: complete, with working links, and escaped whatever a specification contains."""
 
 import html
 import re
@@ -63,7 +63,7 @@ def test_every_field_has_a_row(page: str) -> None:
 
 @each_page
 def test_every_condition_and_meaning_is_told(page: str) -> None:
-    """Conditions, values and bits of a field stand in its row."""
+    """Conditions, values and bits of a field are in its row."""
     text, spec = _page(page)
     for top, name in _tops(spec):
         section = _section(text, name)
@@ -95,7 +95,7 @@ def test_choices_and_repeats_are_drawn(page: str) -> None:
 
 
 def test_a_structure_that_is_its_principal_or_an_object_says_so() -> None:
-    """What is a bare value under some options, and an object under others, is told for parts and repeats."""
+    """A bare value under some options, and an object under others, is described for parts and repeats."""
     grown = ODD.replace("name: click}", "name: click, since: 1}")
     assert "- In Python: its `default` alone, or `Inner` where it has more" in emit_reference(
         load_text(grown, "odd.yaml")
@@ -156,7 +156,7 @@ def test_states_are_drawn() -> None:
 
 
 def test_a_connection_is_drawn_by_who_sends() -> None:
-    """Arrows say who sends their messages, and the table has each message of a state at the side of its sender."""
+    """Arrows name the senders of their messages, and the table has each message of a state on its sender's side."""
     text, spec = _page("reference-connection.md")
     assert "state_startup --> state_encryption: SSLRequest, GSSENCRequest (client)\n" in text
     for state in spec.states:
@@ -172,18 +172,18 @@ def test_a_connection_is_drawn_by_who_sends() -> None:
 
 
 def test_messages_of_a_connection_are_told_apart() -> None:
-    """What tells messages of one tag apart stands next to it, and a length that is always the same says so."""
+    """The constant that distinguishes messages of one tag is next to it, and a fixed length is given."""
     text, _ = _page("reference-connection.md")
     assert "| `R` | `Int32(10)` | [AuthenticationSASL](#authenticationsasl) | server |" in text
     assert "|  | `Int32(80877103)` | [SSLRequest](#sslrequest) | client |" in text
     assert "| 1 | `Int32` | `length` | always 8: bytes from here to the end |" in _section(text, "AuthenticationOk")
     assert "`value_length` bytes, none where that is -1" in _section(text, "DataRow")
-    assert "up to a byte that is zero; each is `StartupParameter`" in _section(text, "StartupMessage")
+    assert "up to a zero byte; each is `StartupParameter`" in _section(text, "StartupMessage")
 
 
 @given(st.text(st.characters(exclude_characters="\n\r")))
 def test_words_in_a_label_are_read_as_they_are(text: str) -> None:
-    """What stands in a label is the text again for whoever decodes its entities, and ends no label."""
+    """The text of a label survives decoding of its entities, and does not end the label."""
     escaped = mermaid(text)
     assert not set('"<>`[]{}|;\\\n') & set(re.sub(r"#\d+;", "", escaped))
     assert html.unescape(re.sub(r"#(\d+);", lambda match: chr(int(match[1])), escaped)) == html.unescape(text)

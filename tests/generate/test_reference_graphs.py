@@ -50,7 +50,7 @@ def parser() -> Path:
 
 
 def _parse(script: Path, graphs: list[str]) -> list[str]:
-    """Return for each graph its kind, or what the parser says against it."""
+    """Return for each graph its kind, or the parser's error."""
     done = subprocess.run(
         ["node", str(script)], input=json.dumps(graphs), capture_output=True, text=True, check=True, timeout=120
     )

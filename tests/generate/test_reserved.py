@@ -52,7 +52,7 @@ class Plain(yaml.SafeDumper):
 
 
 def accepted(names: list[str], make: str) -> list[str]:
-    """Return the names that the language allows in a place; the others it refuses, with a remedy."""
+    """Return the names that the language permits in a place; it refuses the others, with a remedy."""
     found = []
     for name in names:
         try:
@@ -208,13 +208,13 @@ SYNTAX = {
     "cpp_stl": ["g++", "-std=c++17", "-fsyntax-only", "-I", "."],
     "java": ["javac", "-proc:none", "-implicit:none", "-d", "."],
 }
-"""What says whether a file is one of the language; the runtime of Kaitai is not there."""
+"""The compiler's check of a file; Kaitai's runtime is not installed."""
 MISSING = ("kaitai", "Kaitai", "cannot find symbol", "does not exist", "not a member", "has not been declared")
 
 
 @pytest.mark.parametrize("language", SYNTAX)
 def test_kaitai_compiles_to_sources_of_each_language(readers: Path, language: str, tmp_path: Path) -> None:
-    """No word of the language stands where it cannot."""
+    """No reserved word of the language is used as a name."""
     command = SYNTAX[language]
     if not shutil.which(command[0]):
         pytest.skip(f"{command[0]} is not installed")

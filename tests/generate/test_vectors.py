@@ -1,4 +1,4 @@
-"""The golden vectors: every engine agrees with them, and they tell a parser that is wrong."""
+"""The golden vectors: every engine agrees with them, and they detect wrong parsers."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def parse(data: bytes, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def message(vector: dict[str, Any]) -> Any:
-    """Return the message that a vector says."""
+    """Return the message of a vector."""
     return jsonable.from_json({"message": vector["message"], **vector["fields"]})
 
 
@@ -61,7 +61,7 @@ def test_lines_have_the_form_of_their_schema(name: str) -> None:
 
 
 def test_parse_agrees() -> None:
-    """What parse gives is what the vectors say, and where it refuses is where they say."""
+    """parse returns the fields of the vectors, and refuses at the same offsets."""
     assert [found for vector in VECTORS if (found := problem(vector, parse))] == []
 
 
@@ -132,7 +132,7 @@ def test_the_example_is_a_vector() -> None:
 
 @pytest.mark.parametrize("name", TYPICAL)
 def test_a_wrong_byte_is_noticed(name: str) -> None:
-    """Each byte of a message of each kind: another one is refused, or gives other fields than the vector says."""
+    """Each byte of a message of each class: another value is refused, or changes the fields."""
     data = bytes.fromhex(TYPICAL[name]["hex"])
     for at in range(len(data)):
         wrong = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
@@ -140,7 +140,7 @@ def test_a_wrong_byte_is_noticed(name: str) -> None:
 
 
 def test_wrong_parsers_are_noticed() -> None:
-    """Parsers that other clients have: each is told by vectors, and by the right ones."""
+    """Typical mistakes of other clients' parsers: each is detected, and by the right vectors."""
 
     def loose(data: bytes, given: dict[str, Any]) -> dict[str, Any]:
         return jsonable.to_json(parse_prefix(data, 0, **given)[0])
@@ -160,7 +160,7 @@ def test_wrong_parsers_are_noticed() -> None:
 
 
 def test_frames_agree() -> None:
-    """The envelope's vectors say what parse_frame gives, and build_frame gives back their bytes."""
+    """parse_frame returns the fields of the envelope's vectors, and build_frame returns their bytes."""
 
     def parsed(data: bytes, _: dict[str, Any]) -> dict[str, Any]:
         frame = parse_frame(data)

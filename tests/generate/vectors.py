@@ -13,7 +13,7 @@ SPEC = Path(__file__).parents[2] / "spec"
 
 Vector = Mapping[str, Any]
 Parse = Callable[[bytes, dict[str, Any]], dict[str, Any]]
-"""Returns the message in bytes under some options as JSON says it, ``message`` among its fields."""
+"""Returns the message in bytes under some options in the JSON encoding, with ``message`` among its fields."""
 
 
 def lines(name: str) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The rules of begins and ends: what they do to a transaction, and which fields say of which one."""
+"""The rules of begins and ends: their effects on transactions, and the roles of their fields."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The rules about when something is there: what breaks one names its file, its line and the remedy."""
+"""The rules for conditions: the error of a broken one has file, line and remedy."""
 
 import pytest
 
@@ -120,7 +120,7 @@ def test_words_that_need_versions_are_refused_without() -> None:
 
 
 def test_what_is_sound() -> None:
-    """Each word where it may stand."""
+    """Each keyword where it is permitted."""
     text = (
         SOUND.replace(XID, "{field: Int32, name: xid, until: 1}\n          - {field: Int64, name: xid, since: 2}")
         .replace(FLAGS, "{field: Int8, name: flags, bits: {1: one, 2: {meaning: two, since: 2, when: in_stream}}}")

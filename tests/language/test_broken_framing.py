@@ -1,4 +1,4 @@
-"""The rules of messages that say how long they are: what breaks one names its file, its line and the remedy."""
+"""The rules for messages with a length: the error of a broken one has file, line and remedy."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How a broken specification is told: every broken rule, each at its own line."""
+"""The report of a broken specification: every broken rule, each with its line."""
 
 import pytest
 

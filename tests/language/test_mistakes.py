@@ -1,4 +1,4 @@
-"""Mistakes that people make when they write a specification: each is told with its line, and what to write instead."""
+"""Mistakes that people make in a specification: each is reported with its line, and what to write instead."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the model says of fields and structures, on which every emitter relies."""
+"""Properties of fields and structures in the model, on which every emitter relies."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""States that return to the one before: which states readers tell apart, and what nothing bounds is refused."""
+"""States that return to the previous one: how they are unfolded, and that unbounded nesting is refused."""
 
 import pytest
 
@@ -36,7 +36,7 @@ messages:
 
 
 def test_each_way_in_is_a_state_of_its_own() -> None:
-    """Readers tell a state that nests apart by those around it, whose parameters stay set."""
+    """A nested state is unfolded by the enclosing ones, whose parameters stay set."""
     spec = load_text(SOUND)
     assert {place.name: place.sets for place in spec.places} == {
         "idle": (),
@@ -101,7 +101,7 @@ def test_broken_nesting_names_line_and_remedy(case: str) -> None:
 
 
 def test_too_many_states_are_refused() -> None:
-    """States that nest in each other in any order are too many to be told apart."""
+    """States that nest in each other in any order are too many to be unfolded."""
     names = [f"s{number}" for number in range(6)]
     states = "".join(f"  - {{name: {name}}}\n" for name in names)
     block = "blocks: [{{type: header, fields: [{{field: Byte1('{}'), name: tag}}]}}]"

@@ -100,7 +100,7 @@ BROKEN = {
 
 
 def test_sound() -> None:
-    """Options that decide layouts are told from the others, as are the parameters of states."""
+    """Options that determine layouts are distinguished from others, as are the parameters of states."""
     spec = load_text(SOUND)
     assert [option.name for option in spec.layout_options] == ["depth", "streams"]
     assert [parameter.name for parameter in spec.state_parameters] == ["in_stream"]

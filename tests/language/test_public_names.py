@@ -1,4 +1,4 @@
-"""Names that programs use: a specification of pgoutput keeps them, and says so where one is gone."""
+"""Public names: a specification of pgoutput keeps them, and a missing one is an error."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Versions of the protocol that were released stay as they are: what is new says since when."""
+"""Released versions of the protocol do not change: additions name their first version."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ CHANGES = {
     "what has ended": (PREFIX, f"{PREFIX} until: 3,", "the message 'M'", "name: content_length"),
     "an option": (SWITCH, "  - {name: odd, type: switch, server: 14}\n" + SWITCH, "an option", "name: odd"),
 }
-"""What is changed, what the error names, and what stands in its line."""
+"""The change, the text of the error, and the content of its line."""
 VERSION_5 = "aborts that let streams be applied in parallel}\n  - {version: 5, server: 20, brings: more}\n"
 
 

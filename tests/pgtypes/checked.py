@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 COPY: Final = "checked"
-"""The package of the copies, while they are there."""
+"""The package of the copies, while they are imported."""
 JIT: Final = "pgoutput_construct.compiled.jit"
 COPIED: Final = {
     f"{COPY}.pgtypes": "pgoutput_construct.pgtypes",
@@ -101,12 +101,12 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def entry_at(array: Any, at: int) -> int:
-    """Read an entry of an array by its place among all; a negative one is outside."""
+    """Read an entry of an array by its index in the flattened array; a negative one is outside."""
     return int(array.reshape(-1)[at])
 
 
 def put_entry(array: Any, at: int, number: int) -> None:
-    """Write an entry of an array by its place among all."""
+    """Write an entry of an array by its index in the flattened array."""
     array.reshape(-1)[at] = number
 
 

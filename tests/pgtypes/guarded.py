@@ -22,7 +22,7 @@ UNSET: Final = 0xA5
 
 
 def _guarded(size: int, front: bool) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Return so many bytes directly behind a page that may not be touched, or directly before one."""
+    """Return ``size`` bytes directly after a page that may not be touched, or directly before one."""
     pages = -(-max(size, 1) // PAGE)
     found = mmap.mmap(-1, (pages + 2) * PAGE)
     content = np.frombuffer(found, np.uint8)

@@ -35,7 +35,7 @@ def test_table_is_what_the_catalog_says(server: EmbeddedServer) -> None:
 
 
 def test_table_has_what_psycopg_knows() -> None:
-    """Every type of psycopg's registry is there, with the same OIDs."""
+    """Every type of psycopg's registry exists, with the same OIDs."""
     for info in psycopg_types:
         row = TYPE_NAMES[info.name.strip('"')]
         assert (row.oid, row.array_oid) == (info.oid, info.array_oid)

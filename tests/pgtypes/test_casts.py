@@ -59,7 +59,7 @@ def sized(*sizes: int) -> Texts:
 
 
 def near(size: int, *numbers: int) -> Texts:
-    """Return signed numbers that are close to some, in so many bytes."""
+    """Return signed numbers close to some others, of a size in bytes."""
     low, high = -(1 << 8 * size - 1), (1 << 8 * size - 1) - 1
     found = st.sampled_from(numbers).flatmap(lambda n: st.integers(max(low, n - 3), min(high, n + 3)))
     return found.map(lambda n: n.to_bytes(size, "big", signed=True)) | sized(size)
@@ -126,8 +126,8 @@ def _decoded(
 
 
 @given(draw=st.data())
-def test_columns_beside_each_other(draw: st.DataObject) -> None:
-    """Numbers that the walk over rows reads, text of the same columns, and all others: each lands in its own place."""
+def test_several_columns(draw: st.DataObject) -> None:
+    """Numbers that the walk over rows decodes, text of the same columns, and all others: each in its own row."""
     description = described(*((name, TYPE_NAMES[name].oid, BINARY[name][0]) for name in BINARY))
     values = [st.none() | BINARY[name][1].map(pgo.Binary) | TEXT.get(name, BINARY[name])[1] for name in BINARY]
     rows = draw.draw(st.lists(st.tuples(*values), min_size=1, max_size=4))
@@ -243,7 +243,7 @@ def test_wider_and_chosen_types(name: str, kind: pa.DataType, draw: st.DataObjec
 
 
 def test_binary_numeric_that_postgresql_never_writes() -> None:
-    """A digit that is zero: numeric_recv() would strip it, numeric_send() never writes it; both paths say the same."""
+    """A zero digit: numeric_recv() would strip it, numeric_send() never writes it; both paths agree."""
     value = pgo.Binary(bytes.fromhex("0001fffd000000000000"))
     _agree(TYPE_NAMES["numeric"].oid, _numeric(12, 2), [value])
 
@@ -266,7 +266,7 @@ SAMPLES = {
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_usual_values_are_taken(name: str) -> None:
-    """What PostgreSQL writes every day is taken by the kernels, whatever stands around it."""
+    """Ordinary values of PostgreSQL are decoded by the kernels, at any position."""
     data = np.frombuffer(b"12345678" + SAMPLES[name] + b"87654321", np.uint8)
     starts, lengths = np.array([8, 8]), np.full(2, len(SAMPLES[name]), np.int32)
     code, oid = VALUE_TAGS["text"], TYPE_NAMES[name].oid

@@ -41,7 +41,7 @@ def registry() -> Iterator[ModuleType]:
 
 
 def _cast(registry: ModuleType, oid: int, modifier: int, format_name: str, values: Sequence[bytes]) -> None:
-    """Run a type's kernel over values that stand at the very ends of a batch; it raises OutsideError for a fault."""
+    """Run a type's kernel over values at the very ends of a batch; raise OutsideError for a fault."""
     (kind,) = columns_schema(described(("c", oid, modifier))).types
     code = VALUE_TAGS[format_name]
     cast = registry.find_cast(code, oid, kind)
@@ -71,7 +71,7 @@ def test_damaged_values(registry: ModuleType, format_name: str, draw: st.DataObj
 
 @pytest.mark.parametrize("size", range(10))
 def test_numerics_that_are_cut_off(registry: ModuleType, size: int) -> None:
-    """Nothing is read behind one that ends inside its head, or between two digits."""
+    """Nothing is read after one that ends within its head, or between two digits."""
     _cast(registry, TYPE_NAMES["numeric"].oid, (12 << 16 | 2) + 4, "binary", [bytes(size)])
 
 

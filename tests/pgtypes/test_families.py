@@ -59,7 +59,7 @@ def test_each_type_has_one_family() -> None:
             assert (name == "arrays", name == "ranges") == (bool(row.element_oid), bool(row.subtype_oid)), each
 
 
-def test_what_families_say_is_about_their_types() -> None:
+def test_families_define_only_their_types() -> None:
     """Kernels are named for types of the family; each of Spark's types is written by one family."""
     for family in FAMILIES.values():
         assert family.compiled().keys() <= {*family.codecs, *family.without_codec}

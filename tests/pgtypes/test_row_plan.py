@@ -1,4 +1,4 @@
-"""What the walk over rows reads on its way: texts that find no room or are not UTF-8, and numbers beside others."""
+"""The walk over rows: texts without room or not in UTF-8, and numbers in columns next to them."""
 
 import struct
 from typing import Any
@@ -42,13 +42,13 @@ def in_both_ways(payloads: list[bytes]) -> tuple[pa.Table, pa.Table]:
 
 @pytest.mark.parametrize("sizes", [[2000] * 300, [1] * 500 + [5000] * 20, [0] * 50, list(range(0, 3000, 7))])
 def test_texts_for_which_there_is_no_room(sizes: list[int]) -> None:
-    """They are read from where they stand; one column has nearly all bytes, or has them at the end."""
+    """They are decoded later; one column has nearly all bytes, or has them at the end."""
     fast, slow = in_both_ways([pgo.build(insert(*row)) for row in rows_of(sizes)])
     fast.validate(full=True)
     assert fast.to_pylist() == slow.to_pylist()
 
 
-def test_blocks_teach_how_much_room_is_wanted() -> None:
+def test_blocks_learn_the_expected_size() -> None:
     """After one block of long texts the next is read by the walk alone; after short ones room is given back."""
     columns = DecodePlan(DESCRIPTION, columns_schema(DESCRIPTION))
     for size in (2000, 2000, 10, 10):
@@ -94,7 +94,7 @@ def test_columns_that_are_not_utf8_one_after_the_other() -> None:
 
 @pytest.mark.parametrize("form", ["text", "binary"])
 @pytest.mark.parametrize("rows", [1, 62, 63, 64, 127])
-def test_narrow_columns_beside_each_other(form: str, rows: int) -> None:
+def test_several_narrow_columns(form: str, rows: int) -> None:
     """A number is written as a word of eight bytes: the last one of a column does not reach into the next column."""
     formats = {"yes": (16, "?", b"t"), "small": (21, ">h", b"-2"), "n": (INT4, ">i", b"-3"), "f": (FLOAT4, ">f", b"-4")}
     values = {"yes": True, "small": -2, "n": -3, "f": -4.0}
@@ -109,7 +109,7 @@ def test_narrow_columns_beside_each_other(form: str, rows: int) -> None:
 
 @pytest.mark.parametrize("value", [b"-318.64", b"1e-40", b"NaN", b"Infinity", b"0.1"])
 def test_float4_in_a_column_that_became_float8(value: bytes) -> None:
-    """It is what PostgreSQL makes of it, alone and beside what sends the whole column the slow way."""
+    """The result is PostgreSQL's, alone and next to values that send the whole column the slow way."""
     description = described(("c", FLOAT4, -1))
     found = []
     for beside in ([], [b"x"]):
@@ -120,14 +120,14 @@ def test_float4_in_a_column_that_became_float8(value: bytes) -> None:
 
 
 def test_a_batch_of_one_payload_needs_no_code_of_its_own() -> None:
-    """numba would compile the kernels anew for arrays that cannot be written to."""
+    """numba would compile the kernels again for writable arrays."""
     BatchDecoder().decode([pgo.build(DESCRIPTION.relation)] * 2)
     before = len(kernels.index.signatures)
     BatchDecoder().decode([pgo.build(DESCRIPTION.relation)])
     assert len(kernels.index.signatures) == before
 
 
-def test_old_rows_beside_new_ones() -> None:
+def test_old_rows_and_new_rows() -> None:
     """Keys, whole old rows and none, mixed: texts of both sides land in their own rooms."""
     payloads = []
     for at, row in enumerate(rows_of([at * 3 % 500 for at in range(400)])):
@@ -141,7 +141,7 @@ def test_old_rows_beside_new_ones() -> None:
 
 @pytest.mark.parametrize("absent", range(4))
 def test_keys_have_nulls_in_other_columns(absent: int) -> None:
-    """Whatever stands there, and however many rows beside them have no old row."""
+    """Whatever the values, and however many rows next to them have no old row."""
     description = Description(0, pgo.Relation(None, 1, "public", "t", "d", KEY_AND_NUMBER), {})
     payloads = [pgo.build(pgo.Delete(None, 1, kind, (b"%d" % at, b"7"))) for at, kind in enumerate("KKOOOO")]
     payloads += [pgo.build(insert(b"9", b"8"))] * absent
@@ -162,7 +162,7 @@ def test_long_texts_are_followed_by_many_short_ones() -> None:
 
 
 def test_room_is_made_for_what_payloads_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However regularly long texts stand among short ones: not for as many long ones as there are rows."""
+    """However regularly long texts alternate with short ones: not for as many long ones as there are rows."""
     sizes: list[int] = []
 
     def noted(size: int) -> pa.Buffer:

@@ -98,7 +98,7 @@ def test_unify(one: pa.DataType, other: pa.DataType, both: pa.DataType) -> None:
     ],
 )
 def test_chosen_types(oid: int, modifier: int, value: bytes, typed: Any) -> None:
-    """Each where it is asked for, in arrays and domains too; what it does not hold is kept as text."""
+    """Each where it is requested, in arrays and domains too; values that it cannot represent are in _untyped."""
     choices = chosen_types("numeric=decimal(38, 10), uuid=binary,timestamp=string")
     description = replace(described(("c", oid, modifier)), types=DOMAINS)
     columns = columns_schema(description, choices)
@@ -123,7 +123,7 @@ def test_an_integer_that_became_a_numeric() -> None:
     ],
 )
 def test_a_date_that_became_a_timestamp(oid: int, value: bytes, binary: bytes) -> None:
-    """It is the midnight when the day begins; what no timestamp holds is kept as text."""
+    """It is the midnight at which the day begins; values that no timestamp can represent are in _untyped."""
     moment = datetime(2024, 2, 29)
     kind = pa.list_(pa.timestamp("us")) if oid == 1182 else pa.timestamp("us")
     for each in (value, pgo.Binary(binary)):
@@ -167,7 +167,7 @@ except pgo.PgoutputError as error:
 
 
 def test_rows_are_decoded_without_psycopg() -> None:
-    """Ordinary values need no psycopg; a value that is loaded by itself does, and the error says so."""
+    """Ordinary values need no psycopg; a value that is loaded one by one does, and the error names it."""
     done = subprocess.run([sys.executable, "-c", WITHOUT_PSYCOPG], capture_output=True, text=True, check=True)
     row, error = done.stdout.splitlines()
     assert row == "[5, datetime.date(2024, 2, 29), 'x', True]"

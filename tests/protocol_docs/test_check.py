@@ -128,7 +128,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_change_is_caught(change: str) -> None:
-    """The line names the specification's file and line, the field, and what both say."""
+    """The line has the specification's file and line, the field, and both statements."""
     old, new, expected = CHANGES[change]
     text = page("messages-18.sgml")
     assert old in text
@@ -144,7 +144,7 @@ def entry(text: str, name: str) -> str:
 
 
 def test_removed_message_is_caught() -> None:
-    """A message that is gone from a whole document is a difference."""
+    """A message that is missing from a complete document is a difference."""
     text = page("messages-18.sgml")
     (problem,) = report(text.replace(entry(text, "Origin"), ""), 18).problems[:1]
     assert "Origin: missing message: the specification has it from PostgreSQL 10 on" in problem
@@ -162,7 +162,7 @@ def test_new_message_is_caught() -> None:
 
 
 def test_newer_than_the_document() -> None:
-    """The specification as of an older version lacks what came later, and says so; exit status 1."""
+    """The specification of an older version lacks the additions, and the check reports them; exit status 1."""
     problems = report(page("messages-18.sgml"), 14).problems
     assert any("Begin Prepare: extra message" in line for line in problems)
     assert any("Stream Abort, 1_4_Int64 (XLogRecPtr): extra field" in line for line in problems)
@@ -279,14 +279,14 @@ def test_deviation_of_some_documents_only() -> None:
 
 
 def test_version_is_guessed_or_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    """HTML tells its version; SGML does not, and then --pg has to."""
+    """HTML has its version; SGML does not, and needs --pg."""
     assert run(capsys, "check", PAGES / "messages-18.html")[0] == 0
     status, _, err = run(capsys, "check", PAGES / "messages-18.sgml")
     assert status == 2 and "give --pg" in err
 
 
 def test_differences_are_exit_status_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A maintainer's script can tell; the differences are on stdout."""
+    """Differences are on stdout, for scripts."""
     changed = tmp_path / "changed.html"
     changed.write_text(page("messages-18.html").replace("Byte1('B')", "Byte1('X')"))
     status, out, _ = run(capsys, "check", changed)

@@ -1,4 +1,4 @@
-"""Damaged and cut documents: all that is there comes out, and all that is missing is named."""
+"""Damaged and truncated documents: everything present is extracted, and everything missing is named."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_lost_or_is_guessed_aloud() -> None:
 
 
 def test_partly_lost_description() -> None:
-    """What is left of a description is kept, and the rest is named; line numbers alone are no damage."""
+    """The rest of a description is kept, and the gap is named; line numbers alone are no damage."""
     text = page("messages-18.html").replace("Here stands the final lsn,", "Here stands the final lsn,\n")
     lines = [f"{number} {line}" for number, line in enumerate(text.splitlines(), 1)]
     assert not document("\n".join(lines)).partial
@@ -43,7 +43,7 @@ def test_partly_lost_description() -> None:
 
 
 def test_document_cut_at_its_end() -> None:
-    """The last message is there as far as it goes, and the place of the cut is named."""
+    """The last message is extracted as far as it goes, and the place of the cut is named."""
     read = document(page("cut-end.sgml"), 18)
     assert [message.name for message in read.messages] == ["Begin", "Message"]
     assert "the document ends inside <para> of Message, 1_7_Byten" in read.missing[0]
@@ -68,7 +68,7 @@ def test_nameless_message_stays_nameless() -> None:
 
 
 def test_missing_is_in_the_yaml_and_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    """Both readers of the output, people and programs, are told."""
+    """The output reports it for people and for programs."""
     _, out, err = run(capsys, "extract", PAGES / "cut-end.sgml")
     assert "\nmissing:\n" in out
     assert "missing: Message, 1_7_Byten: its description may be cut off" in err

@@ -182,7 +182,7 @@ def test_short_end_tag_ends_the_innermost_element() -> None:
 
 
 def test_groups_give_since() -> None:
-    """The paragraph in front of a group says since which protocol version its messages exist."""
+    """The paragraph before a group states since which protocol version its messages exist."""
     since = {message.name: message.since for message in document(page("messages-18.html")).messages}
     assert (since["Begin"], since["Stream Stop"], since["Stream Prepare"]) == (None, 2, 3)
 
@@ -205,7 +205,7 @@ def test_command_prints_yaml_and_graphs(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_what_is_no_document_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """A file without fields, and one that is not there, are errors that say what to do."""
+    """A file without fields, and a missing one, are errors with a remedy."""
     with pytest.raises(DocumentError, match="no fields such as Int32"):
         document("Some words.")
     status, out, err = run(capsys, "extract", PAGES / "absent.html")

@@ -1,4 +1,4 @@
-"""propose: a made-up PostgreSQL 20 is taken in by filling in names, and nothing else is written by hand."""
+"""propose: a made-up PostgreSQL 20 is added by filling in names, and nothing else is written by hand."""
 
 import re
 from dataclasses import replace
@@ -88,7 +88,7 @@ def merged(proposal: str, spec: Path) -> str:
 
 
 def test_every_mark_is_explained(proposal: str) -> None:
-    """The comments say what each mark stands for, and quote the document."""
+    """The comments explain each mark, and quote the document."""
     body = yaml.safe_load(proposal)
     marks = set(re.findall(r"FILL_IN_\w+", yaml.safe_dump(body)))
     explained = set(re.findall(r"^# (FILL_IN_\w+): .", proposal, re.M))
@@ -140,13 +140,13 @@ def changed(tmp_path: Path, *replacements: tuple[str, str]) -> Path:
 def test_what_cannot_be_added_is_left_to_the_maintainer(
     tmp_path: Path, spec: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Changes that are no additions stand in the comments."""
+    """Changes that are no additions are in the comments."""
     out = proposed(capsys, spec, changed(tmp_path, ("<term>String</term>", "<term>Int32</term>")))
     assert "# By hand: spec/pgoutput.yaml:" in out and "type: the document says Int32" in out
 
 
 def test_what_a_message_implies_is_not_repeated(tmp_path: Path, spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A field says its version only where it is later than that of its message or alternative; check agrees."""
+    """A field has a version only if it is later than that of its message or alternative; check agrees."""
     since = " This field is available since protocol version {}."
     streamed = "(only present for streamed transactions)."
     at = page("messages-20.sgml").rindex(f"Xid of the transaction {streamed}")
@@ -169,7 +169,7 @@ def test_what_a_message_implies_is_not_repeated(tmp_path: Path, spec: Path, caps
 
 
 def test_a_number_with_a_sign(tmp_path: Path, spec: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where the description says that a number can be negative, the proposal says that it is signed."""
+    """If the description states that a number can be negative, the proposal has a signed one."""
     path = changed(tmp_path, ("Length of the details.", "Size of the details, or -1."))
     signed = {
         row["name"]

@@ -22,7 +22,7 @@ from pgoutput_construct.wire.reference import Reference
 quick = settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 REFERENCE = Reference(messages.BY_TAG, definitions.DEFINITIONS)
-"""The construct definitions, beside whatever engine parse and build use."""
+"""The construct definitions, in addition to whatever engine parse and build use."""
 
 COMMIT = bytes.fromhex("43 00 0000000000000001 0000000000000002 0000000000000003")
 INSERT = bytes.fromhex("49 00000007 4e 0001")

@@ -1,4 +1,4 @@
-"""A server that sends what it is told by drawn numbers, and a reader of it that keeps all rows in memory."""
+"""A simulated server whose actions are drawn numbers, and a reader of its stream that holds all rows in memory."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,7 +53,7 @@ class Naive:
 
 @dataclass
 class Publisher:
-    """Sends what a server may send, as it is told by drawn numbers."""
+    """Sends what a server may send; drawn numbers choose the actions."""
 
     draw: Any
     items: list[Item] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Publisher:
         return self.number
 
     def step(self, action: str) -> None:
-        """Send one thing; nothing when the action needs what is not there."""
+        """Take one action; does nothing if the action is not possible now."""
         rows: list[Item] = [row() for _ in range(self.draw(st.integers(0, 3)))]
         lsn, lost = self.next(), self.draw(st.integers(0, 4)) == 0
         match action:

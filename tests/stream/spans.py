@@ -1,4 +1,4 @@
-"""What the spans of a log say of one row, and the spans of a list of messages."""
+"""The spans of a list of messages, and the span of one row."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ class Place(NamedTuple):
 
 
 def find_place(spans: Spans, seq: int, xid: int | None = None) -> Place | None:
-    """Return the place of the row at ``seq``, None when it never became visible.
+    """Return the position of the row at ``seq``, None if it never became visible.
 
     ``xid`` is the one in the row's message, None outside a stream.
     """

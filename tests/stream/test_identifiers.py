@@ -86,7 +86,7 @@ def test_one_form_is_that_of_the_server(server: EmbeddedServer) -> None:
 
 
 def test_names_are_read_as_the_server_reads_them(server: EmbeddedServer) -> None:
-    """What parse_ident() takes is taken, with the same result, and nothing else."""
+    """Exactly the names that parse_ident() accepts are accepted, with the same result."""
     with server.connect() as connection:
         for text in (*_TEXTS, *map(quote_identifier, _NAMES)):
             assert _read(text) == _parsed(connection, text), text
@@ -127,7 +127,7 @@ def test_what_is_printed_is_read(namespace: str, name: str) -> None:
 @pytest.mark.parametrize("text", ["", "a,", ",a", "a,,b", '"a', 'a,"b', '"a"",b'])
 def test_lists_that_are_none(text: str) -> None:
     """An empty name, or a quote that is not closed, is an error."""
-    with pytest.raises(PgoutputError, match="separate them by single commas"):
+    with pytest.raises(PgoutputError, match="separate them by commas"):
         split_list(text)
 
 

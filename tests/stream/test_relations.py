@@ -26,7 +26,7 @@ def describe(found: RelationHistory, oid: int, seq: int, stream: int | None = No
 
 
 def test_same_as_the_cache(recordings: dict[str, Recording]) -> None:
-    """For every row of every recording the history says, afterwards, what the cache said at that moment."""
+    """For every row of every recording, the history returns afterwards what the cache returned at that row."""
     for recording in recordings.values():
         session, cache = pgo.Session(recording.mode.proto_version, recording.mode.streaming), RelationCache()
         controls, then = [], {}

@@ -42,7 +42,7 @@ def test_rows_have_names_and_python_values() -> None:
 
 
 def test_values_of_another_format_stay_as_they_came() -> None:
-    """A format of later versions is neither text nor binary: it is not read, and told by its name and its bytes."""
+    """A format of later versions is neither text nor binary: it is not loaded, and shown by its name and its bytes."""
 
     class Compressed(FormattedBytes):
         """A format of values that is no text."""
@@ -60,7 +60,7 @@ def test_values_of_another_format_stay_as_they_came() -> None:
 
 
 def test_truncate_has_a_row_for_each_table() -> None:
-    """Each truncated table is told apart."""
+    """A truncate returns a change for each table."""
     reader = RowReader()
     list(reader.read(table(ID)))
     list(reader.read(Relation(None, 2, "public", "u", "d", ())))
@@ -111,7 +111,7 @@ def test_relation_of_an_aborted_stream_is_forgotten(end: pgo.PgoutputMessage) ->
         cache.get(1)
 
 
-def test_rows_of_a_rolled_back_stream_leave_nothing_behind() -> None:
+def test_rows_of_a_rolled_back_stream_leave_no_trace() -> None:
     """An Insert after a rolled-back stream is not read by the stream's Relation."""
     reader = RowReader()
     for message in (START, table(ID, xid=7), pgo.Insert(7, 1, (b"1",)), STOP, pgo.StreamAbort(7, 7)):
@@ -176,7 +176,7 @@ def test_domain_is_loaded_as_its_base_type() -> None:
 
 
 def test_type_that_comes_later_counts() -> None:
-    """A value is loaded as its Type says now, also when others of its OID came before."""
+    """A value is loaded by the latest Type of its OID, even after values under an earlier one."""
     types: dict[int, pgo.Type] = {}
     loader = ValueLoader(types)
     assert loader.load(b"5", 90001) == "5"
@@ -210,7 +210,7 @@ def test_other_words_for_values_are_refused() -> None:
 
 
 class ExtendedRow(Extended):
-    """A row that a later version sends with something beside its values."""
+    """A row of a later version, with further fields besides its values."""
 
     PRINCIPAL = "values"
 
@@ -253,7 +253,7 @@ except pgo.PgoutputError as error:
 
 
 def test_without_psycopg() -> None:
-    """Rows of bytes need no psycopg; rows of Python values say what to install, or how to ask for the bytes."""
+    """Raw rows need no psycopg; for rows of Python values the error names the extra and the alternative."""
     done = subprocess.run([sys.executable, "-c", WITHOUT_PSYCOPG], capture_output=True, text=True, check=True)
     rows, error = done.stdout.splitlines()
     assert rows == "[{'id': b'5'}]"

@@ -28,7 +28,7 @@ def test_stream_stop_without_a_start_is_refused() -> None:
 
 
 @pytest.mark.parametrize("message", [START, Begin(Lsn(1), Timestamp(0), 1), pgo.StreamAbort(1, 1)])
-def test_message_that_never_stands_in_a_stream_is_refused_there(message: pgo.PgoutputMessage) -> None:
+def test_message_never_sent_in_a_stream_is_refused_there(message: pgo.PgoutputMessage) -> None:
     """What cannot come inside a stream means that a Stream Stop was lost; the state stays as it was."""
     session = Session(2, "on")
     session.parse(pgo.build(START, 2))

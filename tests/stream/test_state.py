@@ -69,14 +69,14 @@ def test_whole_streams_are_walks(stream: list[testing.Sent]) -> None:
     ],
 )
 def test_lost_connections(messages: tuple[pgo.PgoutputMessage, ...], between: bool, xid: int | None) -> None:
-    """In a log, what opens a transaction or a stream begins again; anything else out of place leaves the state."""
+    """In a log, what opens a transaction or a stream restarts; other messages that are not permitted keep the state."""
     state = StreamState(exact=True)
     for message in messages:
         state.follow(message)
     assert (state.between, state.stream_xid) == (between, xid)
 
 
-def test_errors_say_what_must_come_before() -> None:
+def test_errors_name_the_missing_message() -> None:
     """Inside and outside of streams, and between transactions."""
     state = StreamState(exact=True)
     with pytest.raises(
@@ -91,7 +91,7 @@ def test_errors_say_what_must_come_before() -> None:
 
 
 def test_groups_of_messages_follow_from_the_table() -> None:
-    """What changes layouts, and what stands inside only, is read off the transitions."""
+    """The messages that change layouts, and those permitted inside only, follow from the transitions."""
     assert {pgo.StreamStart, pgo.StreamStop} == CHANGES_SCOPE
     assert {pgo.Insert, pgo.Update, pgo.Delete, pgo.Truncate, pgo.Relation, pgo.Type, pgo.Origin} == INSIDE_ONLY
     assert not BEGINS & INSIDE_ONLY

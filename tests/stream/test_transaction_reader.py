@@ -26,7 +26,7 @@ from tests.stream.spans import find_place, find_transactions
 
 
 def test_transactions_one_after_the_other() -> None:
-    """Each row gets its own transaction and its position in it; what is between transactions belongs to none."""
+    """Each row gets its own transaction and its position in it; messages between transactions belong to none."""
     items = [begin(7, 10), row(), row(), commit(10), row(), begin(8, 20), row(), commit(20), row()]
     assert visible(items) == [(10, 1, 7, 1), (10, 2, 7, 2), (20, 1, 8, 6)]
 
@@ -134,7 +134,7 @@ def test_rollback_of_a_prepare_never_seen() -> None:
 
 
 UNSAID: Any = None
-"""What says nothing; no version of today's specification leaves such a field out."""
+"""A message without the field of a role; no version of the current specification has one."""
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def _visible_rows(recording: Recording) -> list[int]:
 
 @given(st.data())
 def test_against_a_naive_reader(data: st.DataObject) -> None:
-    """Spans place every row where a reader that keeps all rows in memory places it, in the same order."""
+    """Spans position every row as a reader that holds all rows in memory does, in the same order."""
     publisher, naive = Publisher(data.draw), Naive()
     for action in data.draw(st.lists(st.sampled_from(ACTIONS), max_size=25)):
         publisher.step(action)

@@ -40,7 +40,7 @@ UNCHECKED: Mapping[type, set[str]] = {
     pgo.StreamPrepare: {"prepare_lsn", "end_lsn", "prepare_time"},
     pgo.RollbackPrepared: {"prepare_time"},
 }
-"""Fields whose wrong bytes this package takes as they are; tests/publisher has what PostgreSQL says to some."""
+"""Fields whose wrong values this package accepts; tests/publisher has PostgreSQL's reaction to some."""
 
 
 @given(scenarios())
@@ -69,7 +69,7 @@ def test_a_log_of_scenarios_is_read_as_it_is_meant(batch: Batch, rows: int, tmp_
 
 
 def test_a_log_knows_which_column_is_which(batch: Batch, tmp_path: Path) -> None:
-    """With what the catalog says, columns that were renamed are the same ones, and others of an old name are not."""
+    """By the catalog, renamed columns keep their identity, and a new column with an old name is another one."""
     payloads = payloads_of(message for _, message in batch.sent)
     write_log(tmp_path, payloads, log_options(**LAYOUT, two_phase=True), 500, facts=facts_of(batch.scenarios))
     meant: dict[tuple[int, str, tuple[str, ...]], set[tuple[int, ...]]] = {}

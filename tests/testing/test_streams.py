@@ -30,7 +30,7 @@ def any_stream(draw: st.DrawFn) -> Stream:
 
 @given(any_stream())
 def test_session_reads_what_was_sent(stream: Stream) -> None:
-    """Each payload is its message, and stands inside the stream that is said."""
+    """Each payload is its message, and ``in_stream`` is right."""
     options, sent = stream
     session, state = pgo.Session(**options), StreamState(exact=True)
     for payload, message, stream_xid in sent:
@@ -96,7 +96,7 @@ def test_all_messages_occur() -> None:
 
 
 def test_streams_interleave() -> None:
-    """Segments of one transaction stand between those of another."""
+    """Segments of one transaction are between those of another."""
 
     def interleaved(sent: list[Sent]) -> bool:
         starts = [m.xid for _, m, _ in sent if isinstance(m, pgo.StreamStart)]

@@ -27,8 +27,8 @@ def test_engines_build_the_same_bytes_and_read_them_back(message: m.ConnectionMe
 
 
 @given(message=connection_messages(), data=st.data())
-def test_a_message_is_told_by_sender_and_state(message: m.ConnectionMessage, data: st.DataObject) -> None:
-    """In each state in which it can come its bytes are that message, and say how many they are."""
+def test_sender_and_state_identify_a_message(message: m.ConnectionMessage, data: st.DataObject) -> None:
+    """In each state that permits it, its bytes are that message, and message_size returns their length."""
     places = [place for place in PLACES if type(message) in m.FOLLOWING[place]]
     state, sender = data.draw(st.sampled_from(places))
     payload = build_connection(message)
@@ -65,8 +65,8 @@ def test_engines_refuse_the_same_bytes(message: m.ConnectionMessage, data: st.Da
         (m.StartupMessage(0, (m.StartupParameter("a\0b", "c"),)), r"parameters\[0\]\.name.*without NUL"),
     ],
 )
-def test_what_cannot_be_built_is_said_with_its_place(message: m.ConnectionMessage, problem: str) -> None:
-    """A message that cannot be on the wire is refused, and the error says where."""
+def test_errors_of_build_have_the_path(message: m.ConnectionMessage, problem: str) -> None:
+    """A message that cannot be encoded is refused, and the error has the path."""
     with pytest.raises(EncodeError, match=problem):
         build_connection(message)
 
@@ -83,6 +83,6 @@ def test_what_cannot_be_built_is_said_with_its_place(message: m.ConnectionMessag
     ],
 )
 def test_bytes_that_are_no_message_are_refused(data: bytes, sender: str, state: str, problem: str) -> None:
-    """Bytes that the sender cannot send in a state are refused with what is wrong with them."""
+    """Bytes that the sender cannot send in a state are refused with the reason."""
     with pytest.raises(PgoutputError, match=problem):
         parse_connection(data, sender, state)  # type: ignore[arg-type]

@@ -53,8 +53,8 @@ def test_class_has_its_fields_in_wire_order(name: str) -> None:
     assert "__slots__" in vars(cls)
 
 
-def test_a_field_that_may_be_absent_keeps_its_place_and_can_be_left_out() -> None:
-    """By place, by name, or not at all: the same message."""
+def test_a_field_that_may_be_absent_keeps_its_position_and_can_be_omitted() -> None:
+    """By position, by name, or omitted: the same message."""
     assert pgo.Insert(None, 1, ()) == pgo.Insert(xid=None, relation_oid=1, new=()) == pgo.Insert(relation_oid=1, new=())
     assert pgo.Update(relation_oid=1, new=()) == pgo.Update(None, 1, None, None, ())
     assert pgo.StreamAbort(1, 2) == pgo.StreamAbort(1, 2, None, None)
@@ -84,7 +84,7 @@ def test_a_field_that_is_always_there_must_be_given(call: Callable[[], object], 
 
 
 def test_messages_are_copied_and_replaced_like_other_dataclasses() -> None:
-    """copy, deepcopy, pickle and replace give equal messages; replace changes what it is told to."""
+    """copy, deepcopy, pickle and replace return equal messages; replace changes only the given fields."""
     message = pgo.Insert(None, 1, (b"a", pgo.UNCHANGED))
     assert copy.copy(message) == copy.deepcopy(message) == pickle.loads(pickle.dumps(message)) == message
     assert dataclasses.replace(message, xid=5) == pgo.Insert(5, 1, (b"a", pgo.UNCHANGED))
@@ -100,7 +100,7 @@ def test_help_describes_every_field(name: str) -> None:
 
 
 def test_every_public_name_exists() -> None:
-    """What __all__ promises is there."""
+    """Every name in __all__ exists."""
     assert [name for name in pgo.__all__ if not hasattr(pgo, name)] == []
 
 
@@ -134,7 +134,7 @@ def test_definitions_know_their_parameters() -> None:
         pgo.definitions.Begin.sizeof,
     ):
         with pytest.raises(
-            pgo.PgoutputError, match=r"no parameter 'in_steam' \(did you mean 'in_stream'\?\): the parameters are"
+            pgo.PgoutputError, match=r"unknown parameter 'in_steam' \(did you mean 'in_stream'\?\): the parameters are"
         ):
             call(in_steam=True)
 
@@ -149,7 +149,7 @@ def test_unchanged_and_messages_survive_pickling() -> None:
 
 
 def test_values_print_readably() -> None:
-    """Markers, binary values and LSNs say what they are."""
+    """Markers, binary values and LSNs have a readable repr."""
     assert repr(pgo.UNCHANGED) == str(pgo.UNCHANGED) == "UNCHANGED"
     assert repr(pgo.Binary(b"\1")) == r"Binary(b'\x01')"
     assert repr(pgo.Insert(None, 1, (None,))) == "Insert(xid=None, relation_oid=1, new=(None,))"
@@ -162,7 +162,7 @@ def test_errors_are_value_errors_under_one_root() -> None:
         assert issubclass(getattr(pgo, name), pgo.PgoutputError)
 
 
-def test_placed_errors_survive_pickling() -> None:
+def test_errors_with_a_path_survive_pickling() -> None:
     """An error raised on another machine keeps its path and offset."""
     with pytest.raises(pgo.DecodeError) as caught:
         pgo.parse(b"B")

@@ -142,7 +142,7 @@ def test_engines_agree_on_frames(data: bytes) -> None:
 
 
 def test_disagreement_is_loud(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message that only the reference accepts is a defect that says so."""
+    """A message that only the reference accepts raises EngineError."""
     monkeypatch.setitem(engine(2)._readers, ord("E"), None)  # type: ignore[misc, arg-type]
     with pytest.raises(pgo.EngineError, match="please report"):
         pgo.parse(b"E", 2)

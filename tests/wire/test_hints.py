@@ -1,4 +1,4 @@
-"""What type checkers say of the constructors of messages: what they accept does not fail."""
+"""Type hints of the message constructors: calls that a type checker accepts do not fail."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ WRONG = (
 
 
 def checked(path: Path) -> list[str]:
-    """Return what mypy says."""
+    """Return mypy's output."""
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={path.parent}", str(path)]
     done = subprocess.run([*command, "--follow-imports=silent"], cwd=ROOT, capture_output=True, text=True, check=False)
     return [line for line in done.stdout.splitlines() if f"{path.name}:" in line and ": error:" in line]

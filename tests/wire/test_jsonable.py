@@ -153,7 +153,7 @@ def test_what_no_message_holds(message: Any, path: str) -> None:
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=3))
 def test_any_value_in_a_field(value: Any) -> None:
-    """Whatever JSON value stands in a field: a message, or an EncodeError."""
+    """Any JSON value in a field: the result is a message, or an EncodeError."""
     for line in (INSERT | {"new": [value]}, RELATION | {"name": value}, BEGIN | {"commit_time": value}):
         try:
             message = from_json(line)

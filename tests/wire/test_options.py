@@ -9,7 +9,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import StreamOptions
 from pgoutput_construct.columnar import BatchDecoder
 from pgoutput_construct.stream import RowReader
-from pgoutput_construct.wire import hints, parse_prefix
+from pgoutput_construct.wire import engine, parse_prefix
 from pgoutput_construct.wire import options as wire_options
 from pgoutput_construct.wire.engine import FRAMES, MESSAGES
 from pgoutput_construct.wire.options import Options, combinations, options
@@ -73,14 +73,14 @@ def test_stream_state_must_be_said_where_it_matters(message: pgo.Insert) -> None
 
 
 def test_stream_state_may_be_left_out_where_it_cannot_matter() -> None:
-    """Without streaming nothing stands in a stream, and a Begin looks the same everywhere."""
+    """Without streaming no message is in a stream, and a Begin has the same layout everywhere."""
     begin = pgo.Begin(pgo.Lsn(1), pgo.Timestamp(2), 3)
     assert pgo.parse(PAYLOAD, 4) == INSERT
     assert pgo.parse(pgo.build(begin, 4, "parallel"), 4, "parallel") == begin
 
 
 def test_stream_start_needs_streaming() -> None:
-    """A Stream Start under streaming off is refused by parse and Session alike; one error says all that it takes."""
+    """Parse and Session refuse a Stream Start under streaming off; one error names all required options."""
     for version, remedy in ((1, "pass proto_version=2, streaming='on'"), (2, "is on: pass streaming='on'")):
         for parse in (pgo.Session(version).parse, lambda data, version=version: pgo.parse(data, version)):
             with pytest.raises(pgo.DecodeError, match=f"{remedy}$"):
@@ -101,7 +101,7 @@ def test_stream_start_needs_streaming() -> None:
     ],
 )
 def test_errors_name_the_likely_mistake(call: Callable[[], Any], hint: str) -> None:
-    """A frame, a payload, hexadecimal text, a message of the other stream state: the error says so."""
+    """A frame, a payload, hexadecimal text, a message of the other stream state: the error has a hint."""
     with pytest.raises(pgo.DecodeError, match=hint):
         call()
 
@@ -119,10 +119,10 @@ def test_hints_name_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
     given = options(2, "on", True)
     more = Options((*given.values, False), given.off, given.unsaid)
     monkeypatch.setattr(wire_options, "PARAMETERS", (*wire_options.PARAMETERS, "in_bulk"))
-    monkeypatch.setattr(hints, "STATE_PARAMETERS", ("in_stream", "in_bulk"))
-    monkeypatch.setattr(hints, "STATES", {"idle": (), "stream": ("in_stream",), "bulk": ("in_stream", "in_bulk")})
-    monkeypatch.setattr(hints, "_accepts", lambda reference, data, parameters: parameters["in_bulk"])
-    hint = hints.hint_for_message(PAYLOAD, more, MESSAGES, FRAMES)
+    monkeypatch.setattr(engine, "STATE_PARAMETERS", ("in_stream", "in_bulk"))
+    monkeypatch.setattr(engine, "STATES", {"idle": (), "stream": ("in_stream",), "bulk": ("in_stream", "in_bulk")})
+    monkeypatch.setattr(engine, "_accepts", lambda reference, data, parameters: parameters["in_bulk"])
+    hint = engine.hint_for_message(PAYLOAD, more, MESSAGES, FRAMES)
     assert hint == "with in_bulk=True these bytes are a valid Insert: inside a bulk?"
 
 

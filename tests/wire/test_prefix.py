@@ -1,4 +1,4 @@
-"""One message at the front of more bytes: the grammar says where it ends."""
+"""One message at the start of more bytes: the grammar determines its end."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def test_whatever_is_around(pair: Any, before: bytes, after: bytes) -> None:
 
 @given(payloads(), st.data())
 def test_every_cut_is_incomplete(pair: Any, data: Any) -> None:
-    """A message that is cut off anywhere asks for more, and says where."""
+    """A message truncated anywhere raises IncompleteError, with the offset."""
     options, payload = pair
     cut = data.draw(st.integers(0, len(payload) - 1))
     with pytest.raises(IncompleteError) as caught:
@@ -41,7 +41,7 @@ def test_every_cut_is_incomplete(pair: Any, data: Any) -> None:
     ],
 )
 def test_more_would_not_help(data: bytes, reason: str) -> None:
-    """Bytes that are wrong, and lengths beyond any message, are errors at once, also at the end of what is there."""
+    """Malformed bytes, and lengths beyond any message, are errors at once, even at the end of the data."""
     with pytest.raises(DecodeError) as caught:
         parse_prefix(data)
     assert reason in str(caught.value)

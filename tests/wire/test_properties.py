@@ -66,7 +66,7 @@ def test_random_bytes_rebuild_or_are_refused(options: ParseOptions, data: bytes)
 
 @given(testing.options(), st.sampled_from(sorted("BMCORYIUDTSEcAbPKrp")), st.binary(max_size=64))
 def test_random_bytes_of_a_known_kind_rebuild_or_are_refused(options: ParseOptions, kind: str, data: bytes) -> None:
-    """Random bytes behind a known kind are refused, or are a message that builds to the same bytes."""
+    """Random bytes after a known tag are refused, or are a message that builds to the same bytes."""
     _rebuilt_or_refused(kind.encode() + data, options)
 
 

@@ -49,7 +49,7 @@ UNASKED = ["Stream Abort", "Begin Prepare", "Prepare", "Commit Prepared", "Rollb
 
 @pytest.mark.parametrize("name", NEEDS)
 def test_message_of_a_newer_version_is_refused(engine: Engine, name: str) -> None:
-    """A message is neither parsed nor built in a version that does not have it, and the error says which has it."""
+    """A message is neither parsed nor built in a version without it, and the error names the first version with it."""
     _, data, message = SAMPLES[name]
     for version in range(1, NEEDS[name]):
         with pytest.raises(pgo.DecodeError, match=f"proto_version={NEEDS[name]}"):
@@ -184,13 +184,13 @@ def test_any_bytes_like_object_is_parsed(kind: type) -> None:
     [{"proto_version": 0}, {"proto_version": 99}, {"proto_version": "1"}, {"streaming": "yes"}, {"streaming": True}],
 )
 def test_unknown_options_are_refused(options: dict[str, object]) -> None:
-    """Options that PostgreSQL does not know are PgoutputErrors that say what it knows."""
+    """Options that PostgreSQL does not know are PgoutputErrors that list the known ones."""
     with pytest.raises(pgo.PgoutputError, match="must be"):
         pgo.parse(b"E", **options)  # type: ignore[arg-type]
 
 
 def test_huge_lengths_allocate_nothing(engine: Engine) -> None:
-    """Lengths of 4 GiB and counts of 4 billion are compared with what is left, at once."""
+    """Lengths of 4 GiB and counts of 4 billion are compared with the bytes that are left, at once."""
     import tracemalloc
 
     tracemalloc.start()

@@ -61,7 +61,7 @@ def test_samples(name: str) -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_every_changed_byte(name: str) -> None:
-    """Whatever byte changes, what is traced is what parse says."""
+    """Whichever byte changes, the trace agrees with parse."""
     options, data, _ = SAMPLES[name]
     for place in range(len(data)):
         for change in (0x01, 0x20, 0xFF):
@@ -118,7 +118,7 @@ def test_recordings(path: Path) -> None:
 
 
 def test_faults_have_the_bytes_that_are_wrong() -> None:
-    """A wrong tag or flag is shown; where bytes are missing, what is there has not been read."""
+    """A wrong tag or flag is reported with its bytes; if bytes are missing, the fault has none."""
     for digits, path, start, end in (
         ("", "", 0, 0),
         ("7a00", "", 0, 1),
@@ -135,7 +135,7 @@ def test_faults_have_the_bytes_that_are_wrong() -> None:
         assert (fault.error.path, fault.start, fault.end) == (path, start, end)
 
 
-def test_branches_are_told_apart() -> None:
+def test_branches_are_distinguished() -> None:
     """The same names in two branches are two places in the specification."""
     options, data, _ = SAMPLES["Insert"]
     keys = {span.key: span for span in trace(data, *options).spans}
@@ -152,7 +152,7 @@ def test_tables_have_every_message() -> None:
 
 
 def test_meanings() -> None:
-    """Values and bits stand for something, other values for themselves."""
+    """Values and bits have meanings; values without a meaning are themselves."""
     assert FIELDS["Relation.replica_identity"].meaning("f") == "full"
     assert FIELDS["Truncate.options"].meaning(3) == "cascade, restart identity"
     assert FIELDS["Truncate.options"].meaning(0) == "none"

@@ -32,7 +32,7 @@ def test_text_that_is_no_lsn_is_refused(text: str) -> None:
 @pytest.mark.parametrize("value", [None, b"0/0", 1.0])
 def test_what_is_no_lsn_is_refused(value: object) -> None:
     """What is neither number nor text."""
-    with pytest.raises(PgoutputError, match="an LSN is"):
+    with pytest.raises(PgoutputError, match="an LSN must be"):
         Lsn(value)  # type: ignore[arg-type]
 
 
@@ -58,7 +58,7 @@ def test_timestamp_prints_readably() -> None:
 
 
 def test_timestamp_beyond_datetime_is_an_error() -> None:
-    """The year 148,000 is no datetime, and a naive datetime is no moment."""
+    """The year 148,000 is not a datetime, and a naive datetime is not a timestamp."""
     with pytest.raises(PgoutputError, match="outside the years"):
         Timestamp(2**62).to_datetime()
     with pytest.raises(PgoutputError, match="time zone"):

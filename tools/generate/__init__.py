@@ -1,1 +1,1 @@
-"""The generator: one small emitter for each output, and a table that names them."""
+"""The generator: one small emitter for each generated file, and a table of them (``outputs``)."""

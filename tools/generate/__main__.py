@@ -1,4 +1,4 @@
-"""python -m tools.generate: write everything that follows from the specification, or check that it is current."""
+"""python -m tools.generate: write every file that is generated from the specification, or check that it is current."""
 
 import argparse
 import sys
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def check(outputs: Mapping[str, str], root: Path) -> int:
-    """Print what is not current; return the exit status."""
+    """Print the files that are not current; return the exit status."""
     problems = [*_stale(outputs, root), *(f"orphaned: {path}" for path in orphans(root))]
     for problem in problems:
         print(problem, file=sys.stderr)

@@ -23,15 +23,15 @@ class BuiltinType(NamedTuple):
     array_oid: int
     """OID of the array type, 0 where there is none."""
     size: int
-    """Bytes in memory (typlen), -1 where it varies."""
+    """Size in bytes (typlen), -1 if it varies."""
     arrow: str
     """Name of the Arrow type of its columns; ``list`` for arrays, ``string`` for types kept as PostgreSQL's text."""
     element_oid: int = 0
     """OID of the elements of an array type, 0 for others."""
     subtype_oid: int = 0
-    """Of a range the OID of the type of its bounds, of a multirange that of its range, 0 for others."""
+    """The OID of a range's subtype, or of a multirange's range; 0 for other types."""
     delimiter: str = ","
-    """Of an array type what stands between its elements, as text."""
+    """For an array type, the delimiter of its elements in text."""
     sends_text: str = ""
     """Which text its send function converts to client_encoding: ``plain`` (all bytes, as textsend()), ``versioned``
     (all after a byte with a version, as jsonb_send()), ``xml`` (xml_send(), which declares the encoding), ``lexemes``
@@ -55,7 +55,7 @@ TYPE_NAMES: Final[Mapping[str, BuiltinType]] = {row.name: row for row in _ROWS}
 
 
 def emit_builtin_types(table: TypeTable) -> str:
-    """Return the module that holds the table."""
+    """Return the module with the table."""
     oids = {row.name: row.oid for row in table.types}
     arrays = {row.name: row.array_oid for row in table.types}
     rows = "".join(f"{line},\n" for row in table.types for line in _rows(row, oids, arrays))
@@ -64,13 +64,13 @@ def emit_builtin_types(table: TypeTable) -> str:
 
 
 def _rows(row: BuiltinType, oids: Mapping[str, int], arrays: Mapping[str, int]) -> Iterator[str]:
-    """Return the calls that make a type and its array type."""
+    """Return the constructor calls of a type and its array type."""
     subtype = f", subtype_oid={oids[row.subtype]}" if row.subtype else ""
     sends = f', sends_text="{row.sends_text}"' if row.sends_text else ""
     more = f"{subtype}{sends}{_like(row, oids)}"
     yield f'BuiltinType("{row.name}", {row.oid}, {row.array_oid}, {row.size}, "{row.arrow}"{more})'
     if row.array_oid:
-        # Only arrays whose elements stand between commas are read as lists; those of box stay PostgreSQL's text.
+        # Only arrays with a comma as delimiter are lists; those of box stay PostgreSQL's text.
         arrow = "list" if row.delimiter == "," else "string"
         delimiter = "" if row.delimiter == "," else f', delimiter="{row.delimiter}"'
         more = f"{delimiter}{_like(row, arrays)}"

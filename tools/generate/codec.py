@@ -20,16 +20,16 @@ from pgoutput_construct.wire.codec_runtime import NOTHING, Reject, draft, number
 from pgoutput_construct.wire.types import Lsn, Timestamp
 """
 
-ABOUT = "It raises one of fast.REJECTIONS for whatever it does not accept; the definitions then say what is wrong."
+ABOUT = "For input that it does not accept it raises one of codec_runtime.REJECTIONS; the definitions then explain."
 
 READERS = (
-    "What reads a message by its tag: ``(data, at, size, *parameters) -> message, end``.",
+    "The parse functions by tag: ``(data, at, size, *parameters) -> message, end``.",
     "",
-    "It may read as far behind ``size`` as PAD is long; an ``end`` beyond ``size`` means that not all of it is there.",
+    "They may read up to the length of PAD beyond ``size``; an ``end`` beyond ``size`` means truncated data.",
 )
-LENGTH = "How many bytes a message takes without its tag, behind which this stands."
-FRAMED_READERS = ("What reads a message of each class: see READERS of the codec of messages.",)
-BUILDERS = "What builds an object of each class: ``(message, *parameters) -> bytes``."
+LENGTH = "The format of the length of a message, which follows its tag and does not include it."
+FRAMED_READERS = ("The parse functions by class; see READERS of the codec of messages.",)
+BUILDERS = "The build functions by class: ``(message, *parameters) -> bytes``."
 
 
 def emit_codec(spec: Spec, messages: str) -> str:
@@ -59,7 +59,7 @@ def _public(spec: Spec) -> list[str]:
 
 
 def _length(spec: Spec) -> Iterator[str]:
-    """Yield how the messages of a connection say where the next one begins."""
+    """Yield the constants that locate the end of a connection's message."""
     field = next((message.length for message in spec.messages if message.length), None)
     if field is not None:
         yield f'LENGTH: Final = Struct(">{field.code}")\n' + docstring([LENGTH], "")

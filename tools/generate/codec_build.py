@@ -1,9 +1,9 @@
-"""The build half of the codec: functions that append to ``pieces``, which are joined at the end."""
+"""The build half of the codec: functions that append to ``pieces``, which the caller joins."""
 
 from collections.abc import Callable
 from itertools import groupby
 
-from tools.generate.codec_module import REJECT, Function, Module, behind, without_extension
+from tools.generate.codec_module import REJECT, Function, Module, elements_after, without_extension
 from tools.generate.text import docstring
 from tools.language import Alternative, Choice, Field, Message, Part, Repeat, conditions
 from tools.language.elements import Element, Structure
@@ -17,7 +17,7 @@ Source = Callable[[str], str]
 def build_message(module: Module, message: Message) -> str:
     """Return the function that builds one message.
 
-    To mypy the message is anything: it cannot follow under which parameters and bits a field is there.
+    For mypy the message is Any: it cannot know under which parameters and bits a field is present.
     """
     build, cls = _Function(module), message.class_name
     signature = ", ".join(["message: Any", *module.spec.signature])
@@ -31,7 +31,7 @@ def build_message(module: Module, message: Message) -> str:
 
 
 def build_part(module: Module, part: Part) -> str:
-    """Return the function that builds a part into the pieces."""
+    """Return the function that appends a part to the pieces."""
     build = _Function(module)
     signature = ", ".join(["value: Any", "pieces: list[bytes]", *module.spec.signature])
     with build.block(f"def {module.function('_build', part.name)}({signature}) -> None:"):
@@ -43,24 +43,24 @@ class _Function(Function):
     def __init__(self, module: Module) -> None:
         super().__init__(module)
         self.waiting: list[tuple[str, str]] = []
-        """Codes and values."""
+        """Format codes and values."""
         self.absent: set[str] = set()
-        """Fields of bits that may be absent: where a condition asks for a bit of them, mypy takes them for None."""
+        """Fields of bits that may be absent, which mypy sees as None: conditions on their bits need a cast."""
 
     def flush(self) -> None:
-        """Write what packs the numbers that wait."""
+        """Write the code that packs the pending numbers."""
         waiting, self.waiting = self.waiting, []
         if waiting:
             pack = self.module.pack("".join(code for code, _ in waiting))
             self.write(f"pieces.append({pack}({', '.join(value for _, value in waiting)}))")
 
     def message(self, message: Message) -> None:
-        """Write what builds a message, and puts its length before what follows that."""
+        """Write the code that builds a message with a length, which is inserted before what follows it."""
         if message.length is None:
             self.structure(message, "message.{}".format)
             self.line('return b"".join(pieces)')
             return
-        self.structure(behind(message, message.length), "message.{}".format)
+        self.structure(elements_after(message, message.length), "message.{}".format)
         content = self.name("content")
         self.line(f'{content} = b"".join(pieces)')
         pack = self.module.pack("B" * len(message.tag) + message.length.code)
@@ -68,7 +68,7 @@ class _Function(Function):
         self.write(f"return {pack}({tag}len({content}) + {message.length.size}) + {content}")
 
     def structure(self, structure: Structure, source: Source) -> None:
-        """Write what builds the elements of a structure; those under one condition stand in one block."""
+        """Write the code that builds the elements of a structure; elements with the same condition share a block."""
         self.absent |= {each.name for each in structure.elements if each.name in structure.flags and each.conditional}
         nullable = {field.length: field for field in structure.elements if isinstance(field, Field) and field.absent}
 
@@ -86,7 +86,7 @@ class _Function(Function):
                     self._element(element, value)
 
     def _condition(self, element: Element, source: Source) -> str:
-        """Return when an element is there, where the code around it decides that."""
+        """Return the condition of an element, without what the enclosing block has tested."""
         inside = isinstance(element, Choice) or (isinstance(element, Field) and bool(element.variants))
         return "" if inside else self._test(element, source)
 
@@ -102,7 +102,7 @@ class _Function(Function):
             self.write(f"elif {' or '.join(absent)}:", REJECT)
 
     def _variants(self, field: Field, source: Source) -> None:
-        """Write what builds a field that differs from version to version: the variant that is there."""
+        """Write the code that builds a field with variants: the variant that is present."""
         value = source(field.name)
         for number, each in enumerate(field.variants):
             last = each is field.variants[-1] and field.complete
@@ -150,7 +150,7 @@ class _Function(Function):
         self.waiting.append((field.code, f"ord({value})" if field.is_letter else value))
 
     def value(self, structure: Structure, value: str) -> None:
-        """Write what builds a structure inside another: known by its one field, an object of its class, or either."""
+        """Write the code that builds a nested structure: its field, an object of its class, or either of them."""
         if structure.extended:
             with self.block(f"if {conditions.text(structure.extension)}:"):
                 self._object(structure, value)
@@ -200,5 +200,5 @@ class _Function(Function):
 
 
 def _shows(alternative: Alternative, value: str) -> str:
-    """Return the test of a branch that shows in the value."""
+    """Return the test for a branch that is implied by the value."""
     return f"{value} is {alternative.value}" if alternative.then is None else f"type({value}) is {alternative.value}"

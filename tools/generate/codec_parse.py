@@ -1,4 +1,4 @@
-"""The parse half of the codec: functions that read ``data`` from the position ``at`` on."""
+"""The parse half of the codec: functions that read ``data`` from the offset ``at``."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,13 +12,13 @@ __all__ = ["read_message", "read_part"]
 
 
 def read_message(module: Module, message: Message) -> str:
-    """Return the function that reads one message, and where it ends."""
+    """Return the function that reads one message, and returns it with the offset after it."""
     read, cls = _Function(module), message.class_name
     with read.head(cls, f"m.{cls}"):
         if message.needs:
             read.write(f"if proto_version < {message.needs}:", REJECT)
         tag = len(message.tag)
-        read.waiting += [Fixed("x", "")] * tag  # whoever chose this function has looked at it
+        read.waiting += [Fixed("x", "")] * tag  # the caller has read the tag, to select this function
         found = read.elements(message.elements[tag:])
         if message.length:
             read.line(f"if {found[message.length.name]} != size{f' - {tag}' * bool(tag)}:", REJECT)
@@ -27,7 +27,7 @@ def read_message(module: Module, message: Message) -> str:
 
 
 def read_part(module: Module, part: Part) -> str:
-    """Return the function that reads a part, and where it ends."""
+    """Return the function that reads a part, and returns it with the offset after it."""
     read = _Function(module)
     with read.head(part.name, "Any"):
         value = read.value(part)
@@ -38,14 +38,14 @@ def read_part(module: Module, part: Part) -> str:
 class _Function(Reading):
     @contextmanager
     def head(self, class_name: str, returns: str) -> Iterator[None]:
-        """Write the head of the function, and its body inside."""
+        """Write the head of the function; its body goes inside."""
         name = self.module.function("_read", class_name)
         signature = ", ".join(["data: bytes", "at: int", "size: int", *self.module.spec.signature])
         with self.block(f"def {name}({signature}) -> tuple[{returns}, int]:"):
             yield
 
     def elements(self, elements: Iterable[Element]) -> Mapping[str, str]:
-        """Write what reads elements; return the expressions of their values by name."""
+        """Write the code that reads elements; return the expressions of their values by name."""
         found: dict[str, str] = {}
         for element in elements:
             self._element(element, found)
@@ -69,7 +69,7 @@ class _Function(Reading):
             found[element.name] = self._content(element, found)
 
     def _variants(self, field: Field, found: dict[str, str]) -> None:
-        """Write what reads a field that differs from version to version: the variant that is there."""
+        """Write the code that reads a field with variants: the variant that is present."""
         name = self.name(field.name)
         for number, each in enumerate(field.variants):
             last = each is field.variants[-1] and field.complete
@@ -83,7 +83,7 @@ class _Function(Reading):
         found[field.name] = name
 
     def _content(self, field: Field | Repeat, found: Mapping[str, str]) -> str:
-        """Write what reads a repeat, or a field whose size varies; return its value."""
+        """Write the code that reads a repeat, or a field of variable size; return its value."""
         if isinstance(field, Repeat):
             return self._repeat(field, found[field.count] if field.count else None)
         if field.part:
@@ -107,7 +107,7 @@ class _Function(Reading):
             self.write(f"end = at + {length}", f"{name} = data[at:end]", "at = end")
 
     def _part(self, name: str) -> str:
-        """Write a part that is known by its one value in place, which saves a call for each row."""
+        """Write the code that reads a part with a single value inline, which saves a call for each row."""
         part = self.module.spec.part(name)
         if part.single is not None:
             return self.value(part)
@@ -119,7 +119,7 @@ class _Function(Reading):
         return f"{self.module.function('_read', part)}(data, at, size{self.module.arguments})"
 
     def value(self, structure: Structure) -> str:
-        """Write what reads a structure inside another; return its value: its one field, or an object of its class."""
+        """Write the code that reads a nested structure; return its value: a single field, or an object of its class."""
         if structure.extended:
             return self._extended(structure)
         if structure.single is not None:
@@ -141,7 +141,7 @@ class _Function(Reading):
         return name
 
     def object(self, structure: Structure, found: Mapping[str, str], name: str) -> str:
-        """Write what makes an object of its class, as fast.draft says, and calls it ``name``; return that."""
+        """Write the code that creates an object of a class (``codec_runtime.draft``) as ``name``; return that."""
         self.line(f"{name} = {self.module.draft(str(structure.class_name))}()")
         self.line(*(f"{name}.{field} = {found[field]}" for field in structure.field_names))
         self.line(f"{name}.__class__ = m.{structure.class_name}")
@@ -166,7 +166,7 @@ class _Function(Reading):
         return name
 
     def _items(self, item: Structure, repeat: Repeat, count: str) -> str:
-        """Write what reads the items of a repeat, in the quickest way that its one field allows."""
+        """Write the code that reads the items of a repeat, in the fastest way for its single field."""
         alone = item.single if len(item.elements) == 1 else None
         if isinstance(alone, Choice) and (code := _length_code(alone)):
             return self._looking_ahead(alone, code, repeat, count)
@@ -183,10 +183,10 @@ class _Function(Reading):
         return f"tuple({name})"
 
     def _looking_ahead(self, choice: Choice, code: str, repeat: Repeat, count: str) -> str:
-        """Write what reads values whose branches all start with a length.
+        """Write the code that reads values whose branches all start with a length.
 
-        One read takes a short value and the head of the next one, its tag and length: that is a sixth faster than a
-        read for each head and a slice for each value.
+        One unpack reads a short value together with the tag and length of the next one: that is a sixth faster than one
+        unpack for each head and one slice for each value.
         """
         name = self.name(repeat.name)
         head = (Fixed("B", "tag"), Fixed(code, "length"))
@@ -255,13 +255,13 @@ class _Function(Reading):
 
 
 def _length_code(choice: Choice) -> str | None:
-    """Return the code of the length that every branch with a content starts with, None where they differ."""
+    """Return the format of the length with which every branch with content starts, None if they differ."""
     found = {a.length.code if a.length else None for a in choice.alternatives if a.then is not None}
     return found.pop() if len(found) == 1 else None
 
 
 def _likely_first(choice: Choice) -> list[Alternative]:
-    """Return the alternatives in the order in which they are tried: most values are text, or else all are binary."""
+    """Return the alternatives in the order in which they are tested: most values are text, or else all are binary."""
     return sorted(choice.alternatives, key=lambda each: (choice.valued and each.then is None, each.python != "bytes"))
 
 

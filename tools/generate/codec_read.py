@@ -1,4 +1,4 @@
-"""Fields of fixed size on the parse half of the codec: those that follow each other are read by one struct."""
+"""Fields of fixed size in the parse half of the codec: consecutive ones are read by one struct."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,40 +12,40 @@ __all__ = ["Fixed", "Reading", "size_of"]
 
 @dataclass(frozen=True)
 class Fixed:
-    """Something of a fixed size that is read or written together with its neighbours: its code, and its variable."""
+    """A value of fixed size that is read or written together with its neighbours: its format code, and its variable."""
 
     code: str
     variable: str
     field: Field | None = None
     condition: str = ""
-    """When it is there; empty when it always is."""
+    """The condition under which it is present; empty: always."""
 
 
 def size_of(fixed: Iterable[Fixed]) -> int:
-    """Return the bytes that they take together."""
+    """Return their total size in bytes."""
     return calcsize(">" + "".join(each.code for each in fixed))
 
 
 class Reading(Function):
-    """A function that reads."""
+    """A generated function that reads."""
 
     def __init__(self, module: Module) -> None:
         super().__init__(module)
         self.waiting: list[Fixed] = []
 
     def fixed(self, field: Field, found: dict[str, str]) -> None:
-        """Let a field wait, and those before it no longer that have another condition."""
+        """Add a pending field; pending fields with another condition are read first."""
         condition = field.test(lambda earlier: found[earlier])
         flags = {found[bit.field] for bit in conditions.bits(field.term)}
         if {each.condition for each in self.waiting} - {"", condition} and condition:
             self.flush()
-        if flags & {each.variable for each in self.waiting}:  # they are read first
+        if flags & {each.variable for each in self.waiting}:  # a condition needs the flags
             self.flush()
         found[field.name] = name = self.name(field.name)
         self.waiting.append(Fixed(field.code, name, field, condition))
 
     def flush(self) -> None:
-        """Write what reads the fields that wait, at most one condition among them, and what checks them."""
+        """Write the code that reads the pending fields, with at most one condition among them, and checks them."""
         fixed, self.waiting = self.waiting, []
         condition = next((each.condition for each in fixed if each.condition), "")
         always = [each for each in fixed if not each.condition]
@@ -75,7 +75,7 @@ class Reading(Function):
 
 
 def _checks(field: Field, name: str) -> Iterator[str]:
-    """Yield what checks and converts a number that was read."""
+    """Yield the code that checks and converts a number."""
     if field.constant_number is not None:
         yield f"if {name} != {field.constant_number}:"
         yield REJECT

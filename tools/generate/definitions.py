@@ -31,7 +31,7 @@ from pgoutput_construct.wire.primitives import (
 
 
 def emit_definitions(spec: Spec, messages: str) -> str:
-    """Return the module of definitions; ``messages`` is the module that holds their classes."""
+    """Return the module of definitions; ``messages`` is the module with their classes."""
     public = [named.class_name for named in spec.named]
     return python_module(
         spec,
@@ -74,7 +74,7 @@ def _message(message: Message) -> str:
 
 
 def _structure(structure: Structure) -> str:
-    """Return a structure inside another: known by its one field, a record of its class, or the one or the other."""
+    """Return a nested structure: its single field, a record of its class, or either of them."""
     single = structure.single
     if single is not None and len(structure.elements) == 1:
         return _construct(single)
@@ -87,7 +87,7 @@ def _structure(structure: Structure) -> str:
 
 
 def _this(term: Term | None) -> str:
-    """Return a condition as construct evaluates it."""
+    """Return a condition as a construct expression."""
     match term:
         case Flag(name):
             return f"parameters.{name}"
@@ -140,7 +140,7 @@ def _then(alternative: Alternative) -> str:
 
 
 def _construct(element: Element, measured: str | None = None) -> str:
-    """Return an element; ``measured`` is what a count or a length measures."""
+    """Return an element; ``measured`` is the field that a count or a length measures."""
     if isinstance(element, Choice):
         return _valued(element)
     if isinstance(element, Field) and element.variants:
@@ -157,7 +157,7 @@ def _construct(element: Element, measured: str | None = None) -> str:
 
 
 def _variants(field: Field, measured: str | None) -> str:
-    """Return a field that differs from version to version: the first of its variants that is there."""
+    """Return a field with variants: the first one that is present."""
     *variants, last = field.variants
     construct = _variant(field, last, measured)
     if not field.complete:

@@ -1,4 +1,4 @@
-"""Emits the Wireshark dissector: the specifications as Lua tables, and the code in lua/ that reads by them."""
+"""Emits the Wireshark dissector: the specifications as Lua tables, then the code in lua/ that interprets them."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ __all__ = ["emit_dissector"]
 
 CODE = Path(__file__).with_name("lua")
 MODULES = ("fields", "reading", "options", "messages", "conversations")
-"""The code, in the order in which it stands behind the tables."""
+"""The Lua files, in the order in which they follow the tables."""
 
 ABOUT = """\
 -- A Wireshark dissector of PostgreSQL's logical replication: the frames in CopyData, and the messages of pgoutput in
@@ -59,14 +59,14 @@ def _message(spec: Spec, message: Message, names: Names) -> Mapping[str, Any]:
 
 
 def _leads(spec: Spec, message: Message) -> Mapping[str, Any]:
-    """Return the state that a message enters, or where it leads from each state that nests, or is entered in some."""
+    """Return the state that a message enters, or a table of them if that depends on the state before."""
     if message.returns or message.enters in spec.nested:
         return {"steps": dict(spec.steps(message))}
     return {"enters": message.enters}
 
 
 def _asked_by(spec: Spec, message: Message) -> Mapping[str, Any] | None:
-    """Return the option that must be on for a message, and what it is where it is off."""
+    """Return the option that enables a message, and the value with which it is off."""
     if message.option is None or message.unasked:
         return None
     option = next(each for each in spec.options if each.name == message.option)
@@ -74,7 +74,7 @@ def _asked_by(spec: Spec, message: Message) -> Mapping[str, Any] | None:
 
 
 def _options(spec: Spec) -> Iterator[Mapping[str, Any]]:
-    """Yield the protocol version and the options that decide the layout."""
+    """Yield the protocol version and the options that determine layouts."""
     newest = max((version.version for version in spec.versions), default=1)
     for option in spec.options:
         if option.name == "proto_version":
@@ -96,7 +96,7 @@ def _option(option: Option) -> Mapping[str, Any]:
 
 
 def _framing(connection: Spec, name: str) -> Mapping[str, int]:
-    """Return the tag of a message of the connection, and where what is behind its length begins."""
+    """Return the tag of a message of a connection, and the constant after its length."""
     message = next(each for each in connection.messages if each.class_name == name)
     assert message.length is not None
     return {"tag": message.tag[0], "header": len(message.tag) + (message.length.size or 0)}

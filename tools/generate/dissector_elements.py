@@ -14,17 +14,17 @@ __all__ = ["Names", "elements", "structure"]
 Row = dict[str, Any]
 
 TYPES = {"Lsn": "lsn", "Timestamp": "time"}
-"""The types of numbers that are not shown as such, by their Python type."""
+"""Number types that are not displayed as plain numbers, by their Python type."""
 
 
 class Names:
-    """Names for filters: fields of the same name share one, unless Wireshark would not compare their values."""
+    """Filter names: fields of the same name share one, unless Wireshark could not compare their values."""
 
     def __init__(self) -> None:
         self._kinds = {"message": "string", "state": "string", "malformed": "expert", "unexpected": "expert"}
 
     def of(self, owner: str, name: str, kind: str) -> str:
-        """Return the name of a field of a kind of values: with its owner's in front where the plain one is taken."""
+        """Return the filter name of a field; if another type has the plain one, with the owner's name as prefix."""
         common = kind.rstrip("0123456789") if kind not in ("uint64", "int64") else kind
         for each in (name, f"{owner}.{name}", f"{owner}.{name}_{common}"):
             if self._kinds.setdefault(each, common) == common:
@@ -33,7 +33,7 @@ class Names:
 
 
 def structure(inside: Structure, names: Names, owner: str = "") -> Row:
-    """Return a structure that stands in others; it is ``alone`` where its only element stands for it."""
+    """Return a nested structure; it is ``alone`` if it consists of a single element, whose value is its own."""
     if isinstance(inside, Part):
         owner = snake_case(inside.name)
     only = inside.elements[0]
@@ -74,7 +74,7 @@ def _condition(element: Field | Repeat | Alternative) -> Row:
 
 
 def _only(term: Term | None) -> Row | None:
-    """Return a condition as a row: what it is, and its name, its version, or the rows that it joins."""
+    """Return a condition as a row: its kind, and its name, its version, or the conditions that it combines."""
     match term:
         case Flag(name):
             return {"is": "set", "name": name}
@@ -107,7 +107,7 @@ def _field(field: Field, names: Names, owner: str) -> Row:
 
 
 def _type(field: Field) -> str:
-    """Return the type of the values of a field: one of the code's TYPES, time, string or bytes."""
+    """Return the type of a field's values: one of TYPES in the Lua code, time, string or bytes."""
     if field.size is None or field.is_block:
         return "string" if field.is_text else "bytes"
     if isinstance(field.constant, bytes) or field.is_letter:

@@ -1,4 +1,4 @@
-"""Emits a specification as a Kaitai Struct file, from which its compiler makes readers in a dozen languages."""
+"""Emits a specification as a Kaitai Struct file, from which readers in a dozen languages can be generated."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
@@ -16,7 +16,7 @@ __all__ = ["emit_kaitai"]
 Entry = dict[str, Any]
 
 KAITAI = "0.11"
-"""The first version of Kaitai Struct that knows all that is used: ``in-enum``."""
+"""The first version of Kaitai Struct with everything that is used: ``in-enum``."""
 PARAMETER_TYPES = {"int": "u4", "bool": "bool"}
 TEXT: Entry = {
     "doc": "Text that ends with a NUL.",
@@ -27,7 +27,7 @@ TEXT: Entry = {
 
 
 def emit_kaitai(spec: Spec) -> str:
-    """Return the file; its first line says what it was generated from."""
+    """Return the file; its first line names the specification."""
     mark = f"# {GENERATED}{spec.file} by: {COMMAND}. Do not edit.\n"
     return mark + yaml.safe_dump(_File(escaped(spec)).content(), sort_keys=False, allow_unicode=True, width=120)
 
@@ -39,13 +39,13 @@ class _File:
         self.enums: dict[str, Mapping[int, Any]] = {}
         names = list(dict.fromkeys(spec.class_names()))
         self.classes = dict(zip(names, distinct(map(snake_case, names), ["text"]), strict=True))
-        """The type of each class."""
+        """The name of the type of each class."""
         self.taken = set(self.classes.values())
         self.version = next((each.name for each in spec.parameters if each.type == "int"), conditions.VERSION)
-        """What the protocol version is called here."""
+        """The name of the parameter for the protocol version."""
 
     def content(self) -> Entry:
-        """Return the whole of it."""
+        """Return the whole document."""
         for named in self.spec.named:
             self._type(self.classes[named.class_name], named, named.description)
         tags = members(snake_case(message.class_name) for message in self.spec.messages)
@@ -63,7 +63,7 @@ class _File:
         }
 
     def _type(self, name: str, structure: Structure, about: str) -> None:
-        """Add the type of a structure, without the tag of a message: that is read to know which message it is."""
+        """Add the type of a structure, without a message's tag, which is read before to choose the type."""
         elements = structure.elements
         checks = []
         if isinstance(structure, Message):
@@ -78,7 +78,7 @@ class _File:
         self.types[name] = entry
 
     def _instances(self, structure: Structure, elements: Iterable[Element]) -> Entry:
-        """Return what tells the bits of flags from each other, and what a field is in any version."""
+        """Return computed instances: the single bits of flags, and a field with variants under any version."""
         fields = [each for each in elements if isinstance(each, Field)]
         taken = {name for element in elements for name in (element.name, *element.names)}
         found: Entry = {}
@@ -117,7 +117,7 @@ class _File:
         return {"id": repeat.name, **item, **times, **_condition(repeat), **_doc(repeat)}
 
     def _choice(self, owner: str, choice: Choice, following: Field | None, names: Set[str]) -> Iterator[Entry]:
-        """Yield the tag and what follows it; where no branch need come, the tag can be that of what stands behind."""
+        """Yield the tag of a choice and its content; the tag of an optional choice may be the constant after it."""
         enum = f"{owner}_{choice.kind_name}"
         (kind,) = distinct([choice.kind_name], names) if choice.valued else (choice.kind_name,)
         tags = {branch.tag[0]: _named(branch.name, branch.description) for branch in choice.alternatives}
@@ -137,7 +137,7 @@ class _File:
             yield {"id": choice.name, "type": {"switch-on": kind, "cases": cases}}
 
     def _free(self, name: str) -> str:
-        """Return the name of a type or an enum that no other has: in some languages both are classes."""
+        """Return a unique name for a type or an enum: in some languages both become classes."""
         (free,) = distinct([name], self.taken | self.types.keys() | self.enums.keys())
         return free
 
@@ -168,15 +168,15 @@ class _File:
             return {"valid": {"expr": f"(_ & {others:#x}) == 0"}}
         if not field.values:
             return {}
-        if max(field.codes) >= 1 << 63:  # no enum of its compiler has such numbers
-            # As text, which is read as an expression: a number beyond 2**53 is another one in JavaScript.
+        if max(field.codes) >= 1 << 63:  # Kaitai's compiler rejects enum values of 2**63 and more
+            # As text, which the compiler parses as an expression: a number above 2**53 would be rounded in JavaScript.
             return {"valid": {"any-of": [str(code) for code in field.codes]}}
         enum = self._free(f"{owner}_{field.name}")
         self.enums[enum] = dict(zip(field.codes, members(field.values.values()), strict=True))
         return {"enum": enum, "valid": {"in-enum": True}}
 
     def _reference(self, structure: Structure, name: str = "") -> str:
-        """Return a type with the parameters that it takes."""
+        """Return a type with its parameters."""
         names = self._needed([structure])
         return (name or self.classes[str(structure.class_name)]) + (f"({', '.join(names)})" if names else "")
 
@@ -187,7 +187,7 @@ class _File:
         return {"params": entries} if entries else {}
 
     def _needed(self, structures: Iterable[Structure]) -> list[str]:
-        """Return the parameters that the layout of structures depends on, in their order."""
+        """Return the parameters on which the layouts of structures depend, in order."""
         words: set[str] = set()
         for structure in structures:
             words |= {self.version} if isinstance(structure, Message) and structure.needs else set()
@@ -200,18 +200,18 @@ class _File:
 
 
 def _next(structure: Structure, choice: Choice) -> Field | None:
-    """Return the constant behind an optional choice."""
+    """Return the constant after an optional choice."""
     following = structure.elements[structure.elements.index(choice) + 1] if choice.optional else None
     return following if isinstance(following, Field) else None
 
 
 def _after(choice: Choice, following: Field) -> str:
-    """Return what the tag of what stands behind an optional choice is called among those of its branches."""
+    """Return the enum member, among the tags of an optional choice, for the constant after it."""
     return distinct([following.name], [branch.name for branch in choice.alternatives])[0]
 
 
 def _before(structure: Structure, field: Field) -> Choice | None:
-    """Return the optional choice in front of a constant, which has read it where none of its branches came."""
+    """Return the optional choice before a constant, which has read the constant if no branch was present."""
     index = structure.elements.index(field)
     before = structure.elements[index - 1] if index else None
     return before if isinstance(before, Choice) and before.optional else None
@@ -222,12 +222,12 @@ def _enumerated(name: str, enum: str) -> Entry:
 
 
 def _check(name: str, expression: str, about: str) -> Entry:
-    """Return a field without bytes that is only there to be checked."""
+    """Return a field without bytes that only carries a check."""
     return {"id": name, "size": 0, "valid": {"expr": expression}, "doc": about}
 
 
 def _variant_names(structure: Structure, field: Field) -> list[str]:
-    """Return the names of the variants of a field: its own for one that alone has values."""
+    """Return the names of the variants of a field; if only one has a value, it has the field's own name."""
     held = [each for each in field.variants if not each.hidden]
     taken = {name for element in structure.elements for name in element.names}
     names = []
@@ -241,7 +241,7 @@ def _variant_names(structure: Structure, field: Field) -> list[str]:
 
 
 def _whole(structure: Structure, field: Field) -> str:
-    """Return the value of a field whichever of its variants is there; nothing where a reader has no type for it."""
+    """Return the value of a field from whichever variant is present; nothing if a reader has no type for it."""
     names = _variant_names(structure, field)
     held = [(each, name) for each, name in zip(field.variants, names, strict=True) if not each.hidden]
     if len(held) < 2 or field.part or field.values:
@@ -261,7 +261,7 @@ def _doc(described: Any) -> Entry:
 
 
 def _harmless(text: str) -> str:
-    """Return text that ends no comment of any language, and that Python's docstrings do not read as escapes."""
+    """Return text that cannot end a comment in any target language, and has no escapes for Python's docstrings."""
     return text.replace("\\", "\\\\").replace('"', "'").replace("*/", "* /")
 
 

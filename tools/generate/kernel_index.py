@@ -1,4 +1,4 @@
-"""The walks of the columnar kernels: one over each structure, the index of a batch, and the values of rows."""
+"""The walks of the columnar kernels: one for each structure, the index of a batch, the location of a row's values."""
 
 from collections.abc import Iterator
 
@@ -12,15 +12,15 @@ __all__ = ["Walker", "row_fields", "row_messages"]
 
 
 def row_messages(spec: Spec) -> list[Message]:
-    """Return the messages that hold rows."""
+    """Return the messages with tuples."""
     names = {part.name for part in spec.rows}
     return [message for message in spec.messages if names & set(message.references())]
 
 
 def row_fields(spec: Spec) -> dict[str, str]:
-    """Return what the index keeps of messages that hold rows, by name and numpy type: positions (int64), and numbers.
+    """Return the fields of the index for messages with tuples, by name and numpy type: offsets (int64), and numbers.
 
-    A number that has the name of what is a position in another message is not kept.
+    A number is not indexed if its name is that of an offset in another message.
     """
     elements = [element for message in row_messages(spec) for element in message.exposed]
     choices = [element for element in elements if isinstance(element, Choice) and not element.valued]
@@ -45,7 +45,7 @@ class Walker:
         self.row_messages = row_messages(spec)
 
     def functions(self) -> Iterator[str]:
-        """Yield all functions, those that others call first."""
+        """Yield all functions, each after those that it calls."""
         for named in (*self.spec.parts_in_order, *self.spec.messages):
             yield from (self._walk(repeat.item) for repeat in named.records())
             yield self._walk(named)
@@ -133,14 +133,14 @@ def _arrays(kept: dict[str, str]) -> list[str]:
 
 
 class _Walk(Steps):
-    """The walk over a structure, which keeps fields of messages that hold rows."""
+    """The walk over a structure, which stores indexed fields of messages with tuples."""
 
     def __init__(self, names: Names, structure: Structure, write: Writer, kept: dict[str, str]) -> None:
         super().__init__(names, structure, write)
         self.kept = kept
 
     def number(self, field: Field, offset: int) -> None:
-        """Write the check of a field, and keep its value; the index has seen a message's tag."""
+        """Write the check of a field, and store its value; the index has checked a message's tag."""
         if self._keeps(field.name) and self.kept[field.name] != "int64" and field.constant is None:
             super().number(field, offset)
             self.write(f"_{field.name}[row] = {number_at(field, offset)}")
@@ -148,13 +148,13 @@ class _Walk(Steps):
             super().number(field, offset)
 
     def field(self, field: Field) -> None:
-        """Keep where a part begins, and write the step over it."""
+        """Store the offset of a part, and write the walk over it."""
         if field.part and self._keeps(field.name):
             self.write(f"_{field.name}[row] = at")
         super().field(field)
 
     def alternative(self, choice: Choice, alternative: Alternative) -> None:
-        """Keep the tag of the branch taken and where its content begins, and write the steps over it."""
+        """Store the tag of the branch and the offset of its content, and write the walk over them."""
         if self._keeps(choice.name) and not choice.valued:
             self.write(f"_{choice.kind_name}[row] = kind")
             if isinstance(alternative.then, str):
@@ -166,7 +166,7 @@ class _Walk(Steps):
 
 
 class _Find(Steps):
-    """The steps over a row that was walked before, which note where its values are."""
+    """The walk over a row that was validated before; it locates the row's values."""
 
     checked = False
 
@@ -174,7 +174,7 @@ class _Find(Steps):
         super().__init__(names, part, write)
         self.spec = spec
         self.in_value = False
-        """Whether the steps are over what stands behind a value's tag."""
+        """Whether the walk is after the tag of a value."""
         rows, values = part.principal, part.values
         assert isinstance(rows, Repeat) and values is not None
         self.rows, self.values = rows, values
@@ -192,7 +192,7 @@ class _Find(Steps):
             self.inner(repeat.item)
 
     def choice(self, choice: Choice) -> None:
-        """Write what is noted of one value."""
+        """Write the code that stores the location of one value."""
         if choice is not self.values:
             super().choice(choice)
             return
@@ -217,20 +217,20 @@ class _Find(Steps):
             self.write("put_nothing(plan, column, row, out)")
 
     def number(self, field: Field, offset: int) -> None:
-        """Note where the bytes of a value are that are always so many."""
+        """Store the location of a value of fixed size."""
         if self.in_value and field.is_block:
             self.write(f"start, length = at + {offset}, {field.size}")
         super().number(field, offset)
 
     def part(self, name: str) -> None:
-        """Write the steps over a part, those of a value in place."""
+        """Write the walk over a part; that of a value is inlined."""
         if self.in_value:
             self.inner(self.spec.part(name))
         else:
             super().part(name)
 
     def field(self, field: Field) -> None:
-        """Note where the bytes of a value are that has more than its length in front of them, or something behind."""
+        """Store the location of a value's bytes if more than a length precedes them, or something follows."""
         if self.in_value and field.length:
             self.write(f"start, length = at, {self.local(field.length)}")
         super().field(field)

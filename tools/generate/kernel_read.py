@@ -1,4 +1,4 @@
-"""The reads of the columnar kernels: the header fields of all messages of one tag, which were walked before."""
+"""The reads of the columnar kernels: the header fields of all messages with one tag, which were validated before."""
 
 from tools.generate.kernel_walk import Names, Steps, number_at, uses
 from tools.generate.writer import Writer
@@ -13,7 +13,7 @@ def header_fields(message: Message) -> list[Field]:
 
 
 def read_header(names: Names, message: Message) -> str:
-    """Return the function that reads the header of messages of one tag into columns."""
+    """Return the function that reads the headers of messages with one tag into columns."""
     fields = header_fields(message)
     steps, write = Writer(), Writer()
     _Read(names, message, steps).all(message.elements[: message.elements.index(fields[-1]) + 1])
@@ -30,12 +30,12 @@ def read_header(names: Names, message: Message) -> str:
 
 
 class _Read(Steps):
-    """The steps over a message that was walked before, which read its header fields."""
+    """The walk over a validated message, which reads its header fields."""
 
     checked = False
 
     def number(self, field: Field, offset: int) -> None:
-        """Write what reads a fixed field."""
+        """Write the code that reads a fixed field."""
         if self.depth == 1 and field.is_block:
             self.write(f"_{field.name}_START[row] = at{f' + {offset}' if offset else ''}")
             self.write(f"_{field.name}_SIZE[row] = {field.size}")
@@ -49,7 +49,7 @@ class _Read(Steps):
             self._present(field)
 
     def field(self, field: Field) -> None:
-        """Write what notes where bytes begin, and how many they are."""
+        """Write the code that stores offset and length of bytes."""
         if field.part or self.depth > 1:
             super().field(field)
             return
@@ -65,6 +65,6 @@ class _Read(Steps):
 
 
 def _columns(field: Field) -> list[str]:
-    """Return the arrays that a field is read into."""
+    """Return the output arrays of a field."""
     names = [f"_{field.name}"] if field.width else [f"_{field.name}_START", f"_{field.name}_SIZE"]
     return names + ([f"_{field.name}_SENT"] if field.conditional else [])

@@ -1,4 +1,4 @@
-"""The steps of the columnar kernels over structures: walks that check, and reads of what was walked before."""
+"""The walks of the columnar kernels over structures: validating walks, and reads of what was validated before."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,49 +12,49 @@ from tools.language.elements import Element, Structure
 __all__ = ["Names", "Run", "Steps", "number_at", "tag_name", "uses"]
 
 WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
-"""What reads a number of so many bytes."""
+"""The function that reads a number of this many bytes."""
 
 
 def number_at(field: Field, offset: int = 0) -> str:
-    """Return the expression that reads a fixed field so many bytes behind ``at``."""
+    """Return the expression that reads a fixed field at an offset from ``at``."""
     return f"{WORDS[field.size or 0]}(data, at{f' + {offset}' if offset else ''})"
 
 
 def tag_name(alternative: Alternative) -> str:
-    """Return the constant that holds the tag of an alternative; those with the same tag share it."""
+    """Return the constant for the tag of an alternative; alternatives with the same tag share it."""
     return f"LETTER_{alternative.letter}" if alternative.letter.isalnum() else f"BYTE_{alternative.tag[0]:#x}"
 
 
 def uses(body: str, name: str) -> bool:
-    """Whether lines of code name a variable."""
+    """Return whether lines of code mention a variable."""
     return re.search(rf"\b{name}\b", body) is not None
 
 
 class Names:
-    """The names of functions and arguments of the kernels of one specification."""
+    """Names of functions and arguments in the kernels of one specification."""
 
     def __init__(self, spec: Spec) -> None:
         self.by_row = tuple(parameter.name for parameter in spec.state_parameters)
-        """The parameters that states set: they have a value for each row of a batch, the others one."""
+        """The parameters that states set: they have a value for each row of a batch, the others one for all rows."""
         shared = [f"{p.name}: {p.type}" for p in spec.parameters if p.name not in self.by_row]
         self.batch_signature = [*(f"{name}_by_row: Any" for name in self.by_row), *shared]
-        """The parameters as what takes a batch has them."""
+        """The parameters in the signature of functions over a batch."""
         self.signature, self.arguments = spec.signature, spec.arguments
         self._all = list(spec.class_names())
 
     def of(self, name: str) -> str:
-        """Return what a class is called in names of functions: in snake case, unless others are the same there."""
+        """Return the name of a class in function names: in snake case, unless that is ambiguous."""
         snake = snake_case(name)
         return snake if [snake_case(other) for other in self._all].count(snake) == 1 else name
 
     def row_values(self, body: str, row: str = "row") -> list[str]:
-        """Return the lines that take the parameters of one row, as far as a body uses them."""
+        """Return the lines that load the parameters of one row, as far as a body uses them."""
         return [f"{name} = {name}_by_row[{row}]" for name in self.by_row if uses(body, name)]
 
 
 @dataclass(frozen=True)
 class Run:
-    """Fixed fields that follow each other, at most one condition among them."""
+    """Consecutive fixed fields, with at most one condition among them."""
 
     fields: tuple[Field, ...]
 
@@ -64,12 +64,12 @@ class Run:
         return next((field for field in self.fields if field.conditional), None)
 
     def present(self, holds: bool) -> tuple[Field, ...]:
-        """Return the fields that are there when the condition holds, or when it does not."""
+        """Return the fields that are present if the condition holds, or if it does not."""
         return tuple(field for field in self.fields if holds or not field.conditional)
 
 
 def runs(elements: Sequence[Element]) -> Iterator[Run | Element]:
-    """Yield the elements, fixed fields gathered into runs."""
+    """Yield the elements, with fixed fields gathered into runs."""
     gathered: list[Field] = []
     for element in elements:
         fixed = isinstance(element, Field) and element.size is not None
@@ -85,16 +85,16 @@ def runs(elements: Sequence[Element]) -> Iterator[Run | Element]:
 
 
 def _parted(gathered: Sequence[Field], element: Element) -> bool:
-    """Return whether an element cannot join a run: its condition is another one, or needs what the run reads."""
+    """Return whether an element cannot join a run: it has another condition, or one on a field of the run."""
     flags = {bit.field for bit in conditions.bits(element.term)}
     return bool(flags & {field.name for field in gathered}) or len({f.term for f in (*gathered, element)} - {None}) > 1
 
 
 class Steps:
-    """Writes the steps over a structure. What is checked, and what is done with what is met, are for subclasses."""
+    """Writes the walk over a structure; subclasses define what is checked, and what is done with each element."""
 
     checked = True
-    """Whether the bytes are walked for the first time."""
+    """Whether the bytes are untrusted: walked for the first time."""
 
     def __init__(self, names: Names, structure: Structure, write: Writer) -> None:
         self.names = names
@@ -107,17 +107,17 @@ class Steps:
         return "_" * self.depth + name
 
     def flags(self, name: str) -> str:
-        """Return the variable of a field whose bits say what else is there; arrays have names without capitals."""
+        """Return the variable of a field of flags; names of arrays have no capitals."""
         return f"{self.local(name)}_FLAGS"
 
     def inner(self, structure: Structure) -> None:
-        """Write the steps over a structure inside this one, which may have counts of the same names."""
+        """Write the walk over a nested structure, which may have counts with the same names."""
         outer, self.structure, self.depth = self.structure, structure, self.depth + 1
         self.all(structure.elements)
         self.structure, self.depth = outer, self.depth - 1
 
     def all(self, elements: Sequence[Element]) -> None:
-        """Write the steps over elements of the structure."""
+        """Write the walk over the elements of the structure."""
         for step in runs(elements):
             if isinstance(step, Run):
                 self.run(step)
@@ -134,20 +134,20 @@ class Steps:
                 self.field(step)
 
     def variants(self, field: Field) -> None:
-        """Write the step over a field that differs from version to version: over the variant that is there."""
+        """Write the walk over a field with variants: over the variant that is present."""
         for number, each in enumerate(field.variants):
             last = each is field.variants[-1] and field.complete
             with self.write.block("else:" if last else f"{'elif' if number else 'if'} {each.test(self.flags)}:"):
                 self.all([each.always])
 
     def refuse(self, test: str, field: str = "") -> None:
-        """Write a check, where there are checks; a field's name stands beside it."""
+        """Write a check, if the walk checks; the field's name follows as a comment."""
         if self.checked:
             with self.write.block(f"if {test}:{f'  # {field}' if field else ''}"):
                 self.write("return -1")
 
     def run(self, run: Run) -> None:
-        """Write the step over fixed fields that follow each other."""
+        """Write the walk over consecutive fixed fields."""
         first = run.conditional
         if first is None:
             self.fixed(run.fields)
@@ -159,14 +159,14 @@ class Steps:
                 self.fixed(run.present(False))
 
     def fixed(self, fields: Sequence[Field]) -> None:
-        """Write the size check of fixed fields, what is done with each, and the step over them."""
+        """Write the size check of fixed fields, the action for each, and the step over them."""
         total = sum(field.size or 0 for field in fields)
         self.refuse(f"end - at < {total}")
         offset = 0
         for field in fields:
             if field.name in self.structure.sizes:
                 self.write(f"{self.local(field.name)} = {number_at(field, offset)}")
-                if field.size == 8:  # words of eight bytes have a sign here
+                if field.size == 8:  # words of eight bytes are signed here
                     self.refuse(f"{self.local(field.name)} < 0")
             else:
                 if field.name in self.structure.flags:
@@ -176,13 +176,13 @@ class Steps:
         self.write(f"at += {total}")
 
     def number(self, field: Field, offset: int) -> None:
-        """Write what is done with a fixed field."""
+        """Write the action for a fixed field."""
         test = "" if field.is_block else _test(field, number_at(field, offset))
         if test:
             self.refuse(test, field.name)
 
     def field(self, field: Field) -> None:
-        """Write the step over a field whose size varies."""
+        """Write the walk over a field of variable size."""
         if field.part:
             self.part(field.part)
         elif field.is_text:
@@ -202,7 +202,7 @@ class Steps:
         self.refuse("at < 0")
 
     def repeat(self, repeat: Repeat) -> None:
-        """Write the steps over items. A count needs no bound: an item takes a byte at least, or ends the walk."""
+        """Write the walk over items. A count needs no bound of its own: each item takes a byte, or ends the walk."""
         loop = f"for _ in range({self.local(str(repeat.count))}):" if repeat.count else "while at < end:"
         with self.write.block(loop):
             if repeat.item.single is None:
@@ -211,7 +211,7 @@ class Steps:
                 self.inner(repeat.item)
 
     def choice(self, choice: Choice) -> None:
-        """Write the steps over the branch that is taken."""
+        """Write the walk over the branch of a choice."""
         if choice.optional:
             self.write("kind = u8(data, at) if at < end else 0")
         else:
@@ -227,7 +227,7 @@ class Steps:
                 self.write("return -1")
 
     def alternative(self, choice: Choice, alternative: Alternative) -> None:
-        """Write the steps behind the tag of a branch."""
+        """Write the walk after the tag of a branch."""
         if isinstance(alternative.then, str):
             self.part(alternative.then)
         elif alternative.then is not None:
@@ -246,5 +246,5 @@ def _test(field: Field, value: str) -> str:
 
 
 def _number(number: int, size: int) -> int:
-    """Return a number as the kernels read it: words of eight bytes have a sign."""
+    """Return a number as the kernels read it: words of eight bytes are signed."""
     return number - (1 << 64) if size == 8 and number >> 63 else number

@@ -30,7 +30,7 @@ NAMES = (
     "index",
 )
 ABOUT = (
-    "Positions are bytes from the start of data; a walk returns the position after what it walks, -1 for what is",
+    "Offsets are bytes from the start of data; a walk returns the offset after what it walks, -1 if that is",
     "malformed. No length or count is used before it was compared with what is left. Names that begin with an",
     "underscore are fields; a parameter that a state sets has a value for each row (``_by_row``).",
 )
@@ -69,16 +69,20 @@ def _row_tables(spec: Spec) -> Iterator[str]:
     parameters = (f'"{name}"' for name in Names(spec).by_row)
     yield constant("ROW_PARAMETERS: Final[tuple[str, ...]]", parameters, _ROW_PARAMETERS, brackets="()")
     tags = (f"TAG_{message.class_name}" for message in row_messages(spec) if message.group == "change")
-    yield constant("ROW_TAGS: Final[tuple[int, ...]]", tags, "The tags of changes that hold rows.", brackets="()")
+    yield constant("ROW_TAGS: Final[tuple[int, ...]]", tags, "The tags of changes with tuples.", brackets="()")
 
 
-_ROW_FIELDS = "What the index keeps of messages that hold rows: numbers, and the positions of the rows (-1 for none)."
-_ROW_PARAMETERS = "The parameters that states set: they differ from row to row."
+_ROW_FIELDS = (
+    "The fields that the index stores of messages with tuples: numbers, and the offsets of the tuples (-1 for none)."
+)
+_ROW_PARAMETERS = "The parameters that states set: they have a value for each row."
 
 
 def _schema(spec: Spec) -> str:
     rows = (f'("{name}", pa.{kind}())' for name, kind in dict(_columns(spec).values()).items())
-    text = "The columns of a messages batch: the kind, and every header field of every message, null where it has none."
+    text = (
+        "The columns of a messages batch: the kind, and the header fields of all messages, null if a message has none."
+    )
     return constant("MESSAGE_SCHEMA: Final", ['("kind", pa.string())', *rows], text, brackets=("pa.schema([", "])"))
 
 
@@ -116,18 +120,18 @@ def _readers(spec: Spec) -> str:
         rows.append(f'TAG_{message.class_name}: ("{message.class_name}", {function}, ({read}))')
     kind = "Final[Mapping[int, tuple[str, Callable[..., None] | None, tuple[tuple[str, str], ...]]]]"
     text = (
-        "By tag: the message's name, what reads its header, and for each of its fields the column and how it is read."
+        "By tag: the message's name, the kernel that reads its header, and the column and kind of each of its fields."
     )
     return constant(f"READERS: {kind}", rows, text)
 
 
 def _form(field: Field) -> str:
-    """Return how a field is read: number, letter, or bytes with start and length; ``?`` where it may be absent."""
+    """Return the kind of a field: number, letter, or bytes with start and length; ``?`` if it may be absent."""
     form = "letter" if field.is_letter else "number" if field.width else "bytes"
     return form + ("?" if field.conditional else "")
 
 
 def _finders(spec: Spec) -> str:
     rows = (f'"{part.name}": find_{Names(spec).of(part.name)}' for part in spec.rows)
-    text = "What finds the values of each part that is a row; whether all have as many as there are columns."
+    text = "The kernels that locate the values of tuples, by part; they return whether all have ``columns`` values."
     return constant("TUPLES: Final[Mapping[str, Callable[..., bool]]]", rows, text)

@@ -1,4 +1,4 @@
-"""Values as the text of Lua tables."""
+"""Python values as Lua source."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import indent
@@ -12,7 +12,7 @@ WIDTH = 110
 
 
 def lua(value: Any) -> str:
-    """Return what Lua reads as this value; what is None, false or empty in a mapping is left out.
+    """Return a value as a Lua expression; None, False and empty values in a mapping are omitted.
 
     The keys of a mapping are numbers or text.
     """
@@ -41,7 +41,7 @@ def _is_name(key: Any) -> bool:
 
 
 def _quoted(text: str) -> str:
-    """Return a string literal; the words come from a specification."""
+    """Return a string literal, escaped: the text comes from a specification."""
     safe = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(letter if letter.isprintable() else _bytes(letter) for letter in safe) + '"'
 

@@ -26,11 +26,11 @@ _ABSENT = " = None"
 _REQUIRED = " = REQUIRED"
 _BY_KEYWORD = " = field(default=None, kw_only=True)"
 _Attribute = tuple[str, str, str]
-"""The name, the type and the default of a field."""
+"""The name, type and default of a field."""
 
 
 def emit_messages(spec: Spec, union: str) -> str:
-    """Return the module of message classes; ``union`` names the type of any of them."""
+    """Return the module of message classes; ``union`` is the name of the type of all of them."""
     return python_module(
         spec,
         [f"{spec.title}: the message classes, fields in wire order.", "", *_about(spec)],
@@ -50,7 +50,7 @@ def _about(spec: Spec) -> Iterator[str]:
 
 
 def _public(spec: Spec, union: str) -> set[str]:
-    """Return what a user imports: classes and constants; the tables are for the engines."""
+    """Return the names that users import: classes and constants, but not the engines' tables."""
     values = {name for alternative in _valued_alternatives(spec) for name in alternative.defines}
     return {union, *spec.class_names(), *values}
 
@@ -72,17 +72,17 @@ def _values(spec: Spec) -> Iterator[str]:
             yield head + (_with_attributes(alternative) if alternative.extras else "    __slots__ = ()")
     if alternatives:
         rows = (f'"{a.name}": {a.python}' for a in alternatives)
-        text = "What each kind of value is in Python: a constant, or a class of bytes."
+        text = "The Python type of each kind of value: a constant, or a class of bytes."
         yield constant("VALUES: Final[Mapping[str, object]]", rows, text)
         rows = (f'"{a.name}": {a.tag[0]:#x}' for a in alternatives)
         yield constant("VALUE_TAGS: Final[Mapping[str, int]]", rows, "The tag of each kind of value on the wire.")
         rows = (f'"{a.name}": "{a.format}"' for a in alternatives if a.format != "none")
-        text = "The kinds of values whose bytes are PostgreSQL's text, or its binary format; other bytes mean neither."
+        text = "The kinds of values whose bytes are in text or binary format; those of other kinds are in neither."
         yield constant("FORMS: Final[Mapping[str, str]]", rows, text)
 
 
 def _with_attributes(alternative: Alternative) -> str:
-    """Return the body of a class of bytes that have more fields, which are given by keyword."""
+    """Return the body of a FieldedBytes class, whose further fields are keyword arguments."""
     fields = [(field.name, field.python, field.description or field.name) for field in alternative.extras]
     hints = "".join(f"    {name}: {hint}\n{docstring([about])}\n" for name, hint, about in fields)
     given = ", ".join(f"{name}: {hint}" for name, hint, _ in fields)
@@ -103,13 +103,13 @@ def _marker(alternative: Alternative) -> str:
 
 
 class _Classes:
-    """Writes the classes and the aliases of parts, each after those that it needs itself."""
+    """Writes the classes, and the aliases of parts, each after those that it depends on."""
 
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
 
     def all(self) -> Iterator[str]:
-        """Yield those of parts, then those of messages."""
+        """Yield the classes of parts, then those of messages."""
         for part in self.spec.parts_in_order:
             yield from self._items(part)
             if part.single is None:
@@ -130,7 +130,7 @@ class _Classes:
     def _class(self, about: list[str], structure: Structure, constants: str = "") -> str:
         name = structure.class_name
         if structure.extended and structure.principal is not None:
-            about = [*about, "", f"The {structure.principal.name} alone stands for it where it has nothing else."]
+            about = [*about, "", f"If it has nothing else, messages hold its {structure.principal.name} alone."]
             constants = f'    PRINCIPAL = "{structure.principal.name}"\n\n'
         text = docstring([about[0] or f"{name}.", *about[1:], *_attributes(structure)])
         names = {old: e.name for e in structure.exposed if isinstance(e, Field) for old in e.formerly}
@@ -148,7 +148,7 @@ class _Classes:
                 yield f"        former(self, {old!r}, {field.name!r})\n        return self.{field.name}"
 
     def _body(self, structure: Structure) -> Iterator[str]:
-        """Yield the fields; what may be absent defaults to None, and what follows it in place is still required."""
+        """Yield the fields; those that may be absent default to None, and positional ones after them stay required."""
         fields = list(self._fields(structure))
         yield from (f"    {name}: {hint}{default}" for name, hint, default in fields)
         if required := [name for name, _, default in fields if default == _REQUIRED]:
@@ -158,7 +158,7 @@ class _Classes:
             yield from _signatures(fields)
 
     def _fields(self, structure: Structure) -> Iterator[_Attribute]:
-        """Yield the name, the type and the default of each field."""
+        """Yield the name, type and default of each field."""
         optional = False
         for element in structure.exposed:
             default = _default(element, structure, optional)
@@ -168,7 +168,7 @@ class _Classes:
             yield element.name, _union(self._members(element)), default
 
     def _members(self, element: Element) -> list[str]:
-        """Return the types that a value of a field can have."""
+        """Return the types of a field's value."""
         if isinstance(element, Repeat):
             return [f"tuple[{_union(self._inside(element.item))}, ...]", *["None"] * element.conditional]
         if isinstance(element, Choice):
@@ -191,7 +191,7 @@ class _Classes:
         return inside if part.extended or set(inside) == {"None"} else [name]  # None | None is no type
 
     def _inside(self, structure: Structure) -> list[str]:
-        """Return the types of a structure inside another: of its principal, of its class, or both."""
+        """Return the types of a nested structure: of its principal, of its class, or both."""
         principal = self._members(structure.principal) if structure.principal is not None else []
         return [*principal, *[str(structure.class_name)] * (structure.single is None)]
 
@@ -206,12 +206,12 @@ def _default(element: Element, structure: Structure, optional: bool) -> str:
 
 
 def _was_required(element: Element, structure: Structure) -> bool:
-    """Return whether something was always there until a version: programs give it by place."""
+    """Return whether a field was always present before some version: programs pass it by position."""
     return element.until is not None and not (element.since or element.when or structure.extended)
 
 
 def _signatures(fields: Sequence[_Attribute]) -> Iterator[str]:
-    """Yield the ways to give the fields: all by place, or from one that may be left out on by keyword."""
+    """Yield the overloads of the constructor: all fields by position, or keywords from one that may be omitted on."""
     places = [each for each in fields if each[2] != _BY_KEYWORD]
     named = [f"{name}: {hint} = None" for name, hint, default in fields if default == _BY_KEYWORD]
     last = max(number for number, each in enumerate(places) if each[2] == _REQUIRED)
@@ -258,10 +258,10 @@ def _availability(message: Message) -> str:
 
 
 def _constants(spec: Spec, message: Message) -> str:
-    """Return what a message begins with.
+    """Return the bytes with which a message begins.
 
-    On a connection that is also where its length stands (None: the tag is all of it), and the constant behind that by
-    which it differs from others of its tag.
+    For a message of a connection also the offset of its length (None: it has none), and the constant after it by
+    which it differs from others with the same tag.
     """
     lines = [f"    TAG = {message.tag!r}"]
     if spec.framed:
@@ -273,7 +273,7 @@ def _constants(spec: Spec, message: Message) -> str:
 
 
 def _following(spec: Spec, union: str) -> str:
-    """Return the table of the messages of a connection: which come in each state, and what state follows."""
+    """Return the table of a connection's messages: which are permitted in each state, and the state that follows."""
     rows = (
         f'("{place.name}", "{sender}"): {{{", ".join(_steps(spec, place, sender))}}}'
         for place in spec.places
@@ -282,7 +282,7 @@ def _following(spec: Spec, union: str) -> str:
     return constant(
         f"FOLLOWING: Final[Mapping[tuple[str, str], Mapping[type[{union}], str]]]",
         rows,
-        "What the server or the client can send in each state of a connection, and the state that follows.",
+        "The messages that each side can send in each state of a connection, and the state that follows.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The table of outputs: which file each emitter writes, from which specification."""
+"""The table of outputs: the path, specification and emitter of each generated file."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ __all__ = ["OUTPUTS", "Output", "orphans", "render"]
 
 @dataclass(frozen=True)
 class Output:
-    """One generated file: its path, its specification, what emits it, what loads it, and other specifications."""
+    """One generated file: its path, specification, emitter and loader."""
 
     path: str
     spec: str
     emit: Callable[..., str]
     load: Callable[[Path], Any] = load
-    beside: tuple[str, ...] = ()
-    """Specifications of messages that the emitter needs, too."""
+    related: tuple[str, ...] = ()
+    """Further specifications that the emitter needs."""
 
 
 SUFFIXES = (".py", ".md", ".json", ".jsonl", ".ksy", ".lua")
@@ -46,7 +46,7 @@ WIRE = "pgoutput_construct/wire"
 
 
 def _layouts(spec: str, prefix: str, messages: str, union: str) -> Iterator[Output]:
-    """Yield what each specification of messages generates."""
+    """Yield the outputs of each specification of messages."""
     yield Output(f"{WIRE}/{messages}.py", spec, partial(emit_messages, union=union))
     yield Output(f"{WIRE}/{prefix}definitions.py", spec, partial(emit_definitions, messages=messages))
     yield Output(f"{WIRE}/{prefix}codec.py", spec, partial(emit_codec, messages=messages))
@@ -79,7 +79,7 @@ OUTPUTS = (
     Output("pgoutput_construct/pgtypes/builtin_types.py", "builtin_types.yaml", emit_builtin_types, load_types),
     Output("pgoutput_construct/columnar/kernels.py", "pgoutput.yaml", emit_kernels),
     Output("pgoutput_construct/columnar/frame_kernels.py", "replication.yaml", emit_kernels),
-    Output("spec/pgoutput.lua", "pgoutput.yaml", emit_dissector, beside=("replication.yaml", "protocol.yaml")),
+    Output("spec/pgoutput.lua", "pgoutput.yaml", emit_dissector, related=("replication.yaml", "protocol.yaml")),
 )
 
 
@@ -90,11 +90,11 @@ def render(spec_folder: Path) -> Mapping[str, str]:
     check_together(spec for spec in specs.values() if isinstance(spec, Spec))
     _check_frames(specs["replication.yaml"])
     check_released(specs["pgoutput.yaml"], spec_folder)
-    return {output.path: output.emit(*(specs[name] for name in (output.spec, *output.beside))) for output in OUTPUTS}
+    return {output.path: output.emit(*(specs[name] for name in (output.spec, *output.related))) for output in OUTPUTS}
 
 
 def _check_frames(frames: Spec) -> None:
-    """Whoever reads frames knows the options of what they carry, and no others."""
+    """Raise SpecError if the envelope defines options itself: they are those of the messages that it carries."""
     for words, given in (("versions", frames.versions), ("parameters", frames.parameters), ("options", frames.options)):
         if given and not frames.carries:
             problem = f"the envelope has {words}, and nothing tells a reader of frames which hold"
@@ -102,7 +102,7 @@ def _check_frames(frames: Spec) -> None:
 
 
 def orphans(root: Path) -> list[str]:
-    """Return the files that say that they are generated and that no emitter writes any more."""
+    """Return the files with the mark of generated files that no emitter writes any more."""
     written = {output.path for output in OUTPUTS}
     found = []
     for folder in ("pgoutput_construct", "spec"):

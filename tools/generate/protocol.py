@@ -24,7 +24,7 @@ from pgoutput_construct.wire.spec_metadata import Bound, Option, OptionValue
 
 GROUPS = {
     "change": ("CHANGES", "The messages that change rows of tables."),
-    "description": ("DESCRIPTIONS", "The messages that describe what the rows are."),
+    "description": ("DESCRIPTIONS", "The messages that describe rows."),
     "begin": ("BEGINS", "The messages that open a transaction, or a segment of one."),
     "end": ("ENDS", "The messages that end a transaction, or a segment of one."),
 }
@@ -32,9 +32,9 @@ GROUPS = {
 PYTHON_TYPES = {"number": "int | None", "switch": "bool", "names": "tuple[str, ...]"}
 DEFAULTS = {"switch": "False", "names": "()"}
 PUBLICATIONS = "publication_names"
-"""The option that must be given; StreamOptions calls it ``publications``."""
+"""The required option; StreamOptions has it as ``publications``."""
 NAMED = ("streaming", "in_stream")
-"""What parse names among its arguments; all else is given by keyword."""
+"""The named arguments of parse; others are keyword arguments."""
 
 
 def emit_protocol(spec: Spec) -> str:
@@ -55,7 +55,7 @@ def emit_protocol(spec: Spec) -> str:
 
 
 def _versions(spec: Spec) -> str:
-    text = "The protocol versions, each with the first PostgreSQL that speaks it."
+    text = "The protocol versions, each with the first PostgreSQL version that supports it."
     return constant(
         "PROTOCOL_VERSIONS: Final[Mapping[int, int]]", (f"{v.version}: {v.server}" for v in spec.versions), text
     )
@@ -109,22 +109,22 @@ def _annotation(spec: Spec, option: Option) -> str:
 
 
 def _classes_of_options(spec: Spec) -> Iterator[str]:
-    """Yield the classes of options: those of the layouts with the stream state, and those of START_REPLICATION."""
+    """Yield the classes of options: those of layouts with the stream state, and those of START_REPLICATION."""
     version = ("proto_version: int = 1", "The protocol version.")
     layout = [_field(spec, option) for option in spec.layout_options]
     layout += [(f"{state.name}: bool = False", state.description or state.name) for state in spec.state_parameters]
-    text = "All that decides the layout of a message from outside its bytes; ``_asdict()`` gives the keywords of parse."
+    text = "What determines a message's layout besides its bytes; ``_asdict()`` returns the keywords of parse."
     yield _class("class ParseOptions(NamedTuple)", text, [version, *layout])
     more = [(field.partition(" = ")[0], "") for field, _ in layout if field.partition(":")[0] not in NAMED]
-    text = "The keywords of parse and build beside proto_version, streaming and in_stream: what later versions brought."
+    text = "Keywords of parse and build besides proto_version, streaming and in_stream: those of later versions."
     yield _class("class MoreOptions(TypedDict, total=False)", text, more)
     plain = [option for option in spec.options if option.name != PUBLICATIONS]
     fields = [_field(spec, option) for option in plain]
-    text = "The options of START_REPLICATION beside the names of publications."
+    text = "The options of START_REPLICATION except the names of publications."
     yield _class("@dataclass(frozen=True, kw_only=True)\nclass ReplicationOptions", text, fields)
     hints = {option.name: _annotation(spec, option).removesuffix(" | None") for option in plain}
     given = [(f"{name}: {hint} | None", "") for name, hint in hints.items()]
-    text = "The same as keywords, each None where it is left open."
+    text = "The same as keywords; None: not given."
     yield _class("class GivenOptions(TypedDict, total=False)", text, given)
 
 
@@ -133,7 +133,7 @@ def _field(spec: Spec, option: Option) -> tuple[str, str]:
 
 
 def _class(head: str, text: str, fields: Iterable[tuple[str, str]]) -> str:
-    """Return a class; each of its fields has a docstring, or none."""
+    """Return a class whose fields have docstrings, if any."""
     lines = [line for field, about in fields for line in (f"    {field}", docstring([about]) if about else "") if line]
     return "\n".join([f"{head}:", docstring([text]), "", *lines])
 
@@ -142,10 +142,10 @@ def _states(spec: Spec) -> Iterator[str]:
     names = tuple(parameter.name for parameter in spec.parameters)
     yield f"PARAMETERS: Final = {names!r}\n" + docstring(["The parameters of the layouts, in the engines' order."], "")
     rows = (f"{state.name!r}: {_set(map(repr, state.sets))}" for state in spec.places)
-    text = "Where in the stream a message can stand, the first state first; and the parameters that a state sets."
+    text = "The states of a stream, the initial one first, each with the parameters that it sets."
     yield constant("STATES: Final[Mapping[str, frozenset[str]]]", rows, text)
     steps = ((m, str(dict(spec.steps(m)))) for m in spec.messages)
-    text = "The states in which each message can come, each with the state that follows it."
+    text = "The states in which each message is permitted, each with the state that follows."
     yield _of_messages("TRANSITIONS", "Mapping[str, str]", steps, text)
 
 
@@ -161,26 +161,26 @@ def _groups(spec: Spec) -> Iterator[str]:
         "LAID_OUT_BY_STATE",
         "frozenset[str]",
         ((m, _set(map(repr, found))) for m in spec.messages if (found := _state_conditions(spec, m))),
-        "The messages whose layout depends on where in the stream they stand, and on which parameters of it.",
+        "The messages whose layout depends on the stream state, each with the parameters that it depends on.",
     )
     yield _of_messages(
         "SINCE",
         "int",
         ((m, str(m.since)) for m in spec.messages if m.since and not m.unasked),
-        "The messages that came with a later protocol version, and which; not those that servers send all the same.",
+        "The first protocol version of each later message, except those that servers send in every version.",
     )
     yield _of_messages(
         "ASKED_BY",
         "str",
         ((m, repr(m.option)) for m in spec.messages if m.option and not m.unasked),
-        "The messages that come only when an option is on, and which; not those that servers send all the same.",
+        "The option that each optional message requires, except those that servers send in any case.",
     )
 
 
 def _bounds(spec: Spec) -> str:
     found = ((message, effect_of(message, spec)) for message in spec.messages)
     rows = ((message, f"Bound({effect!r}, {_roles(message)})") for message, effect in found if effect)
-    text = "What each message that begins or ends something does, and which of its fields say of what, where and when."
+    text = "The effect of each message that begins or ends a transaction, and its fields by role."
     return _of_messages("BOUNDS", "Bound", rows, text)
 
 
@@ -195,7 +195,7 @@ def _of_messages(name: str, hint: str, rows: Iterable[tuple[Message, str]], text
 
 
 def _state_conditions(spec: Spec, message: Message) -> list[str]:
-    """Return the parameters that states set, and that decide what of a message is there."""
+    """Return the parameters that states set, and that determine which fields a message has."""
     names = {parameter.name for parameter in spec.state_parameters}
     terms = (term for inner in spec.reached(message) for element in inner.elements for term in _terms(element))
     return sorted(names & {name for term in terms for name in conditions.parameters(term)})

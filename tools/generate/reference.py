@@ -1,4 +1,4 @@
-"""Emits the reference page: every message and part as words and a table, and as a graph where it has choices."""
+"""Emits the reference page: each message and part as text and a table, and as a graph if it has choices."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -15,20 +15,20 @@ __all__ = ["emit_reference"]
 DOCUMENTS = "https://www.postgresql.org/docs/current/"
 
 READING = """
-An offset counts bytes from the start of the message; of two numbers, the first is without and the second with the
-fields that have a condition. Behind a field whose size only the bytes tell there is none. All numbers are big-endian.
-A graph shows the ways through the choices and repeats of a message.
+Offsets are in bytes from the start of the message. If there are two, the first is without and the second with the
+fields that have a condition. Fields after one of variable size have none. All numbers are big-endian. A graph shows the
+paths through the choices and repeats of a message.
 """
-PARAMETERS = "What decides the layout from outside the bytes. Conditions in the tables name these."
+PARAMETERS = "Parameters determine the layout besides the bytes. Conditions in the tables refer to them."
 OPTIONS = "Options of `START_REPLICATION`."
 ORDER = """
-Which message may come depends on what came before. An arrow is a message that leads into another state; a note
-lists those that leave the state as it is.
+Which messages are permitted depends on those before. An arrow is a message that leads to another state; a note lists
+those that keep the state.
 """
 
 
 def emit_reference(spec: Spec, others: Sequence[tuple[str, str]] = ()) -> str:
-    """Return the page; ``others`` are the titles and files of the pages beside it."""
+    """Return the page; ``others`` are the titles and files of related pages."""
     front = {title: text for title, text in _front(spec) if text}
     chunks = [heading(spec), *_about(spec, others), _contents(spec, front)]
     chunks += [f"## {title}\n\n{text}" for title, text in front.items()]
@@ -60,7 +60,7 @@ def _contents(spec: Spec, front: Iterable[str]) -> str:
 
 
 def _front(spec: Spec) -> Iterator[tuple[str, str]]:
-    """Yield titles and texts of what stands in front of the messages; empty where a specification has none."""
+    """Yield titles and texts of the sections before the messages; none if the specification has none."""
     versions = [(str(v.version), f"PostgreSQL {v.server}", markdown(v.brings)) for v in spec.versions]
     yield "Protocol versions", _rows("", ("Version", "First server", "Brings"), versions)
     parameters = [(code(p.name), p.type, markdown(p.description)) for p in spec.parameters]

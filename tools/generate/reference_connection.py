@@ -1,4 +1,4 @@
-"""What the reference says of a connection: who can send what in which state, and how messages are told apart."""
+"""The reference's sections on a connection: which side can send what in which state, and how to identify messages."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,25 +9,25 @@ from tools.language.model import State
 __all__ = ["FRAMING", "ORDER", "arrows", "order_table"]
 
 FRAMING = """
-A message says how long it is: its length counts the bytes from its own first one to the end; some are a tag alone. The
-tag tells which message it is, where the messages of the state have one; where several have the same, or none, the
-constant behind the length; where that does not either, the state of the connection.
+Messages have a length, which counts itself and what follows it but not the tag; some messages are a tag alone. A
+message is identified by its tag, if the messages of the state have tags; if several have the same tag or none, by the
+constant after the length; otherwise by the state of the connection.
 """
 ORDER = """
-Which message may come depends on the state of the connection and on who sends it. An arrow is a message that leads into
-another state; the table has those that leave the state as it is, too.
+Which messages are permitted depends on the state of the connection and on the sender. An arrow is a message that leads
+to another state; the table also has those that keep the state.
 """
 
 
 def arrows(messages: Sequence[Message]) -> str:
-    """Return what stands at an arrow of the diagram: the messages, and behind them who sends them."""
+    """Return the label of an arrow in the diagram: the messages and their senders."""
     senders = dict.fromkeys(message.sender for message in messages)
     named = {sender: ", ".join(mermaid(m.name) for m in messages if m.sender == sender) for sender in senders}
     return ", ".join(f"{names} ({sender or 'both'})" for sender, names in named.items())
 
 
 def order_table(spec: Spec) -> str:
-    """Return the table of the states: what each side can send, and where that leads."""
+    """Return the table of states: what each side can send, and the state that follows."""
     return table(("State", "Meaning", "From the server", "From the client"), _rows(spec))
 
 

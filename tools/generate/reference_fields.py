@@ -14,12 +14,12 @@ HEAD = ("Offset", "Type", "Name", "Condition", "Values", "Meaning")
 
 
 def fields_table(spec: Spec, structure: Structure) -> str:
-    """Return the table of a message or part; fields inside others have the names of those in front."""
+    """Return the table of a message or part; nested fields have the names of the enclosing ones as prefix."""
     return table(HEAD, _rows(spec, structure, "", 0))
 
 
 def sizes(spec: Spec, structure: Structure) -> list[int]:
-    """Return the sizes that a structure can have, in bytes; none where the bytes themselves decide."""
+    """Return the possible sizes of a structure in bytes; none if they depend on the bytes."""
     return _offsets(spec, structure.elements, None) or []
 
 
@@ -52,7 +52,7 @@ def _field(spec: Spec, field: Field, prefix: str, offset: str) -> Sequence[str]:
 
 
 def _server(spec: Spec, element: Field | Repeat) -> Iterator[str]:
-    """Yield the PostgreSQL that brought something, where its first protocol version does not say it."""
+    """Yield the PostgreSQL version that introduced something, unless it follows from the protocol version."""
     known = [version.server for version in spec.versions if version.version == element.since]
     if element.server and element.server not in known:
         yield f"since PostgreSQL {element.server}"
@@ -66,7 +66,7 @@ def _length(spec: Spec, field: Field) -> str:
 
 def _repeat(spec: Spec, repeat: Repeat, prefix: str, offset: str) -> Iterator[Sequence[str]]:
     name = f"{prefix}{repeat.name}[]"
-    ended = "up to the end of the message" if repeat.to_end else "up to a byte that is zero"
+    ended = "up to the end of the message" if repeat.to_end else "up to a zero byte"
     times = f"{code(repeat.count)} times" if repeat.count else ended
     rule = f"{in_words(repeat.term, code)}: " if repeat.conditional else ""
     times = ", ".join([*_server(spec, repeat), f"{rule}{times}; each is {in_python(repeat.item)}"])
@@ -86,7 +86,7 @@ def _choice(spec: Spec, choice: Choice, prefix: str, offset: str) -> Iterator[Se
 
 
 def _format(alternative: Alternative) -> Iterator[str]:
-    """Yield what the bytes of a value are, where they have a class of their own."""
+    """Yield the meaning of a value's bytes, if it has a class of its own."""
     if alternative.python not in (None, "None", "bytes") and alternative.then is not None:
         words = {"text": "PostgreSQL's text", "binary": "PostgreSQL's binary format", "none": "neither text nor binary"}
         yield f"The bytes are {words[alternative.format]}."
@@ -105,7 +105,7 @@ def _alternative(spec: Spec, alternative: Alternative, name: str) -> Iterator[Se
 
 
 def _offsets(spec: Spec, before: Sequence[Element], element: Element | None) -> list[int] | None:
-    """Return where an element can start after those before it, by what of them is there; None where bytes decide."""
+    """Return the possible offsets of an element, by which of the earlier elements are present; None if bytes decide."""
     fields = [each for e in before if isinstance(e, Field) for each in e.variants or (e,)]
     fixed = all(isinstance(e, Field) for e in before)
     if not fixed or any(field.size is None for field in fields):

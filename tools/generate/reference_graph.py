@@ -1,4 +1,4 @@
-"""The Mermaid graph of a structure: what its table cannot show, the ways through choices, repeats and conditions."""
+"""The Mermaid graph of a structure: what its table cannot show, the paths through choices, repeats and conditions."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ __all__ = ["graph"]
 
 
 def graph(structure: Structure) -> str:
-    """Return the graph of a message or part, without the fence around it; nothing where its table says all."""
+    """Return the graph of a message or part, without the fence; empty if the table shows everything."""
     if all(isinstance(element, Field) for element in structure.elements):
         return ""
     drawing = _Drawing()
@@ -22,14 +22,14 @@ def graph(structure: Structure) -> str:
 
 
 class _End(NamedTuple):
-    """A node from which the next arrow starts, and what the arrow says."""
+    """A node from which the next arrow starts, and the arrow's label."""
 
     node: str
     says: str = ""
 
 
 class _Drawing:
-    """Draws elements in wire order; the arrows are collected, since they stand outside of the blocks."""
+    """Draws elements in wire order; arrows are collected, because they must be outside of the blocks."""
 
     def __init__(self) -> None:
         self.nodes: list[str] = []
@@ -38,7 +38,7 @@ class _Drawing:
         self.depth = 0
 
     def elements(self, elements: Sequence[Element]) -> None:
-        """Draw elements that follow each other; plain fields of one condition share a node."""
+        """Draw consecutive elements; plain fields with the same condition share a node."""
         opened = (each for e in elements for each in (e.rows if isinstance(e, Field) else (e,)))
         for _, some in groupby(opened, lambda e: (e.condition, isinstance(e, Field) or id(e))):
             group = list(some)

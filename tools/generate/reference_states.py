@@ -1,4 +1,4 @@
-"""Which message may follow which: a Mermaid state diagram and a table, from the states of the specification."""
+"""The order of messages: a Mermaid state diagram and a table, from the states of the specification."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -16,9 +16,9 @@ UNBROKEN = "\N{NO-BREAK SPACE}"
 
 
 def state_diagram(spec: Spec) -> str:
-    """Return the diagram, without the fence around it.
+    """Return the diagram, without the fence.
 
-    The messages that change no state stand in notes; a connection has too many of them, and a table of them.
+    Messages that change no state are in notes; a connection has too many of them, so they are in the table instead.
     """
     return "\n".join(["stateDiagram-v2", "  direction LR", *(f"  {line}" for line in _lines(spec))])
 
@@ -55,7 +55,7 @@ def _identifier(state: State) -> str:
 
 
 def order_table(spec: Spec) -> str:
-    """Return the same as a table: the messages of each state, and where they lead."""
+    """Return the same as a table: the messages of each state, and the states that follow."""
     return table(("State", "Meaning", "Messages that keep it", "Messages that end it"), _rows(spec))
 
 

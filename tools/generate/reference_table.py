@@ -1,6 +1,6 @@
-"""Emits the table of fields: what the specification says of each place in a message, for those who look at bytes.
+"""Emits the table of fields: the specification's description of each field, for tools that display bytes.
 
-The keys are those of the definitions that trace: a name a step, ``[]`` for an item, ``:`` and a tag for a branch.
+The keys match the paths that ``trace`` records: a name per step, ``[]`` for an item, ``:`` and a tag for a branch.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ Row = tuple[str, str]
 
 
 def emit_fields(spec: Spec) -> str:
-    """Return the module of the table."""
+    """Return the module with the table."""
     lines: list[Row] = []
     for message in spec.messages:
         lines.append((message.class_name, _described(message.name, message.description)))
@@ -35,13 +35,13 @@ def emit_fields(spec: Spec) -> str:
 
 
 def _inside(spec: Spec, structure: Structure, key: str) -> Iterator[Row]:
-    """Yield the rows of what a structure holds, as the definitions do: parts are opened where they stand."""
+    """Yield the rows of a structure, as the definitions nest it: parts are expanded inline."""
     for element in structure.elements:
         yield from _element(spec, element, f"{key}.{element.name}")
 
 
 def _nested(spec: Spec, structure: Structure | str, key: str) -> Iterator[Row]:
-    """Yield the rows of a structure (or part) inside another: its only element stands for it."""
+    """Yield the rows of a nested structure or part: a single element takes its place."""
     structure = spec.part(structure) if isinstance(structure, str) else structure
     alone = structure.single is not None and len(structure.elements) == 1
     yield from _element(spec, structure.elements[0], key) if alone else _inside(spec, structure, key)

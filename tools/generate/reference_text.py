@@ -1,4 +1,4 @@
-"""Words for the reference: Markdown and Mermaid with their special characters made harmless, links, conditions."""
+"""Text for the reference: escaped Markdown and Mermaid, links, conditions."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -26,36 +26,36 @@ __all__ = [
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~#&$]|^[-+]|(?<=^\d)[.)])")
 _MERMAID = re.compile(r"[^\w ,.'()/=?!+-]|^[-+](?= )|(?<=\d)[.)](?= )")
-"""All but letters, digits and some marks; and what would make a list of the line."""
+"""Everything except letters, digits and some punctuation; and what would start a list."""
 
 
 def heading(spec: Spec) -> str:
-    """Return the first line of a generated page and its title."""
+    """Return the first line of a generated page, and its title."""
     return f"<!-- {GENERATED}{spec.file} by: {COMMAND}. Do not edit. -->\n\n# {markdown(spec.title)}"
 
 
 def intro(text: str) -> str:
-    """Return several lines of the source as one paragraph."""
+    """Join several lines into one paragraph."""
     return " ".join(text.split())
 
 
 def markdown(text: str) -> str:
-    """Return text as it shall be read, also in a cell of a table."""
+    """Return text escaped for Markdown, also in a table cell."""
     return _MARKDOWN.sub(r"\\\1", text)
 
 
 def code(text: str) -> str:
-    """Return text as code, also in a cell of a table; notations hold neither backticks nor bars."""
+    """Return text as code, also in a table cell; notations contain neither backticks nor bars."""
     return f"`{text}`" if "`" not in text and "|" not in text else markdown(text)
 
 
 def mermaid(text: str) -> str:
-    """Return text as it stands between the quotes of a Mermaid label."""
+    """Return text escaped for the quotes of a Mermaid label."""
     return _MERMAID.sub(lambda match: f"#{ord(match[0])};", text)
 
 
 def slug(title: str) -> str:
-    """Return the anchor that code hosts give a heading."""
+    """Return the anchor that code hosts generate for a heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
@@ -73,19 +73,19 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def notation(field: Field) -> str:
-    """Return a field's notation, with its sign where it has one."""
+    """Return a field's notation, with its sign if it has one."""
     return f"{field.notation}, signed" if field.signed and "(" not in field.notation else field.notation
 
 
 def in_python(structure: Structure) -> str:
-    """Return what a structure inside another is in Python."""
+    """Return the Python type of a nested structure."""
     alone = f"its {code(structure.principal.name)} alone" if structure.principal is not None else ""
     cls = code(str(structure.class_name))
     return (f"{alone}, or {cls} where it has more" if structure.extended else alone) or cls
 
 
 def condition(element: Field | Repeat | Choice) -> str:
-    """Return when a field is there; nothing for one that always is."""
+    """Return the condition under which a field is present; empty if it always is."""
     when = element.when.name if isinstance(element.when, Flag) else in_words(element.when)
     since = f"since version {element.since}" if element.since else ""
     until = f"until version {element.until}" if element.until else ""
@@ -93,7 +93,7 @@ def condition(element: Field | Repeat | Choice) -> str:
 
 
 def availability(spec: Spec, thing: Message | Part | Alternative | Field) -> str:
-    """Return the PostgreSQL and the protocol version that something came with."""
+    """Return the PostgreSQL and protocol version that introduced something."""
     server = f"PostgreSQL {thing.server}" if thing.server else "any PostgreSQL"
     since = None if isinstance(thing, Part) else thing.since
     until = None if isinstance(thing, Message | Part) else thing.until

@@ -1,4 +1,4 @@
-"""The words that a target language has for itself, and a specification whose names are none of them."""
+"""Reserved words of the target languages, and a specification whose names avoid them."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -68,34 +68,34 @@ RESERVED: Final[Mapping[str, str]] = {
         rollback row rows select semi session_user set similar some start symmetric table tablesample then time to
         trailing true union unique unknown user using values variadic verbose when where window with""",
 }
-"""The words, in lower case with underscores; of a language with classes also what all of its objects have.
+"""The words, in lower case with underscores; for languages with classes also the members of every object.
 
-Those of SQL, PostgreSQL's and Spark's, are names of columns as they are: no SQL is written of them, and Arrow and Spark
-take any name of a column.
+Those of SQL, PostgreSQL's and Spark's, are permitted: no SQL contains these names unquoted, and Arrow and Spark accept
+any column name.
 """
 
 _EXPRESSIONS: Final = "and or not true false"
-"""Words of Kaitai Struct's own expressions."""
+"""Reserved words of Kaitai Struct's expressions."""
 _OWN: Final = "io root parent raw_body"
 _COMPILED: Final = [words for language, words in RESERVED.items() if language != "sql"]
 _FIELD_WORDS: Final = frozenset(" ".join([*_COMPILED, _EXPRESSIONS, _OWN]).split()) - {"name", "value"}
-"""What no field may be called in a Kaitai Struct file, which is compiled to all of these languages."""
+"""Names that no field may have in a Kaitai Struct file, which is compiled to all of these languages."""
 _MEMBER_WORDS: Final = frozenset(f"{RESERVED['python']} {RESERVED['lua']} class".split())
-"""What no member of an enum may be called: what stands as it is written in the languages that do so."""
+"""Names that no enum member may have: reserved words in the languages that use members unchanged."""
 _OF_RUNTIMES: Final = """none true false self super string object exception kaitai_struct kaitai_stream error array map
     date integer number symbol function math byte_buffer int_enum enum_meta bytes_io system option result vec rc
     ref_cell box"""
 _CLASS_WORDS: Final = frozenset(_OF_RUNTIMES.split())
-"""What no type may be called: what the compiled files call by its name, too."""
+"""Names that no type may have: names that the compiled files use themselves."""
 _TOP: Final = frozenset({"tag", "body", "end", "text"})
-"""What the reader of all messages has besides its parameters."""
+"""The names in the reader of all messages, besides its parameters."""
 
 
 Rule = Callable[[Any], Any]
 
 
 def escaped(spec: Spec) -> Spec:
-    """Return a specification for Kaitai Struct: what would be a word of a target language has more to its name."""
+    """Return a specification for Kaitai Struct: names that are reserved in a target language get a suffix."""
     fields_of_all = {name for each in spec.structures() for e in each.elements for name in (e.name, *e.names)}
     rules = {
         "names": _adding("_field", _FIELD_WORDS),
@@ -108,7 +108,7 @@ def escaped(spec: Spec) -> Spec:
 
 
 def _adding(suffix: str, words: Set[str]) -> Rule:
-    """Return what adds a suffix to a word, and to what could be taken for one that has it: no two become alike."""
+    """Return a renaming that adds a suffix to reserved words, and to names that end with it: names stay distinct."""
 
     def escape(name: Any) -> Any:
         if not isinstance(name, str):
@@ -146,22 +146,22 @@ _NAMES: Final[Mapping[type, Mapping[str, str]]] = {
     Part: {"name": "classes"},
     Message: {"name": "classes"},
 }
-"""The attributes of the model that hold names, and which rule is for them."""
+"""The attributes of the model that hold names, and the rule for each."""
 
 
 def identifier(words: str) -> str:
-    """Return words as a name: lower case with underscores, a letter first, and ``value`` where none is."""
+    """Return text as a name: lower case with underscores, a letter first, and ``value`` if nothing is left."""
     name = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
     return name if name and name[0].isalpha() else f"value_{name}".rstrip("_")
 
 
 def members(meanings: Iterable[str]) -> list[str]:
-    """Return the names of an enum's members in Kaitai Struct, of what its values mean."""
+    """Return the names of enum members in Kaitai Struct, from the meanings of the values."""
     return distinct(map(_adding("_kind", _MEMBER_WORDS), map(identifier, meanings)))
 
 
 def distinct(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Return names, a number behind those that are taken, or that came before."""
+    """Return the names, with a number appended to those that are taken or repeated."""
     seen, found = {*taken}, []
     for name in names:
         free, number = name, 2

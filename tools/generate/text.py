@@ -1,4 +1,4 @@
-"""What the emitters share: the line that marks a generated file, and formatting."""
+"""What the emitters share: the mark of generated files, and formatting."""
 
 import re
 import subprocess
@@ -13,34 +13,34 @@ __all__ = ["COMMAND", "GENERATED", "constant", "docstring", "python_module", "sn
 
 COMMAND = "python -m tools.generate"
 GENERATED = "Generated from spec/"
-"""What the first line of every generated file contains."""
+"""The text that the first line of every generated file contains."""
 
 CONFIGURATION = ("line-length=120", 'target-version="py311"', 'lint.isort.known-first-party=["pgoutput_construct"]')
 SETTINGS = ("--isolated", *(word for setting in CONFIGURATION for word in ("--config", setting)))
-"""How generated Python is formatted, whatever the project's own settings are."""
+"""The format of generated Python, independent of the project's settings."""
 
 
 def python_module(spec: Spec | TypeTable, about: Iterable[str], *chunks: str) -> str:
-    """Return a generated module, formatted: the line that marks it, a docstring, and what it holds."""
+    """Return a generated module, formatted: the mark, a docstring, and the parts."""
     mark = f"# {GENERATED}{spec.file} by: {COMMAND}. Do not edit."
     return _formatted("\n\n".join([mark, docstring(about, ""), *chunks]))
 
 
 def constant(declared: str, rows: Iterable[str], *text: str, brackets: Sequence[str] = "{}") -> str:
-    """Return a constant that holds rows, one a line, with its docstring."""
+    """Return a constant with one row a line, and its docstring."""
     body = "".join(f"{row},\n" for row in rows)
     return f"{declared} = {brackets[0]}\n{body}{brackets[1]}\n" + docstring(text, "")
 
 
 def docstring(lines: Iterable[str], indent: str = "    ") -> str:
-    """Return a docstring; the words come from a specification, so quotes and backslashes are made harmless."""
+    """Return a docstring; quotes and backslashes are escaped, because the text comes from a specification."""
     text = f"\n{indent}".join(line.replace("\\", "\\\\").replace('"', "'") for line in lines)
     closing = f"\n{indent}" if "\n" in text else ""
     return f'{indent}"""{text}{closing}"""'
 
 
 def _formatted(source: str) -> str:
-    """Return Python source without the imports it does not use, sorted and formatted by ruff."""
+    """Return Python source formatted by ruff, with sorted imports and without unused ones."""
     return _ruff("format", _ruff("check", source, "--fix", "--exit-zero", "--quiet", "--select", "F401,I,RUF022"))
 
 

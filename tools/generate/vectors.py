@@ -1,4 +1,4 @@
-"""Emits the golden vectors: messages with their fields, and bytes that must be refused, one a line of JSON."""
+"""Emits the golden vectors: messages with their fields, and bytes that must be refused, one JSON object a line."""
 
 import json
 from collections import Counter
@@ -15,21 +15,21 @@ from tools.language import Choice, Field, Message, Repeat, Spec
 __all__ = ["emit_vectors", "vectors"]
 
 SEVERAL = 2
-"""How often a field is damaged: in the first items, where it is repeated."""
+"""The number of items of a repeat in which a field is damaged."""
 
 Layout = tuple[bool, ...]
 Vector = dict[str, Any]
 
 
 def emit_vectors(spec: Spec) -> str:
-    """Return the lines: the first says what they were generated from, each other one is a vector."""
+    """Return the lines: the first one names the specification, each other one is a vector."""
     first = {"generated": f"{GENERATED}{spec.file} by: {COMMAND}. Do not edit.", "title": spec.title}
     lines = (first, *vectors(spec, settings(spec)))
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
 def vectors(spec: Spec, settings: Sequence[Setting]) -> Iterator[Vector]:
-    """Yield the vectors of a specification under some settings, in the form of a line."""
+    """Yield the vectors of a specification under some settings, as JSON objects."""
     return _Vectors(spec, settings).all()
 
 
@@ -40,7 +40,7 @@ class _Vectors:
         self.known: set[str] = set()
 
     def all(self) -> Iterator[Vector]:
-        """Yield each vector once, by message; those without a message come first."""
+        """Yield each distinct vector, by message; those without a message come first."""
         yield from self._once(self._without_message())
         for message in self.spec.messages:
             yield from self._once(self._of(message))
@@ -64,7 +64,7 @@ class _Vectors:
                 yield self._vector("unknown tag", bytes([byte]), self.settings[-1])
 
     def _unannounced(self) -> Iterator[Vector]:
-        """Yield what begins no message that the sender can send in a state, the tags of all others among it."""
+        """Yield bytes that begin no message which the sender can send in a state, including the tags of all others."""
         for setting in self.settings:
             yield self._vector("no bytes", b"", setting)
             for message in self.spec.messages:
@@ -89,7 +89,7 @@ class _Vectors:
                     yield self._typical(message, made[layout][0], setting)
 
     def _typical(self, message: Message, data: bytes, setting: Setting) -> Vector | None:
-        """Return a message under a setting: as it is sent there, or refused as of another layout or version."""
+        """Return a message under a setting: as it is sent under it, or refused because of another layout or version."""
         sent = setting.sends(self.spec, message)
         vector = self._vector("every setting", data, setting)
         if "refuse" in vector:
@@ -97,7 +97,7 @@ class _Vectors:
         return vector if sent else None
 
     def _damaged(self, message: Message, data: list[bytes], setting: Setting) -> Iterator[Vector]:
-        """Yield damaged messages; the first undamaged ones that together have every field are taken."""
+        """Yield damaged messages, made from the first messages that together have every field."""
         seen: Counter[tuple[str, int]] = Counter()
         for each in data:
             reader = Reader(self.spec, each, setting)
@@ -120,7 +120,7 @@ class _Vectors:
             return head | {"refuse": {"reason": refused.reason, "offset": refused.offset}}
 
     def _layout(self, message: Message, setting: Setting) -> Layout:
-        """Return what a setting decides of a message: which of its fields are there, which branches can be taken."""
+        """Return the layout of a message under a setting: which fields are present, which branches are permitted."""
         elements = [element for structure in self.spec.reached(message) for element in structure.elements]
         fields = [v for each in elements if isinstance(each, Field) for v in each.variants or (each,)]
         repeats = [each for each in elements if isinstance(each, Repeat) and each.conditional]
@@ -134,7 +134,7 @@ def _counted(seen: Counter[tuple[str, int]], piece: Piece) -> int:
 
 
 def _closed_too(message: Message, found: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
-    """Yield damaged messages as they are, and with the length that they have then."""
+    """Yield damaged messages, each with its old length and with the new one."""
     for case, data in found:
         yield case, data
         if message.length and len(data) > len(message.tag) + (message.length.size or 0):
@@ -142,7 +142,7 @@ def _closed_too(message: Message, found: Iterable[tuple[str, bytes]]) -> Iterato
 
 
 def _bringing(layouts: Iterable[Layout]) -> Iterator[Layout]:
-    """Yield the first layout, and each that has what none before it had: only these are tried in every form."""
+    """Yield the first layout, and each that adds something new: only these are tried with all samples."""
     known: set[int] = set()
     for layout in layouts:
         here = {place for place, there in enumerate(layout) if there}

@@ -1,4 +1,4 @@
-"""Damages the bytes of a message for the vectors: cut, lengthened, and with values that a field must not have."""
+"""Damages the bytes of a message for the vectors: truncated, extended, and with values that a field must not have."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from tools.language import Choice, Field
 __all__ = ["damaged"]
 
 Damaged = tuple[str, bytes]
-"""What was done, in words, and the bytes."""
+"""A description of the damage, and the bytes."""
 
 
 def damaged(data: bytes, pieces: list[Piece]) -> Iterator[Damaged]:
@@ -25,7 +25,7 @@ def damaged(data: bytes, pieces: list[Piece]) -> Iterator[Damaged]:
 
 
 def _values(value: bytes, piece: Piece) -> Iterator[bytes]:
-    """Yield values that a field may not have."""
+    """Yield values that a field must not have."""
     size, number = len(value), int.from_bytes(value, "big")
     last = (1 << 8 * size) - 1
     wrong: tuple[int, ...] = ()

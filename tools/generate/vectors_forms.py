@@ -1,4 +1,4 @@
-"""How the values of fields look in JSON, for the vectors: as ``pgoutput decode`` prints them."""
+"""The JSON encoding of field values in the vectors: the one that ``pgoutput decode`` prints."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ __all__ = ["NUMBERS", "text", "utf8"]
 
 
 def utf8(data: bytes) -> str | None:
-    """Return bytes as text, None where they are not UTF-8."""
+    """Return bytes as text, None if they are not UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -16,7 +16,7 @@ def utf8(data: bytes) -> str | None:
 
 
 def text(data: bytes) -> Any:
-    """Return the form of a String without its NUL."""
+    """Return the JSON value of a String without its NUL."""
     found = utf8(data)
     return {"hex": data.hex()} if found is None else found
 
@@ -34,4 +34,4 @@ def _timestamp(value: int) -> str:
 
 
 NUMBERS: Final[Mapping[str, Callable[[int], Any]]] = {"int": int, "Lsn": _lsn, "Timestamp": _timestamp}
-"""The forms of numbers, by the Python type of the field."""
+"""The JSON encoding of numbers, by the Python type of the field."""

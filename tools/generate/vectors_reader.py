@@ -1,6 +1,6 @@
-"""Reads bytes as a specification says, for the vectors: the fields of a message as JSON, or why it is refused where.
+"""Parses bytes by the specification, for the vectors: a message's fields as JSON, or why and where it is refused.
 
-It knows nothing of the engines, so that vectors can tell when all of them are wrong.
+It shares no code with the engines, so that vectors can reveal an error that all of them have.
 """
 
 import re
@@ -29,11 +29,11 @@ REASONS = {
     "kind": "The tag of no branch of a choice.",
     "trailing": "Bytes follow the end of the message.",
 }
-"""Why bytes are refused, each with what its offset is of: the first byte of the field, or what follows the message."""
+"""Reasons for refusal, each with the meaning of its offset: the first byte of the field, or the end of the message."""
 
 
 class RefusedError(Exception):
-    """Bytes that are no message under a setting."""
+    """Bytes that are not a message under a setting."""
 
     def __init__(self, reason: str, offset: int) -> None:
         super().__init__(reason, offset)
@@ -43,7 +43,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class Piece:
-    """Bytes that are one field, or the tag of a branch."""
+    """The bytes of one field, or of the tag of a branch."""
 
     path: str
     start: int
@@ -54,12 +54,12 @@ class Piece:
 
     @property
     def place(self) -> tuple[str, int]:
-        """What tells its field from others, whichever item of a repeat it stands in."""
+        """Identifies its field, whichever item of a repeat it is in."""
         return re.sub(r"\d+", "", self.path), id(self.element)
 
 
 class Reader:
-    """Reads one message; ``pieces`` tells where its fields stand."""
+    """Parses one message; ``pieces`` are the ranges of its fields."""
 
     def __init__(self, spec: Spec, data: bytes, setting: Setting) -> None:
         self.spec = spec
@@ -84,7 +84,7 @@ class Reader:
         return message, fields
 
     def _fields(self, structure: Structure) -> dict[str, Any]:
-        """Read a structure; return what its object holds, by name."""
+        """Parse a structure; return the fields of its object by name."""
         found: dict[str, Any] = {}
         for element in structure.elements:
             self._path.append(f".{element.name}")
@@ -93,7 +93,7 @@ class Reader:
         return {name: found[name] for name in structure.field_names}
 
     def _here(self, element: Element, found: dict[str, Any]) -> Element:
-        """Return the variant that is there of a field that differs from version to version."""
+        """Return the variant that is present of a field with variants."""
         if not isinstance(element, Field) or not element.variants:
             return element
         variant = self.setting.variant(element, found)
@@ -115,7 +115,7 @@ class Reader:
         return {element.name: self._field(element, length, element.name in structure.sizes)}
 
     def value(self, structure: Structure) -> Any:
-        """Read a structure inside another: it is known by the one thing that it has, or by its object."""
+        """Parse a nested structure: the value of its single element, or an object."""
         fields = self._fields(structure)
         if structure.single is not None:
             return fields[structure.single.name]
@@ -134,7 +134,7 @@ class Reader:
         return self.setting.has(element)
 
     def _places(self, repeat: Repeat, found: dict[str, Any]) -> Iterator[int]:
-        """Yield the numbers of items: as many as a count says, or up to a zero byte."""
+        """Yield the indexes of items: as many as a count says, or up to a zero byte."""
         if repeat.count:
             yield from range(found[repeat.count])
             return
@@ -182,7 +182,7 @@ class Reader:
         return content if plain else {self._kind(inside): content}
 
     def _composed(self, branch: Alternative, inside: Structure) -> dict[str, Any]:
-        """Read a value of several fields; its bytes are digits, as those of other values."""
+        """Parse a value with several fields; its bytes are in hexadecimal digits, like those of other values."""
         found = self._fields(inside)
         name = branch.content.name if branch.content else ""
         extras = {each.name: found[each.name] for each in branch.extras}
@@ -192,7 +192,7 @@ class Reader:
         return self.spec.part(branch.then) if isinstance(branch.then, str) else branch.then or Structure(())
 
     def _kind(self, structure: Structure) -> str:
-        """Return the Python class of a structure, which JSON says where it can be one of several; of its principal."""
+        """Return the Python class that JSON names for a structure that can be one of several."""
         element = structure.principal
         if element is None:
             return str(structure.class_name)
@@ -201,7 +201,7 @@ class Reader:
         return element.python if isinstance(element, Field) else "tuple"
 
     def _named_already(self, structure: Structure) -> bool:
-        """Return whether the JSON of a structure names its class, as that of an extended one does."""
+        """Return whether the JSON of a structure names its class, as that of an extended structure does."""
         if structure.extended and self._more(structure):
             return True
         element = structure.principal
@@ -252,7 +252,7 @@ class Reader:
 
 
 def _versions(branch: Alternative) -> conditions.Term | None:
-    """Return what of a branch's condition is about the protocol version."""
+    """Return the part of a branch's condition that is about the protocol version."""
     since = conditions.Since(branch.since) if branch.since else None
     return conditions.every(since, conditions.Until(branch.until) if branch.until else None)
 
@@ -263,7 +263,7 @@ def _following(structure: Structure, choice: Choice) -> bytes | None:
 
 
 def _value(branch: Alternative, content: Any) -> Any:
-    """Return a value whose kind shows in itself."""
+    """Return a value whose kind is implied by the value itself."""
     if branch.then is None:
         return None if branch.python == "None" else {branch.name: True}
     plain = utf8(bytes.fromhex(content["hex"])) if branch.python == "bytes" else None

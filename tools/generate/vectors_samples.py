@@ -1,4 +1,4 @@
-"""Makes the bytes of messages for the vectors: each value at its ends, each branch, each count of things."""
+"""Generates messages for the vectors: values at their limits, every branch, every count."""
 
 from collections.abc import Iterator
 
@@ -9,27 +9,27 @@ from tools.language.elements import Element, Structure
 __all__ = ["closed", "samples"]
 
 Sized = tuple[int, bytes]
-"""What a count or length says of something, and its bytes."""
+"""The count or length of something, and its bytes."""
 
 TEXTS = (b"", "grün \N{ELEPHANT}".encode(), b"caf\xe9", b"x" * 300)
-"""Names: none, beyond ASCII, not UTF-8, and longer than a read ahead."""
+"""Names: empty, beyond ASCII, not UTF-8, and longer than a read ahead."""
 BYTES = (b"", "grün \N{ELEPHANT}".encode(), b"\0N\xff", b"x" * 256)
-"""Contents: none, text, no text, and longer than one byte could say."""
+"""Contents: empty, text, not text, and longer than one byte could count."""
 LONG = 128
-"""Bytes of an item that does not stand beside all others: what follows it would be hard to find."""
+"""The size of an item from which it does not occur together with all others."""
 MANY = 258
-"""Items whose count needs both of its bytes, which differ."""
+"""The number of items whose count has two different bytes."""
 TIME = 767_880_000_123_456
-"""A moment in May 2024, in microseconds since 2000-01-01 UTC."""
+"""A time in May 2024, in microseconds since 2000-01-01 UTC."""
 
 
 def samples(spec: Spec, message: Message, setting: Setting) -> list[bytes]:
-    """Return the bytes of messages that can come; the first has some of everything, the others differ in one place."""
+    """Return the bytes of possible messages: the first has some of everything, each other differs in one place."""
     return list(dict.fromkeys(closed(message, data) for data in _Maker(spec, setting).structure(message)))
 
 
 def closed(message: Message, data: bytes) -> bytes:
-    """Return the bytes of a message with the length that they have, where it says one."""
+    """Return the bytes of a message with its length filled in, if it has one."""
     if message.length is None:
         return data
     start, size = len(message.tag), message.length.size or 0
@@ -43,25 +43,25 @@ class _Maker:
         self.number = 0
 
     def structure(self, structure: Structure) -> list[bytes]:
-        """Return a structure as it is first, then with each other form of each of its elements."""
+        """Return a structure in its first form, then with each other form of each of its elements."""
         here = [each for element in structure.elements if (each := self._here(element)) is not None]
         most = _largest_sizes(structure, here)
         elements = [element for element in here if element.name not in structure.sizes]
         forms = {e.name: [form for form in self._forms(e) if form[0] <= most.get(e.name, form[0])] for e in elements}
         if not all(forms.values()):
-            return []  # a choice of which no branch can be taken under these parameters
+            return []  # no branch of the choice is permitted under these parameters
         first = {name: found[0] for name, found in forms.items()}
         others = [first | {name: form} for name, found in forms.items() for form in found[1:]]
         return [b"".join(self._written(structure, here, chosen)) for chosen in (first, *others)]
 
     def _here(self, element: Element) -> Element | None:
-        """Return an element as it is under the parameters, None where it is not there."""
+        """Return an element under the parameters, None if it is absent."""
         if isinstance(element, Field):
             return self.setting.variant(element)
         return element if isinstance(element, Choice) or self.setting.has(element) else None
 
     def _written(self, structure: Structure, here: list[Element], chosen: dict[str, Sized]) -> Iterator[bytes]:
-        """Yield the bytes of each element that is there, by the bits of those before it too."""
+        """Yield the bytes of each element that is present, also by the bits of earlier ones."""
         found: dict[str, int] = {}
         for element in here:
             if not isinstance(element, Choice) and not self.setting.has(element, found):
@@ -83,7 +83,7 @@ class _Maker:
         return [*((len(form), form) for form in self._field(element)), *absent]
 
     def _closed_items(self, repeat: Repeat) -> list[Sized]:
-        """Return items up to a zero byte, which none of them begins with."""
+        """Return items up to a zero byte; none begins with one."""
         items = [item for item in self.structure(repeat.item) if item[:1] != b"\0"]
         return [(count, form + b"\0") for count, form in self._items(items)]
 
@@ -123,7 +123,7 @@ class _Maker:
 
 
 def _largest_sizes(structure: Structure, here: list[Element]) -> dict[str, int]:
-    """Return what is measured in a structure, each with the largest number that its count or length holds."""
+    """Return the counted and measured elements of a structure, each with the greatest value of its count or length."""
     sizes = [each for each in here if isinstance(each, Field) and each.name in structure.sizes]
     return {structure.sizes[field.name]: (1 << 8 * (field.size or 0) - field.signed) - 1 for field in sizes}
 
@@ -133,7 +133,7 @@ def _many(items: list[bytes]) -> Sized:
 
 
 def _numbers(field: Field, number: int) -> list[int]:
-    """Return all values or bits that a field has; or one of its own first, then those at the ends and halfway."""
+    """Return all values or bits of a field; or, without them, an ordinary one, then those at the limits and halfway."""
     if field.values or field.bits:
         return [*field.codes] or [field.mask, 0, *(field.bits or ())]
     size = field.size or 0

@@ -1,4 +1,4 @@
-"""Emits the JSON Schema of a line of the vectors, the fields of each message included."""
+"""Emits the JSON Schema of a line of the vectors, including the fields of each message."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ NULL: Schema = {"type": "null"}
 
 
 def emit_vectors_schema(spec: Spec) -> str:
-    """Return the schema; its first line says what it was generated from."""
+    """Return the schema; its first line names the specification."""
     mark = {"$comment": f"{GENERATED}{spec.file} by: {COMMAND}. Do not edit."}
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_Lines(spec).schema()}
     return json.dumps(mark | schema, indent=1, ensure_ascii=False).replace("{\n ", "{", 1) + "\n"
@@ -30,7 +30,7 @@ class _Lines:
         self.spec = spec
 
     def schema(self) -> Schema:
-        """Return what a line is: the first one, or a vector that is accepted or refused."""
+        """Return the schema of a line: the first one, or a vector that is accepted or refused."""
         names = [message.class_name for message in self.spec.messages]
         head = {
             "case": {"type": "string", "description": "What it is about, in words."},
@@ -83,7 +83,7 @@ class _Lines:
             yield element.name, about | (_any(schema, NULL) if element.conditional else schema)
 
     def _content(self, choice: Choice) -> Schema:
-        """Return how what follows the tags looks, where that is the same for all of them."""
+        """Return the schema of the content after the tags, if it is the same for all of them."""
         found = [each.then for each in choice.alternatives]
         if None in found or any(then != found[0] for then in found):
             return {}
@@ -109,7 +109,7 @@ class _Lines:
 
 
 def _branch(branch: Alternative) -> Schema:
-    """Return how a value looks whose kind shows in itself."""
+    """Return the schema of a value whose kind is implied by the value."""
     if branch.python == "None":
         return NULL
     if branch.then is None:
@@ -140,7 +140,7 @@ def _any(*schemas: Schema) -> Schema:
 
 
 def _any_of(schemas: list[Schema]) -> Schema:
-    """Return any of some schemas, each once."""
+    """Return a schema for any of several, without duplicates."""
     distinct = [each for number, each in enumerate(schemas) if each not in schemas[:number]]
     return distinct[0] if len(distinct) == 1 else _any(*distinct)
 
@@ -164,4 +164,4 @@ _LEAVES: Schema = {
     "str": {**_any({"type": "string"}, _object({"hex": HEX})), "description": "Text, or bytes that are not UTF-8."},
     "bytes": _object({"hex": HEX}),
 }
-"""The forms of the types that are no plain numbers, by their Python type."""
+"""The schemas of types that are not plain numbers, by their Python type."""

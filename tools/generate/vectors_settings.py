@@ -1,4 +1,4 @@
-"""Under which options and stream states messages come: the settings of the vectors."""
+"""The settings of the vectors: the options and stream states under which messages are sent."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,44 +20,44 @@ class Setting:
     """One combination of protocol version, options and stream state."""
 
     said: Mapping[str, Any]
-    """What a line says of it: options and states by name; empty where the specification has none."""
+    """Its keys in a line: options and states by name; empty if the specification has none."""
     parameters: Mapping[str, int]
-    """The parameters of the layouts that follow from it."""
+    """The layout parameters that follow from it."""
     off: frozenset[str] = frozenset()
     """The options that have their default value."""
 
     @property
     def version(self) -> int:
-        """The protocol version; of a specification without versions the oldest there can be."""
+        """The protocol version; for a specification without versions the lowest possible one."""
         return self.parameters.get("proto_version", 1)
 
     def has(self, element: Field | Repeat | Alternative, found: Mapping[str, Any] | None = None) -> bool:
-        """Return whether a field is there, or a branch can be taken.
+        """Return whether a field is present, or a branch is permitted.
 
-        ``found`` are the earlier fields by name; without them a bit that decides counts as set, or as not set.
+        ``found`` are the earlier fields by name; without them a bit in a condition counts as set, or as not set.
         """
         term = element.term if found is not None else conditions.outside(element.term)
         return conditions.holds(term, {VERSION: self.version, **self.parameters}, found or {})
 
     def variant(self, field: Field, found: Mapping[str, Any] | None = None) -> Field | None:
-        """Return a field as it is here, None where it is not there."""
+        """Return a field under this setting, None if it is absent."""
         there = (each for each in field.variants or (field,) if self.has(each, found))
         return next(there, None)
 
     def announced(self, spec: Spec, data: bytes) -> Message | None:
-        """Return the message that bytes begin, None where they begin none: it may be one that never comes here."""
+        """Return the message that bytes begin, or None; it may be one that is never sent under this setting."""
         if not spec.framed:
             return next((message for message in spec.messages if data[:1] == message.tag), None)
         return next((m for m in spec.messages if _begins(m, data) and self.sends(spec, m)), None)
 
     def refusal(self, message: Message) -> str | None:
-        """Return why a message never comes under these options, None where it can."""
+        """Return why a message is never sent under these options, None if it may be."""
         if message.needs and self.version < message.needs:
             return TOO_OLD
         return NOT_ASKED if message.option in self.off and not message.unasked else None
 
     def sends(self, spec: Spec, message: Message) -> bool:
-        """Return whether a message can come here, in this state too; on a connection, from this sender."""
+        """Return whether a message can be sent under this setting, in this state, and by this sender if it has one."""
         if spec.framed:
             (place,) = (place for place in spec.places if place.name == self.said["state"])
             return spec.following(message, self.said["sender"], place) is not None
@@ -69,7 +69,7 @@ class Setting:
 
 
 def settings(spec: Spec) -> list[Setting]:
-    """Return every setting that PostgreSQL can be in, the oldest version first."""
+    """Return every possible setting, the oldest version first."""
     found = _of_connection(spec) if spec.framed else _settings(spec)
     return list(found) or [Setting({}, {})]
 
@@ -84,7 +84,7 @@ def _of_connection(spec: Spec) -> Iterator[Setting]:
 
 
 def _begins(message: Message, data: bytes) -> bool:
-    """Return whether bytes have the tag of a message, and behind the length the constant that tells it from others."""
+    """Return whether bytes have the tag of a message, and its constant after the length."""
     if not data.startswith(message.tag):
         return False
     place = len(message.tag) + (message.length.size or 0 if message.length else 0)
@@ -103,14 +103,14 @@ def _settings(spec: Spec) -> Iterator[Setting]:
 
 
 def _values(option: Option) -> list[tuple[Any, Option]]:
-    """Return what an option can be, the default first, each with what it needs and sets."""
+    """Return the values of an option, the default first, each with the version it needs and the parameters it sets."""
     if option.values:
         return [(value.name, value) for value in option.values]
     return [(False, Option(option.name)), (True, option)]
 
 
 def _in_states(spec: Spec, said: Mapping[str, Any], sets: set[str], off: frozenset[str]) -> Iterator[Setting]:
-    """Yield a setting for each state that the messages of these options lead to, those that look alike once."""
+    """Yield a setting for each reachable state under these options, without duplicates."""
     names = [parameter.name for parameter in spec.parameters]
     options = Setting(said, {"proto_version": said["proto_version"]}, off)
     coming = (message for message in spec.messages if options.refusal(message) is None)

@@ -1,4 +1,4 @@
-"""Conditions in words, as pages and errors say them."""
+"""Conditions as text, for pages and errors."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ __all__ = ["in_words"]
 
 
 def in_words(term: Term | None, code: Callable[[str], str] = str) -> str:
-    """Return a condition in words, empty for what is always true; ``code`` marks the names in it."""
+    """Return a condition as text, empty for one that always holds; ``code`` marks up the names in it."""
     low, high, rest = range_of(term)
     versions = f"protocol versions {low} to {high}" if low and high else ""
     versions = versions or (f"protocol version {low} and newer" if low else "")

@@ -1,4 +1,4 @@
-"""The specification language: reading it, checking it, and the model that the generator works from."""
+"""The specification language: parsing, validation, and the model that the generator works from. Start in ``load``."""
 
 from tools.language.elements import Alternative, Block, Choice, Repeat
 from tools.language.fields import Field, Fields, Type

@@ -1,4 +1,4 @@
-"""What the begins and ends of transactions do, and which of their fields say of what transaction, where and when."""
+"""The effects of messages that begin and end transactions, and the roles of their fields (xid, gid, LSN, time)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ Raise = Callable[[int, str, str], Exception]
 
 
 class Effect(NamedTuple):
-    """What a message of the groups begin and end can do."""
+    """The possible effect of a message of the groups begin and end."""
 
     group: str
     needs: tuple[str, ...]
@@ -37,7 +37,7 @@ EFFECTS: Final[Mapping[str, Effect]] = {
     "commit_prepared": Effect("end", ("xid", "gid", "lsn", "time")),
     "rollback_prepared": Effect("end", ("xid", "gid", "lsn", "time")),
 }
-"""All that a begin or an end can do to a transaction."""
+"""All effects on a transaction."""
 
 ROLES: Final[Mapping[str, tuple[str, str]]] = {
     "xid": ("int", "Int32 (TransactionId)"),
@@ -48,7 +48,7 @@ ROLES: Final[Mapping[str, tuple[str, str]]] = {
     "time": ("Timestamp", "Int64 (TimestampTz)"),
     "first": ("int", "Int8"),
 }
-"""What a field of them can say: its Python type, and the notation that it has as a rule."""
+"""A role of a field: its Python type, and its usual notation."""
 
 _ENDED_BY: Final = {
     "begin": "commit",
@@ -56,13 +56,13 @@ _ENDED_BY: Final = {
     "begin_segment": "end_segment",
     "begin_inner": "end_inner",
 }
-"""What the end of a state does that a begin has entered."""
+"""The possible effects of the end of a state, by the effect of the begin that entered it."""
 
 
 def roles_of(message: Message) -> dict[str, list[Field]]:
-    """Return the fields of a begin or an end by their roles: those written, those named so, and the only one of a type.
+    """Return the fields of a begin or an end by role: by ``role``, by name, or the only field of a type.
 
-    Of several positions the one that is not ``end_lsn`` is ``lsn``. Fields with conditions can have one role together.
+    Of several LSNs, the one that is not ``end_lsn`` is ``lsn``. Fields with conditions can share a role.
     """
     found: dict[str, list[Field]] = {}
     fields = [element for element in message.exposed if isinstance(element, Field)]
@@ -82,7 +82,7 @@ def _fits(field: Field, role: str) -> bool:
 
 
 def effect_of(message: Message, spec: Spec) -> str | None:
-    """Return what a begin or an end does: as it says, or as follows from its states and fields; None for neither."""
+    """Return the effect of a begin or an end: as written, or as implied by its states and fields; None for neither."""
     if message.effect or message.group not in ("begin", "end") or not spec.states:
         return message.effect
     return _effect_of_begin(message, spec) if message.group == "begin" else _effect_of_end(message, spec)
@@ -112,7 +112,7 @@ def _begins(spec: Spec) -> Iterator[Message]:
 
 
 def _effects(spec: Spec, error: Raise) -> None:
-    """Whoever reads transactions must know what a begin or an end does, and of which one."""
+    """The effect of each begin and end is known, and the transaction that it refers to."""
     for message in spec.messages if spec.states else ():
         _check_roles(message, error)
         if message.group not in ("begin", "end"):
@@ -137,7 +137,7 @@ def _effects(spec: Spec, error: Raise) -> None:
 
 
 def _check_alone(message: Message, spec: Spec, error: Raise) -> None:
-    """Of two ends of one state one may take back what the other commits: the second one says which it is."""
+    """Two ends of one state may commit and abort; the second one must say which it is."""
     if message.group != "end" or message.effect:
         return
     before = spec.messages[: spec.messages.index(message)]
@@ -150,7 +150,7 @@ def _check_alone(message: Message, spec: Spec, error: Raise) -> None:
 
 
 def _check_whole(message: Message, spec: Spec, error: Raise) -> None:
-    """What is aborted is one piece, which has just been sent."""
+    """An abort ends a single piece, which has just been sent."""
     for state in message.within:
         begins = [begin for begin in _begins(spec) if begin.enters == state]
         effects = {effect_of(begin, spec) for begin in begins}
@@ -163,10 +163,10 @@ def _check_whole(message: Message, spec: Spec, error: Raise) -> None:
 
 
 def _check_said(message: Message, effect: str, role: str, spec: Spec, error: Raise) -> None:
-    """A role that is needed has a field in each version, and with all parameters, with which the message comes."""
+    """A required role has a field in every version, and with all parameters, with which the message is sent."""
     ways = [roles_of(message).get(role, [])]
     if role == "lsn" and (begins := [begin for begin in _begins(spec) if begin.enters in message.within]):
-        # Where an end does not say it, the begins that it may end have to.
+        # If an end lacks the field, the begins that it may end must have it.
         ways = [[*ways[0], *roles_of(begin).get(role, [])] for begin in begins]
     problem = f"no field of {message.name}, whose effect is {effect}, says the {role} of the transaction"
     remedy = f"Write role: {role} at a field {ROLES[role][1]}"
@@ -179,7 +179,7 @@ def _check_said(message: Message, effect: str, role: str, spec: Spec, error: Rai
 
 
 def _unsaid(message: Message, fields: Sequence[Field], spec: Spec) -> str | None:
-    """Return with which version and parameters a message comes and none of some fields is there; None for nowhere."""
+    """Return a version and parameters with which a message is sent and none of some fields is present, or None."""
     terms = [field.term for field in fields]
     known = [version.version for version in spec.versions if version.version >= (message.needs or 0)]
     for given, found in conditions.cases(terms, known):
@@ -190,7 +190,7 @@ def _unsaid(message: Message, fields: Sequence[Field], spec: Spec) -> str | None
 
 
 def _comes(message: Message, given: Mapping[str, int], spec: Spec) -> bool:
-    """Return whether a message can come with these parameters: some state, and some options, set them so."""
+    """Return whether a message can be sent with these parameters: some state, and some options, set them so."""
     by_states = {parameter.name for parameter in spec.state_parameters}
     of_state = {name: bool(on) for name, on in given.items() if name in by_states}
     for name, on in given.items():
@@ -222,7 +222,7 @@ def _check_roles(message: Message, error: Raise) -> None:
 
 
 def _opened(spec: Spec, error: Raise) -> None:
-    """Rows are of a transaction: a state in which they come is entered by what opens one."""
+    """Rows belong to a transaction: the states in which they are permitted are entered by a begin."""
     begins = list(_begins(spec))
     if not begins or not spec.states or spec.framed:
         return
@@ -235,7 +235,7 @@ def _opened(spec: Spec, error: Raise) -> None:
 
 
 def _ways_back(spec: Spec, error: Raise) -> None:
-    """What a state has set is not lost where another one lies between: each way into a state leads back."""
+    """A nested state does not lose the parameters of the enclosing one: each way into a state leads back."""
     if spec.framed or not spec.states:
         return
     first, sets = spec.states[0].name, {state.name: set(state.sets) for state in spec.states}
@@ -260,7 +260,7 @@ def _ways_back(spec: Spec, error: Raise) -> None:
 
 
 def _reached(spec: Spec, start: str, excluded: Callable[[Message], bool], stop: str | None = None) -> set[str]:
-    """Return the states that messages lead to from one, some messages excluded; no way goes through ``stop``."""
+    """Return the states reachable from one, without some messages, and not through ``stop``."""
     found, todo = {start}, [start]
     while todo:
         state = todo.pop()

@@ -1,4 +1,4 @@
-"""The table of PostgreSQL's built-in types: reading and checking it."""
+"""The table of PostgreSQL's built-in types: parsing and validation."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ __all__ = ["BuiltinType", "TypeTable", "load_types"]
 
 @dataclass(frozen=True)
 class BuiltinType:
-    """One row of pg_type; ``size`` is -1 where it varies, ``array_oid`` 0 where there is no array of it."""
+    """One row of pg_type; ``size`` is -1 if it varies, ``array_oid`` 0 if there is no array type."""
 
     name: str
     oid: int
@@ -27,14 +27,14 @@ class BuiltinType:
 
     @property
     def text_like(self) -> str | None:
-        """The type whose text format its values have; None where that is its own."""
+        """The type whose text format it shares; None: it has its own."""
         alike = self.like or _OF_ARROW.get(self.arrow)
         return alike if alike != self.name else None
 
 
 @dataclass(frozen=True)
 class TypeTable:
-    """The rows, and the name of the file they came from."""
+    """The rows, and the name of the file."""
 
     file: str
     types: tuple[BuiltinType, ...]
@@ -52,11 +52,11 @@ _OF_ARROW: Final[Mapping[str, str]] = {
     "timestamp": "timestamp",
     "timestamptz": "timestamptz",
 }
-"""The built-in type whose text each Arrow type is read from, unless a type is like another one."""
+"""The built-in type whose text each Arrow type is parsed from, unless a type is like another one."""
 
 
 def load_types(path: Path) -> TypeTable:
-    """Read the table; raise SpecError with file, line and remedy for a wrong shape, or a name or OID used twice."""
+    """Read the table; raise SpecError, with file, line and remedy, for a wrong shape, or a duplicate name or OID."""
     source = read(read_text(path), path.name)
     check_shape(source, "builtin_types.schema.json")
     table = TypeTable(source.file, tuple(BuiltinType(**row) for row in source.data["types"]))
@@ -80,7 +80,7 @@ def _check(types: tuple[BuiltinType, ...], source: Source) -> None:
 
 
 def _check_like(row: BuiltinType, index: int, types: Mapping[str, BuiltinType], source: Source) -> None:
-    """A column's Arrow type is of use only where its values can be read into it."""
+    """A type's values can be decoded into its Arrow type."""
     place: Place = ("types", index, "like" if row.like else "arrow")
     if row.like is None:
         if row.arrow == "decimal" and row.name != "numeric":
@@ -102,7 +102,7 @@ def _check_like(row: BuiltinType, index: int, types: Mapping[str, BuiltinType], 
 
 
 def _identities(row: BuiltinType) -> Iterator[str | int]:
-    """Return what no two types may share: names and OIDs, those of the array type too."""
+    """Return what must be unique: names and OIDs, also of array types."""
     yield from (row.name, row.oid)
     if row.array_oid:
         yield from (f"_{row.name}", row.array_oid)

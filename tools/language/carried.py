@@ -1,4 +1,4 @@
-"""What carries messages of another specification: it has their versions and options, and writes none itself."""
+"""Specifications that carry messages of another one, whose versions and options they have instead of their own."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ def is_conditional(data: Any) -> bool:
 
 
 def check_own(source: Source) -> None:
-    """Raise SpecError where a specification that carries another one writes what it has from there."""
+    """Raise SpecError if a specification that carries another one defines what it has from there."""
     for word in _OWN if "carries" in source.data else ():
         if word in source.data:
             problem = f"the envelope has {word} of its own, and carries {source.data['carries']}, which has them"
@@ -24,9 +24,9 @@ def check_own(source: Source) -> None:
 
 
 def carried(source: Source, inner: Source) -> dict[str, Any]:
-    """Return the data of an envelope with the versions, parameters and options of what it carries.
+    """Return the data of an envelope, with the versions, parameters and options of what it carries.
 
-    The parameters that states set are left out: a frame is read before anything says in which state its message is.
+    Without the parameters that states set: a frame is parsed before the state of its message is known.
 
     """
     rows = inner.data.get("states", ())

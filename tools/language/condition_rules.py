@@ -1,4 +1,4 @@
-"""The rules about when something is there: versions, parameters, bits, and fields with variants."""
+"""The rules for conditions: versions, parameters, bits, and fields with variants."""
 
 from collections.abc import Callable, Iterator
 from itertools import combinations
@@ -16,16 +16,16 @@ Raise = Callable[[int, str, str], Exception]
 
 
 class Conditioned(NamedTuple):
-    """Something that has a condition, and what it stands in."""
+    """An element with a condition, and the structure that contains it."""
 
     line: int
     name: str
     term: Term
     owner: "Field | Repeat | Alternative | None"
-    """None for one of the values or bits of a field."""
+    """None for a value or bit of a field."""
     structure: Structure
     place: int
-    """Its place in the structure, or that of what it belongs to."""
+    """Its index in the structure, or that of the element it belongs to."""
 
 
 def _all(spec: Spec) -> Iterator[Conditioned]:
@@ -48,7 +48,7 @@ def _parts(element: Element) -> Iterator[tuple[int, str, Term | None, "Field | R
 
 
 def named_versions(spec: Spec) -> Iterator[tuple[int, str, int]]:
-    """Yield each protocol version that something names: its line, and the word by which it does."""
+    """Yield each protocol version that something names: its line, and the key."""
     yield from ((message.line, "since", message.since) for message in spec.messages if message.since is not None)
     for each in _all(spec):
         for leaf in conditions.leaves(each.term):
@@ -104,7 +104,7 @@ def _bits(spec: Spec, error: Raise) -> None:
 
 
 def _constants(spec: Spec, error: Raise) -> None:
-    """The tag of a message, and what follows an optional choice, are always there."""
+    """The tag of a message, and the constant after an optional choice, are always present."""
     for message in spec.messages:
         if message.elements[0].conditional:
             raise error(message.line, f"the tag of {message.name} has a condition", "Write since at the message.")
@@ -135,7 +135,7 @@ def _variants(spec: Spec, error: Raise) -> None:
 
 
 def _kind(field: Field) -> str:
-    """Return what a field is to those who read its values."""
+    """Return the properties of a field that matter to users of its values."""
     if field.part:
         return f"the part {field.part}"
     if field.type is None or field.size is None or field.is_block:

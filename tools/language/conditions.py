@@ -1,4 +1,4 @@
-"""When something is there: conditions as data, of versions, parameters and bits, joined by not, all and any."""
+"""Conditions as data: of versions, parameters and bits, combined by not, all and any."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,22 +33,22 @@ __all__ = [
 ]
 
 VERSION = "proto_version"
-"""The parameter that versions are compared with."""
+"""The parameter with which versions are compared."""
 
 Named = Callable[[str], str]
-"""The expression of an earlier field in generated code, by the field's name."""
+"""Returns the expression of an earlier field in generated code, by the field's name."""
 
 
 @dataclass(frozen=True)
 class Flag:
-    """A bool parameter that is set."""
+    """A bool parameter is set."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Since:
-    """A protocol version, and all newer ones."""
+    """A protocol version, or a newer one."""
 
     version: int
     name: str = VERSION
@@ -57,7 +57,7 @@ class Since:
 
 @dataclass(frozen=True)
 class Until:
-    """A protocol version, and all older ones."""
+    """A protocol version, or an older one."""
 
     version: int
     name: str = VERSION
@@ -65,7 +65,7 @@ class Until:
 
 @dataclass(frozen=True)
 class Bit:
-    """A bit that is set in an earlier field of the same structure."""
+    """A bit is set in an earlier field of the same structure."""
 
     field: str
     mask: int
@@ -73,21 +73,21 @@ class Bit:
 
 @dataclass(frozen=True)
 class Not:
-    """The opposite of a term."""
+    """The negation of a term."""
 
     term: "Term"
 
 
 @dataclass(frozen=True)
 class Every:
-    """All of some terms."""
+    """All of several terms."""
 
     terms: "tuple[Term, ...]"
 
 
 @dataclass(frozen=True)
 class Some:
-    """One of some terms at least."""
+    """At least one of several terms."""
 
     terms: "tuple[Term, ...]"
 
@@ -96,7 +96,7 @@ Term = Flag | Since | Until | Bit | Not | Every | Some
 
 
 def every(*terms: Term | None) -> Term | None:
-    """Return what is true where all terms are; None is what is always true."""
+    """Return the conjunction of terms; None stands for true."""
     flat: list[Term] = []
     for term in terms:
         flat += term.terms if isinstance(term, Every) else [term] if term is not None else []
@@ -105,7 +105,7 @@ def every(*terms: Term | None) -> Term | None:
 
 
 def term_of(data: Any) -> Term | None:
-    """Return the term that the word ``when`` of a specification says; its shape has been checked."""
+    """Return the term for the key ``when`` of a specification, whose shape has been checked."""
     if data is None:
         return None
     if isinstance(data, str):
@@ -121,16 +121,16 @@ def term_of(data: Any) -> Term | None:
 
 
 def condition_of(data: Mapping[str, Any]) -> Term | None:
-    """Return what ``since``, ``until`` and ``when`` say together."""
+    """Return the conjunction of ``since``, ``until`` and ``when``."""
     since = Since(data["since"]) if data.get("since") else None
     until = Until(data["until"]) if isinstance(data.get("until"), int) else None
     return every(since, until, term_of(data.get("when")))
 
 
 def either(terms: Sequence[Term | None], known: Sequence[int] = ()) -> Term | None:
-    """Return what is true where one of the terms is; ``known`` are the protocol versions that there are.
+    """Return the disjunction of terms; ``known`` are the protocol versions that exist.
 
-    Versions that follow each other become one range. None is what is always true.
+    Consecutive versions become one range. None stands for true.
     """
     if None in terms or _is_certain(terms, known):
         return None
@@ -145,7 +145,7 @@ def either(terms: Sequence[Term | None], known: Sequence[int] = ()) -> Term | No
 
 
 def some(terms: Iterable[Term | None]) -> Term | None:
-    """Return what is true where one of the terms is, as they stand; None where one of them is always true."""
+    """Return the disjunction of terms without simplification; None if one of them is always true."""
     distinct = tuple(dict.fromkeys(terms))
     if None in distinct or not distinct:
         return None
@@ -154,11 +154,11 @@ def some(terms: Iterable[Term | None]) -> Term | None:
 
 _NEWEST = 1 << 31
 MOST = 8
-"""How many parameters and bits are tried in all combinations."""
+"""The most parameters and bits that are tried in all combinations."""
 
 
 def range_of(term: Term | None) -> tuple[int, int | None, Term | None]:
-    """Return the first version (0: any) and the last one (None: any) of a term, and what else it says."""
+    """Return the first version (0: any) and the last one (None: any) of a term, and the rest of the term."""
     terms = term.terms if isinstance(term, Every) else () if term is None else (term,)
     low = max((each.version for each in terms if isinstance(each, Since)), default=0)
     high = min((each.version for each in terms if isinstance(each, Until)), default=None)
@@ -166,7 +166,7 @@ def range_of(term: Term | None) -> tuple[int, int | None, Term | None]:
 
 
 def _one_range(ranges: list[tuple[int, int]], known: Sequence[int]) -> tuple[int, int] | None:
-    """Return the range that some make together, None where a version is missing between them."""
+    """Return the union of ranges, None if a version between them is missing."""
     first, last = ranges[0]
     for low, high in ranges[1:]:
         if low > last + 1 and (not known or any(last < version < low for version in known)):
@@ -176,12 +176,12 @@ def _one_range(ranges: list[tuple[int, int]], known: Sequence[int]) -> tuple[int
 
 
 def _is_certain(terms: Sequence[Term | None], known: Sequence[int]) -> bool:
-    """Return whether one of the terms holds, whatever the parameters and bits are."""
+    """Return whether one of the terms holds, for all parameters and bits."""
     return all(any(holds(term, *case) for term in terms) for case in cases(terms, known))
 
 
 def cases(terms: Sequence[Term | None], known: Sequence[int]) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
-    """Yield all parameters, and all numbers of earlier fields, that terms could be tried with."""
+    """Yield all combinations of parameters and of earlier fields that matter to terms."""
     atoms = list(dict.fromkeys(leaf for term in terms for leaf in leaves(term) if isinstance(leaf, Flag | Bit)))
     if len(atoms) > MOST:
         yield {}, {}
@@ -204,7 +204,7 @@ def versions(term: Term | None) -> Iterator[int]:
 
 
 def leaves(term: Term | None) -> Iterator[Flag | Since | Until | Bit]:
-    """Yield what a term is made of."""
+    """Yield the terms that a term consists of."""
     match term:
         case None:
             return
@@ -228,7 +228,7 @@ def bits(term: Term | None) -> list[Bit]:
 
 
 def outside(term: Term | None) -> Term | None:
-    """Return what the parameters must be for a term to hold, whatever bits are set."""
+    """Return the values of parameters that a term requires, whatever the bits."""
     if not bits(term):
         return term
     match term:
@@ -240,7 +240,7 @@ def outside(term: Term | None) -> Term | None:
 
 
 def holds(term: Term | None, given: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Return whether a term is true under parameters, and with the numbers of earlier fields by name."""
+    """Return whether a term holds under parameters, and with values of earlier fields by name."""
     match term:
         case Flag(name):
             return bool(given.get(name))
@@ -260,7 +260,7 @@ def holds(term: Term | None, given: Mapping[str, Any], found: Mapping[str, Any])
 
 
 def text(term: Term | None, named: Named = str) -> str:
-    """Return a term as an expression of Python, which Kaitai Struct reads too; empty for what is always true."""
+    """Return a term as a Python expression, which is also valid in Kaitai Struct; empty for true."""
     match term:
         case Flag(name):
             return name

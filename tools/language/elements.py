@@ -1,4 +1,4 @@
-"""What messages and parts are made of: choices, repeats, and structures of these and of fields."""
+"""The elements of messages and parts: choices, repeats, and structures of these and of fields."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,22 +23,22 @@ class Alternative(Conditional):
     term: Term | None = None
     python: str | None = None
     form: str | None = None
-    """What its bytes are as a value of a row: ``text``, ``binary`` or ``none``; None where that is not written."""
+    """The format of its bytes as a value of a row: ``text``, ``binary`` or ``none``; None if not specified."""
     then: "Structure | str | None" = None
     line: int = 0
 
     def tested(self, test: str) -> str:
-        """Return a test in a generated module, and the condition where it has one."""
+        """Return a test in a generated module, combined with the condition, if any."""
         return f"{test} and {self.condition}" if self.condition else test
 
     @property
     def value(self) -> str:
-        """Its python value in a generated module, which calls the module of the message classes ``m``."""
+        """Its Python value in a generated module, which imports the module of message classes as ``m``."""
         return self.python if self.python in ("None", "bytes") else f"m.{self.python}"
 
     @property
     def length(self) -> Field | None:
-        """The length of a content that is nothing but its length and its bytes, as PostgreSQL's values are."""
+        """The length of a content that consists of a length and bytes, as PostgreSQL's values do."""
         match self.then:
             case Structure(elements=(Field() as size, Field() as content)) if content.length == size.name:
                 return None if size.conditional or size.variants else size
@@ -46,7 +46,7 @@ class Alternative(Conditional):
 
     @property
     def content(self) -> "Field | None":
-        """The bytes of a value that has more than these: its class of bytes has the rest as attributes."""
+        """The bytes of a value with further fields, which its class of bytes has as attributes."""
         if self.python in (None, "None") or not isinstance(self.then, Structure) or self.then.single is not None:
             return None
         fields = [each for each in self.then.exposed if isinstance(each, Field)]
@@ -55,19 +55,19 @@ class Alternative(Conditional):
 
     @property
     def extras(self) -> "tuple[Field, ...]":
-        """What such a value has in addition to its bytes, in wire order."""
+        """The further fields of such a value, in wire order."""
         if self.content is None or not isinstance(self.then, Structure):
             return ()
         return tuple(each for each in self.then.exposed if isinstance(each, Field) and each is not self.content)
 
     @property
     def format(self) -> str:
-        """What its bytes are as a value of a row: PostgreSQL's ``text``, its ``binary`` format, or ``none``."""
+        """The format of its bytes as a value of a row: ``text``, ``binary``, or ``none``."""
         return self.form or ("text" if self.python == "bytes" else "none")
 
     @property
     def defines(self) -> tuple[str, ...]:
-        """The names that its python value brings: a class, or a constant and its class; none for None and bytes."""
+        """The names that its Python value defines: a class, or a constant and its class; none for None and bytes."""
         if self.python in (None, "None", "bytes"):
             return ()
         return (self.python, self.python.capitalize()) if self.python.isupper() else (self.python,)
@@ -80,7 +80,7 @@ class Alternative(Conditional):
 
 @dataclass(frozen=True)
 class Choice(Conditional):
-    """One of several tagged branches, or none of them where it is optional."""
+    """A choice between tagged branches, or none of them if it is optional."""
 
     kind: str
     name: str
@@ -92,28 +92,28 @@ class Choice(Conditional):
 
     @property
     def valued(self) -> bool:
-        """Whether the branch taken shows in the Python value itself, so that no kind is kept alongside."""
+        """Whether the branch is implied by the Python value, so that no field holds the tag."""
         return all(alternative.python for alternative in self.alternatives)
 
     @property
     def kind_name(self) -> str:
-        """The name of the field that holds the tag of the branch taken."""
+        """The name of the field that holds the tag of the branch."""
         return f"{self.name}_kind"
 
     @cached_property
     def term(self) -> Term | None:  # type: ignore[override]
-        """When any of its branches can be taken, for an optional choice that came whole with a version or an option."""
+        """The condition of any branch, for an optional choice that a version or an option introduced."""
         return conditions.some(each.term for each in self.alternatives) if self.optional else None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the fields of an object that it fills: its tag where that is kept, and its content."""
+        """The names of the object's fields that it fills: its tag, if there is a field for it, and its content."""
         return (self.name,) if self.valued else (self.kind_name, self.name)
 
 
 @dataclass(frozen=True)
 class Repeat(Conditional):
-    """Items that follow each other; a field says how many, or a byte that is zero or the end follows."""
+    """A repeat: its items end by a count in a field, a zero byte, or the end of the message."""
 
     kind: str
     name: str
@@ -123,28 +123,28 @@ class Repeat(Conditional):
     term: Term | None = None
     server: int | None = None
     to_end: bool = False
-    """Whether its items go to the end of the message."""
+    """Whether its items extend to the end of the message."""
     line: int = 0
     positional: ClassVar[bool] = False
 
     @property
     def terminated(self) -> bool:
-        """Whether a byte that is zero follows its last item."""
+        """Whether a zero byte follows its last item."""
         return self.count is None and not self.to_end
 
     @property
     def times(self) -> str:
-        """How many items there are, in words."""
+        """The number of items, as text."""
         return f"{self.count} times" if self.count else "to the end" if self.to_end else "until a zero byte"
 
     @property
     def class_name(self) -> str | None:
-        """The class of its items; None where each is known by its one field."""
+        """The class of its items; None if each has a single field."""
         return self.item.class_name
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the fields of an object that it fills: its own."""
+        """The names of the object's fields that it fills: its own."""
         return (self.name,)
 
 
@@ -160,12 +160,12 @@ class Structure:
 
     @property
     def class_name(self) -> str | None:
-        """The class of its objects, None where it has none of its own."""
+        """The class of its objects, None if it has none of its own."""
         return None
 
     @cached_property
     def elements(self) -> tuple[Element, ...]:
-        """The fields, choices and repeats in wire order, blocks opened."""
+        """The fields, choices and repeats in wire order, without their blocks."""
         return tuple(self._elements())
 
     def _elements(self) -> Iterator[Element]:
@@ -183,7 +183,7 @@ class Structure:
 
     @cached_property
     def exposed(self) -> tuple[Element, ...]:
-        """What a Python object holds: neither constants nor derived counts and lengths."""
+        """The elements of a Python object: without constants, and without derived counts and lengths."""
         return tuple(e for e in self.elements if not self._hidden(e))
 
     def _hidden(self, element: Element) -> bool:
@@ -191,13 +191,13 @@ class Structure:
 
     @cached_property
     def single(self) -> Element | None:
-        """The one thing exposed, for which the whole structure can stand; None when there are more."""
+        """The only element exposed, which can represent the whole structure; None if there are several."""
         only = self.exposed[0] if len(self.exposed) == 1 else None
         return None if isinstance(only, Choice) and not only.valued else only
 
     @cached_property
     def principal(self) -> Element | None:
-        """What the structure stands for where nothing conditional is there: the one element that always is."""
+        """The element that represents the structure if nothing conditional is present: the only unconditional one."""
         always = [element for element in self.exposed if conditions.outside(element.term) is None]
         only = always[0] if len(always) == 1 else None
         return self.single or (None if isinstance(only, Choice) and not only.valued else only)
@@ -209,13 +209,13 @@ class Structure:
 
     @property
     def extension(self) -> Term | None:
-        """When an extended structure is an object: where the parameters bring anything but its principal."""
+        """The condition under which an extended structure is an object: more than its principal is present."""
         terms = (conditions.outside(element.term) for element in self.exposed)
         return conditions.some(term for term in terms if term is not None)
 
     @cached_property
     def flags(self) -> frozenset[str]:
-        """The names of the fields whose bits say what else is there."""
+        """The names of the fields whose bits are used in conditions."""
         return frozenset(bit.field for element in self.elements for bit in conditions.bits(element.term))
 
     @cached_property
@@ -224,7 +224,7 @@ class Structure:
         return tuple(name for element in self.exposed for name in element.names)
 
     def inside(self) -> "Iterator[Structure]":
-        """Yield this structure and all that stand in it, those of parts excepted."""
+        """Yield this structure and all nested ones, except those of parts."""
         yield self
         for element in self.elements:
             if isinstance(element, Repeat):
@@ -235,7 +235,7 @@ class Structure:
                         yield from alternative.then.inside()
 
     def records(self) -> Iterator[Repeat]:
-        """Yield the repeats in it whose items are objects of their own class, those in others first."""
+        """Yield the repeats in it whose items are objects of their own class, inner ones first."""
         for element in self.elements:
             if isinstance(element, Repeat):
                 yield from element.item.records()
@@ -254,7 +254,7 @@ class Structure:
 
 @dataclass(frozen=True)
 class Item(Structure):
-    """What a repeat repeats, and the name of its class where it has one."""
+    """The item of a repeat, and the name of its class, if it has one."""
 
     named: str | None = None
 

@@ -11,7 +11,7 @@ __all__ = ["Conditional", "Field", "Fields", "Type"]
 
 
 class Conditional:
-    """What may be absent: ``term`` says when it is there, None where it always is."""
+    """An element that may be absent: ``term`` is the condition under which it is present; None: always."""
 
     term: Term | None
 
@@ -22,32 +22,32 @@ class Conditional:
 
     @property
     def since(self) -> int | None:
-        """The first protocol version that has it."""
+        """The first protocol version with it."""
         return conditions.range_of(self.term)[0] or None
 
     @property
     def until(self) -> int | None:
-        """The last protocol version that has it."""
+        """The last protocol version with it."""
         return conditions.range_of(self.term)[1]
 
     @property
     def when(self) -> Term | None:
-        """What parameters and bits must be for it to be there, in the versions that have it."""
+        """The condition on parameters and bits, in the versions with it."""
         return conditions.range_of(self.term)[2]
 
     @property
     def condition(self) -> str:
-        """When it is there, as a Python expression of parameters and earlier fields; empty when it always is."""
+        """The condition as a Python expression of parameters and earlier fields; empty: always present."""
         return conditions.text(self.term)
 
     def test(self, named: Callable[[str], str]) -> str:
-        """Return its condition with the expressions of the earlier fields that it names."""
+        """Return its condition with the expressions of the earlier fields in it."""
         return conditions.text(self.term, named)
 
 
 @dataclass(frozen=True)
 class Type:
-    """One row of spec/types.yaml: a notation, and what it is on the wire, in Python and in Arrow."""
+    """One row of spec/types.yaml: a notation, and its type on the wire, in Python and in Arrow."""
 
     notation: str
     construct: str
@@ -59,10 +59,10 @@ class Type:
 
 @dataclass(frozen=True)
 class Field(Conditional):
-    """One field. It has a type, or refers to a part, or is a constant.
+    """A field: it has a type, refers to a part, or is a constant.
 
-    One that differs from version to version has ``variants``, of which one at most is there; its own type, values and
-    bits are those of all of them together, as its objects have them.
+    A field that differs between versions has ``variants``, at most one of which is present; its own type, values and
+    bits are the union of theirs.
     """
 
     name: str
@@ -82,34 +82,34 @@ class Field(Conditional):
     absent: int | None = None
     role: str | None = None
     formerly: tuple[str, ...] = ()
-    """The names that it had before."""
+    """Its former names."""
     limits: Mapping[str | int, Term] = field(default_factory=dict, hash=False)
-    """When those of its values or bits are there that are not always."""
+    """The conditions of those of its values or bits that have one."""
     variants: "tuple[Field, ...]" = ()
     written: "tuple[Field, ...]" = ()
-    """Its variants as the specification has them; one whose values or bits have conditions is one of them."""
+    """Its variants as specified; a field whose values or bits have conditions is a variant itself."""
     complete: bool = False
-    """Whether one of its variants always is on the wire."""
+    """Whether one of its variants is always present."""
     line: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the fields of an object that it fills: its own."""
+        """The names of the object's fields that it fills: its own."""
         return (self.name,)
 
     @property
     def rows(self) -> "tuple[Field, ...]":
-        """The fields that the specification, and documents, list for it: itself, or its variants."""
+        """The fields that the specification and the documents list for it: itself, or its variants."""
         return self.written or (self,)
 
     @property
     def always(self) -> "Field":
-        """The same without its condition, as it is where that holds."""
+        """The same without its condition."""
         return replace(self, term=None)
 
     @property
     def size(self) -> int | None:
-        """Its bytes on the wire while it is there; None when they vary: a String, a Byten, a part, variants."""
+        """Its size in bytes; None if it varies: a String, a Byten, a part, variants."""
         if self.variants:
             return None
         if isinstance(self.constant, bytes):
@@ -118,7 +118,7 @@ class Field(Conditional):
 
     @property
     def width(self) -> int | None:
-        """The bytes of a number on the wire, of variants those of the widest; None for what is no number."""
+        """The size of a number in bytes, of variants the greatest; None if it is not a number."""
         if not self.variants:
             return None if self.is_block else self.size
         sizes = [each.width for each in self.variants if each.constant is None]
@@ -126,7 +126,7 @@ class Field(Conditional):
 
     @property
     def hidden(self) -> bool:
-        """Whether no object holds it: it is always the same, or says how long the message is."""
+        """Whether no object has it: a constant, or the length of the message."""
         if self.variants:
             return all(each.hidden for each in self.variants)
         return self.constant is not None or self.frames
@@ -138,7 +138,7 @@ class Field(Conditional):
 
     @property
     def code(self) -> str:
-        """Its code in a struct format; a field whose size varies has none (KeyError)."""
+        """Its struct format character; KeyError if its size varies."""
         if self.is_block:
             return f"{self.size}s"
         letter = _STRUCT_CODES[self.size or 0]
@@ -146,7 +146,7 @@ class Field(Conditional):
 
     @property
     def frames(self) -> bool:
-        """Whether it holds how many bytes the message takes from this field's own first one on."""
+        """Whether it is the message's length, counted from this field's own first byte."""
         return self.measures is not None
 
     @property
@@ -156,7 +156,7 @@ class Field(Conditional):
 
     @property
     def is_letter(self) -> bool:
-        """Whether it is one byte that stands for a letter: a str of one character in Python."""
+        """Whether it is a byte that stands for a letter: a str of one character in Python."""
         return bool(self.values) and all(isinstance(value, str) for value in self.values or ())
 
     @property
@@ -166,29 +166,29 @@ class Field(Conditional):
 
     @property
     def python(self) -> str:
-        """The name of its Python type, where it is there."""
+        """The name of its Python type, if it is present."""
         if self.part or self.type is None:
             return self.part or "bytes"
         return "str" if self.is_letter else self.type.python
 
     @property
     def codes(self) -> tuple[int, ...]:
-        """The only numbers that it has on the wire: the codes of its letters, or its values; empty for any."""
+        """The only numbers that it may have on the wire: the codes of its letters, or its values; empty: any."""
         return tuple(ord(value) if isinstance(value, str) else value for value in self.values or ())
 
     @property
     def mask(self) -> int:
-        """All of its bits; 0 when it has none of its own."""
+        """All of its bits; 0 if none are specified."""
         return sum(self.bits or ())
 
     @property
     def constant_number(self) -> int | None:
-        """The number that a constant is on the wire; None for other fields."""
+        """The number of a constant on the wire; None for other fields."""
         return self.constant[0] if isinstance(self.constant, bytes) else self.constant
 
     @property
     def constant_bytes(self) -> bytes | None:
-        """The bytes that a constant is on the wire; None for other fields."""
+        """The bytes of a constant on the wire; None for other fields."""
         if self.constant_number is None:
             return None
         return self.constant_number.to_bytes(self.size or 1, "big")

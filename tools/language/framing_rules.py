@@ -1,4 +1,4 @@
-"""The rules about messages that say how long they are: those of a connection, which follow each other on a socket."""
+"""The rules for messages with a length: those of a connection, which follow each other on a socket."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,7 +12,7 @@ Raise = Callable[[int, str, str], Exception]
 
 
 def _lengths(spec: Spec, error: Raise) -> None:
-    """A message begins with its length, or has it after its tag; all have it in the same form."""
+    """A message begins with its length, or has it after its tag; all have the same form."""
     first = next((message.length for message in spec.messages if message.length), None)
     for message in spec.messages if first else ():
         if message.length is None and len(message.elements) > 1:
@@ -45,7 +45,7 @@ def _length_fields(spec: Spec, error: Raise) -> None:
 
 
 def _told_apart(spec: Spec, error: Raise) -> None:
-    """Whoever reads knows the state and the sender: no two messages of these begin alike."""
+    """A reader knows the state and the sender: no two messages that it may then receive begin alike."""
     taken: dict[tuple[str, str], list[Message]] = {}
     for message in spec.messages if spec.framed else ():
         for sender, state in _places(message):
@@ -64,7 +64,7 @@ def _places(message: Message) -> Iterator[tuple[str, str]]:
 
 
 def _begin_alike(one: Message, other: Message) -> bool:
-    """Return whether a reader could take one for the other; a length may begin with any byte that is another's tag."""
+    """Return whether a reader could confuse them; a length may begin with a byte that is another one's tag."""
     if one.tag != other.tag:
         return not one.tag or not other.tag
     return one.code_bytes.startswith(other.code_bytes) or other.code_bytes.startswith(one.code_bytes)
@@ -91,7 +91,7 @@ def _absent(spec: Spec, error: Raise) -> None:
 
 
 def _can_be_none(then: Structure | str, spec: Spec) -> bool:
-    """Return whether a structure is known by one field, which may be absent."""
+    """Return whether a structure consists of a single field that may be absent."""
     single = (spec.part(then) if isinstance(then, str) else then).single
     if not isinstance(single, Field):
         return False
@@ -99,7 +99,7 @@ def _can_be_none(then: Structure | str, spec: Spec) -> bool:
 
 
 def _terminated(spec: Spec, error: Raise) -> None:
-    """The byte after the last item is zero, so no item may begin with such a one."""
+    """A zero byte follows the last item, so no item may begin with one."""
     for structure in spec.structures():
         for element in structure.elements:
             if isinstance(element, Repeat) and element.terminated and not _begins_above_zero(element.item, spec):

@@ -1,4 +1,4 @@
-"""The rules about layout that a JSON Schema cannot say: sizes, choices, repeats, values, open ends."""
+"""The rules for layouts that a JSON Schema cannot express: sizes, choices, repeats, values, open ends."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -45,7 +45,7 @@ def _check_size(element: Element, field: Field | None, size: str, error: Raise) 
 
 
 def _is_plain(field: Field, signed: bool) -> bool:
-    """Return whether a field is an integer with or without a sign, and means nothing else."""
+    """Return whether a field is an integer with the given sign, and has no other meaning."""
     plain = field.type is not None and field.type.python == "int" and field.type.signed == signed
     return plain and not (field.constant is not None or field.values or field.bits or field.frames)
 
@@ -100,7 +100,7 @@ def _check_alternative(alternative: Alternative, spec: Spec, error: Raise) -> No
 
 
 def _check_extras(alternative: Alternative, error: Raise) -> None:
-    """A value of several fields is bytes with attributes: plain ones, which are always there."""
+    """A value with several fields is bytes with attributes: plain fields that are always present."""
     if alternative.python == "bytes":
         problem = f"the alternative {alternative.name} has more than bytes, and the python value bytes"
         raise error(alternative.line, problem, "Write a ClassName.")
@@ -112,7 +112,7 @@ def _check_extras(alternative: Alternative, error: Raise) -> None:
 
 
 def _is_bytes(then: Structure | str, spec: Spec) -> bool:
-    """Return whether what follows a tag is known by bytes, and always by them."""
+    """Return whether the content of a branch is bytes, and always has them."""
     single = (spec.part(then) if isinstance(then, str) else then).single
     if not isinstance(single, Field) or single.conditional:
         return False
@@ -143,7 +143,7 @@ def _repeats(spec: Spec, error: Raise) -> None:
 
 
 def _takes_bytes(structure: Structure, spec: Spec) -> bool:
-    """Return whether a structure always takes a byte at least: a count of things without bytes has no bound."""
+    """Return whether a structure takes at least a byte: a count of items without bytes would be unbounded."""
     return any(_element_takes_bytes(element, spec) for element in structure.elements)
 
 
@@ -206,7 +206,7 @@ def _open_ends(spec: Spec, error: Raise) -> None:
 
 
 def _states(spec: Spec, error: Raise) -> None:
-    """A field that a state brings stands in a message that can come in it."""
+    """A field that depends on a state is in a message that is permitted in that state."""
     by_states = {name for state in spec.states for name in state.sets}
     never = {id(each): each for each in _conditioned(spec.structures()) if _only_in(each, by_states)}
     for message in spec.messages:
@@ -222,7 +222,7 @@ def _states(spec: Spec, error: Raise) -> None:
 
 
 def _conditioned(structures: Iterable[Structure]) -> Iterator[Field | Repeat | Alternative]:
-    """Yield what has conditions: fields, repeats and alternatives."""
+    """Yield the elements with conditions: fields, repeats and alternatives."""
     for structure in structures:
         for element in structure.elements:
             match element:
@@ -235,14 +235,14 @@ def _conditioned(structures: Iterable[Structure]) -> Iterator[Field | Repeat | A
 
 
 def _only_in(each: Field | Repeat | Alternative, by_states: set[str]) -> bool:
-    """Return whether something is there only while a state sets a parameter."""
+    """Return whether an element is present only while a state sets a parameter."""
     term = conditions.outside(each.term)
     off = [given | dict.fromkeys(by_states, 0) for given, _ in conditions.cases([term], ())]
     return term is not None and not any(conditions.holds(term, given, {}) for given in off)
 
 
 def _changes(spec: Spec, error: Raise) -> None:
-    """Readers of rows find tables and rows by these names, and know one layout of rows."""
+    """Readers of rows find tables and tuples by these names, and know one layout of tuples."""
     changes = [message for message in spec.messages if message.group == "change"]
     if changes and len(spec.rows) > 1:
         problem = f"the part {spec.rows[1].name} is another layout of rows than {spec.rows[0].name}"
@@ -266,7 +266,7 @@ def _changes(spec: Spec, error: Raise) -> None:
 
 
 def _is_row(element: Element, spec: Spec) -> bool:
-    """Return whether an element is a row alone, or a choice of rows that keeps its tag."""
+    """Return whether an element is a tuple, or a choice between tuples with a field for its tag."""
     rows = {part.name for part in spec.rows}
     if isinstance(element, Choice):
         return not element.valued and rows.issuperset(a.then for a in element.alternatives if a.then is not None)
@@ -274,7 +274,7 @@ def _is_row(element: Element, spec: Spec) -> bool:
 
 
 def _holds_rows(message: Message, sides: list[Element], spec: Spec) -> bool:
-    """Return whether there are rows in other elements than these, however deep."""
+    """Return whether other elements than these contain tuples, at any depth."""
     others = [element for element in message.elements if element not in sides]
     rest = Structure(tuple(Fields("body", (other,)) if isinstance(other, Field) else other for other in others))
     used = {name for structure in spec.reached(rest) for name in structure.references()}

@@ -1,4 +1,4 @@
-"""From YAML to the model: shape by JSON Schema, then the model, then the rules a schema cannot say."""
+"""From YAML to the model: the shape by JSON Schema, then the model, then the rules that a schema cannot express."""
 
 import json
 import re
@@ -25,16 +25,16 @@ from tools.language.variants import gathered, implied
 __all__ = ["SPEC", "check_shape", "load", "load_notations", "load_text", "read_text"]
 
 SPEC = Path(__file__).parents[2] / "spec"
-"""The folder of the specifications."""
+"""The directory of the specifications."""
 
 
 def load(path: Path) -> Spec:
-    """Read a specification file; raise SpecError with file, line and remedy when it breaks a rule."""
+    """Read a specification file; raise SpecError, with file, line and remedy, if it breaks a rule."""
     return load_text(read_text(path), path.name, path.parent)
 
 
 def load_text(text: str, file: str = "spec.yaml", folder: Path = SPEC) -> Spec:
-    """Read a specification from text; see load. What it carries is in a file of the folder."""
+    """Parse a specification; see ``load``. A carried specification is a file of the directory."""
     source = read(text, file)
     _check_marks(text, source)
     check_shape(source)
@@ -57,7 +57,7 @@ def _carried(source: Source, folder: Path) -> Source:
 
 
 def read_text(path: Path) -> str:
-    """Read a file of the specification; raise SpecError for one that is missing or not UTF-8."""
+    """Read a file of the specification; raise SpecError if it is missing or not UTF-8."""
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -75,7 +75,7 @@ def _types() -> tuple[Type, ...]:
 
 
 def load_notations(path: Path) -> tuple[Type, ...]:
-    """Read what the notations mean; raise SpecError for a wrong shape, or a size that nothing can read."""
+    """Read the notations; raise SpecError for a wrong shape, or a size that cannot be read."""
     source = read(read_text(path), path.name)
     check_shape(source, "types.schema.json")
     types: list[Type] = []
@@ -94,7 +94,7 @@ def load_notations(path: Path) -> tuple[Type, ...]:
 
 
 def _check_marks(text: str, source: Source) -> None:
-    """Refuse what propose has left to fill in, all of it at once."""
+    """Refuse the placeholders that ``propose`` has left, all at once."""
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if not line.lstrip().startswith("#")]
     marks = [(number, mark) for number, line in lines for mark in re.findall(r"FILL_IN_\w+", line)]
     if marks:
@@ -103,7 +103,7 @@ def _check_marks(text: str, source: Source) -> None:
 
 
 def check_shape(source: Source, schema: str = "language.schema.json") -> None:
-    """Raise SpecError, with every line and its rule, for data that a JSON Schema of the folder spec refuses."""
+    """Raise SpecError, with every line and rule, for data that does not match a JSON Schema."""
     problems = [
         words for error in _validator(schema).iter_errors(source.data) for words in shape_problems(error, source)
     ]
@@ -112,7 +112,7 @@ def check_shape(source: Source, schema: str = "language.schema.json") -> None:
 
 
 class _Loader:
-    """Turns checked data into the model, keeping the line of everything."""
+    """Builds the model from checked data, with the line of every element."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -215,7 +215,7 @@ class _Loader:
         return Alternative(tag=notation.constant, then=then, line=self.source.line(place), **known)
 
     def _switched(self, data: Mapping[str, Any], place: Place) -> Term | None:
-        """Return the condition that an option is on: that one of the parameters is set which it alone sets."""
+        """Return the condition that an option is on: a parameter is set that only this option sets."""
         if "option" not in data:
             return None
         name, rows = data["option"], self.source.data.get("options", ())
@@ -291,7 +291,7 @@ def _list(names: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _meanings(data: Mapping[Any, Any]) -> dict[Any, str]:
-    """Return what values or bits mean, whether or not they have a condition."""
+    """Return the meanings of values or bits, with or without a condition."""
     return {name: row["meaning"] if isinstance(row, Mapping) else row for name, row in data.items()}
 
 

@@ -1,4 +1,4 @@
-"""The specification as objects: messages, parts, and what stands around them."""
+"""The specification as objects: messages, parts, and what surrounds them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ __all__ = ["Document", "Message", "Option", "Parameter", "Part", "Spec", "State"
 
 @dataclass(frozen=True)
 class Message(Structure):
-    """A message: the first field of its first block is the tag, or holds its length where it has no tag."""
+    """A message: the first field of its first block is the tag, or its length if it has no tag."""
 
     name: str = ""
     tag: bytes = b""
@@ -26,7 +26,7 @@ class Message(Structure):
     within: tuple[str, ...] = ()
     enters: str | None = None
     returns: bool = False
-    """Whether it leads back to the state that the one in which it comes was entered in."""
+    """Whether it returns to the state from which the current state was entered."""
     ignored: tuple[str, ...] = ()
     group: str | None = None
     effect: str | None = None
@@ -45,24 +45,24 @@ class Message(Structure):
 
     @cached_property
     def length(self) -> Field | None:
-        """The field that holds how many bytes it takes from there on; None where nothing in it says that."""
+        """The field with the message's length, counted from there on; None if it has none."""
         return next((field for field in self.elements[:2] if isinstance(field, Field) and field.frames), None)
 
     @cached_property
     def code(self) -> Field | None:
-        """The constant after its length, which tells it from others of the same tag, or without one."""
+        """The constant after its length, which distinguishes it from others with the same tag, or without one."""
         place = len(self.tag) + 1
         following = self.elements[place] if self.length and len(self.elements) > place else None
         return following if isinstance(following, Field) and following.constant is not None else None
 
     @cached_property
     def code_bytes(self) -> bytes:
-        """That constant as it is on the wire; empty where there is none."""
+        """That constant on the wire; empty if there is none."""
         return (self.code.constant_bytes or b"") if self.code else b""
 
     @property
     def needs(self) -> int | None:
-        """The protocol version before which it is refused; None when every version accepts it."""
+        """The protocol version before which it is refused; None: every version accepts it."""
         return None if self.unasked else self.since
 
 
@@ -77,12 +77,12 @@ class Part(Structure):
 
     @property
     def class_name(self) -> str:
-        """The name of its class, or of the type that it is known by."""
+        """The name of its class, or of the type that represents it."""
         return self.name
 
     @property
     def values(self) -> Choice | None:
-        """How the values of a row are sent, None for a part that is no row."""
+        """How the values of a row are sent; None for a part that is not a row."""
         repeat = self.principal
         value = repeat.item.principal if isinstance(repeat, Repeat) else None
         return value if isinstance(value, Choice) and value.valued else None
@@ -90,7 +90,7 @@ class Part(Structure):
 
 @dataclass(frozen=True)
 class Version:
-    """One version of the protocol, and the server that brought it."""
+    """A version of the protocol, and the server that introduced it."""
 
     version: int
     server: int
@@ -99,7 +99,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Parameter:
-    """Something outside the bytes that decides how they are laid out."""
+    """Something outside the bytes that determines the layout."""
 
     name: str
     type: str
@@ -109,7 +109,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class State:
-    """Where in the stream a message stands; a state may set parameters."""
+    """A state of the stream; it may set parameters."""
 
     name: str
     sets: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ class State:
 
     @property
     def innermost(self) -> str:
-        """The name of the state as it is written: ``block`` of ``stream/block``."""
+        """The name of the state as written: ``block`` of ``stream/block``."""
         return self.name.rpartition("/")[2]
 
 
@@ -137,12 +137,12 @@ class Spec:
     options: tuple[Option, ...] = ()
     documents: tuple[Document, ...] = ()
     carries: str | None = None
-    """The file of the messages that these carry, whose versions and options hold here, too."""
+    """The file of the carried messages, whose versions and options apply here, too."""
     types: tuple[Type, ...] = field(default=(), repr=False)
 
     @cached_property
     def framed(self) -> bool:
-        """Whether its messages say how long they are, so that they can follow each other on a connection."""
+        """Whether its messages have a length, so that they can follow each other on a connection."""
         return any(message.length for message in self.messages)
 
     @property
@@ -156,19 +156,19 @@ class Spec:
         return tuple(parameter.name for parameter in self.parameters)
 
     def structures(self) -> Iterator[Structure]:
-        """Yield every structure: messages, parts, and all that stand in them."""
+        """Yield every structure: messages, parts, and all that are nested in them."""
         for top in (*self.messages, *self.parts):
             yield from top.inside()
 
     def reached(self, structure: Structure) -> Iterator[Structure]:
-        """Yield all that stands in a structure, itself included, and all that stands in the parts that it uses."""
+        """Yield all structures in a structure, including itself, and in the parts that it uses."""
         yield from structure.inside()
         for name in set(structure.references()):
             yield from self.reached(self.part(name))
 
     @property
     def rows(self) -> list[Part]:
-        """The parts that are rows: repeats of values that are sent in one of several ways."""
+        """The parts that are tuples: repeats of values that are sent in one of several formats."""
         return [part for part in self.parts if part.values is not None]
 
     @property
@@ -182,30 +182,30 @@ class Spec:
         yield from (str(repeat.class_name) for named in self.named for repeat in named.records())
 
     def fields(self) -> Iterator[Field]:
-        """Yield every field, whatever it stands in."""
+        """Yield every field, at any depth."""
         for structure in self.structures():
             yield from (element for element in structure.elements if isinstance(element, Field))
 
     @property
     def state_parameters(self) -> tuple[Parameter, ...]:
-        """The parameters that states set: what a message's place in the stream decides."""
+        """The parameters that states set: those that follow from the position in the stream."""
         names = {name for state in self.states for name in state.sets}
         return tuple(parameter for parameter in self.parameters if parameter.name in names)
 
     @cached_property
     def nested(self) -> frozenset[str]:
-        """The states that messages leave by returning to the one before."""
+        """The states that messages leave by returning to the previous one."""
         return frozenset(name for message in self.messages if message.returns for name in message.within)
 
     @cached_property
     def paths(self) -> Mapping[Path, list[Path | None]]:
-        """The states, those that nest in each in which they can be entered; and where each message leads from them."""
+        """The states, with nested ones once for each state that they are entered in; and each message's transitions."""
         steps = [Step(message.within, message.enters, message.returns) for message in self.messages]
         return unfolded([state.name for state in self.states], self.nested, steps)
 
     @cached_property
     def places(self) -> tuple[State, ...]:
-        """The states that readers tell apart: one that nests is called ``stream/block``, and sets what both set."""
+        """The states after unfolding: a nested one is called ``stream/block``, and sets the parameters of both."""
         states = {state.name: state for state in self.states}
         return tuple(
             State(
@@ -224,23 +224,23 @@ class Spec:
         }
 
     def steps(self, message: Message) -> Mapping[str, str]:
-        """Return the places in which a message comes, each with the one that follows it."""
+        """Return the states in which a message is permitted, each with the one that follows."""
         return self._steps[message.name]
 
     def following(self, message: Message, sender: str, place: State) -> str | None:
-        """Return the place that follows a message on a connection; None where the sender cannot send it there."""
+        """Return the state that follows a message on a connection; None if the sender cannot send it."""
         if sender == "client" and place.innermost in message.ignored:
             return place.name
         return self.steps(message).get(place.name) if message.sender in (None, sender) else None
 
     @property
     def layout_options(self) -> tuple[Option, ...]:
-        """The options that decide which messages come, or how these are laid out; not the protocol version."""
+        """The options that determine which messages are sent, or their layout; without the protocol version."""
         asked = {message.option for message in self.messages if message.option and not message.unasked}
         return tuple(o for o in self.options if o.decides_layout or o.name in asked)
 
     def came_with(self, server: int | None, since: int | None) -> int:
-        """Return the PostgreSQL version that brought something: its own, or that of its protocol version."""
+        """Return the PostgreSQL version that introduced something: its own, or that of its protocol version."""
         versions = {version.version: version.server for version in self.versions}
         return server or versions.get(since or 0, 0)
 

@@ -12,7 +12,7 @@ MACHINERY = frozenset(
     | {"number", "ord", "parallel", "pieces", "proto_version", "range", "size", "string_bytes", "tag", "tuple", "type"}
     | {"value"}
 )
-"""What the codec calls its own variables, and what it calls: a field of that name is written apart there."""
+"""Variables and functions of the codec; the variable of a field with such a name gets a suffix there."""
 
 RESERVED_FIELDS = frozenset(name for name in dir(Container) if not name.startswith("_")) | (
     {"mro", "message"} | {"bytes", "field", "int", "property", "str", "tuple"}
@@ -20,7 +20,7 @@ RESERVED_FIELDS = frozenset(name for name in dir(Container) if not name.startswi
 """Names that a Container, a class or a JSON object already has, and those that the body of a class refers to."""
 
 LINE_KEYS = frozenset({"before", "line", "offset", "proto_version", "send_time", "seq", "stream_xid", "wal_start"})
-"""What a JSON line says in addition to a message's fields, the options and the states."""
+"""Keys of a JSON line in addition to a message's fields, the options and the states."""
 
 _BESIDE_OPTIONS = """all as_json asked changes check_server count create_publication create_slot data database
     differences directory dsn duration everything failover failover_slot file file_mode follow form format frame
@@ -30,7 +30,7 @@ _BESIDE_OPTIONS = """all as_json asked changes check_server count create_publica
     states status_interval stop svg system_identifier table tables threads timeline timeline_origin
     transactional_heartbeat until_idle until_lsn workers"""
 RESERVED_OPTIONS = (LINE_KEYS - {"proto_version"}) | {*_BESIDE_OPTIONS.split()}
-"""What the functions, classes and commands that take options call what else they take or have."""
+"""Further arguments, attributes and options of functions, classes and commands that take options."""
 
 _DEFINITIONS = frozenset({"classes_only", "open_end", "recorder"})
 _ROW_VARIABLES = frozenset({"ends", "numbers", "places", "plan", "row", "starts", "streams", "tags", "valid"})
@@ -39,7 +39,7 @@ _KNOWN = frozenset({"in_stream", "parallel", "proto_version"})
 RESERVED_PARAMETERS = (
     MACHINERY | _DEFINITIONS | _ROW_VARIABLES | _LOG_COLUMNS | RESERVED_OPTIONS | set(keyword.kwlist)
 ) - _KNOWN
-"""Names that functions give to other arguments, the generated ones or those that take a state."""
+"""Names of other arguments of functions, of generated ones or of those that take a state."""
 
 _TYPING = frozenset({"Any", "Callable", "ClassVar", "Final", "Mapping", "SearchStrategy", "TypeAlias"})
 _WIRE = frozenset(
@@ -75,5 +75,5 @@ _PROTOCOL = frozenset(
     | {"TruncateOptions", "UpdateOldKind"}
 )
 RESERVED_CLASSES = frozenset(dir(builtins)) | _TYPING | _WIRE | _CONSTRUCTS | _PACKAGE | _PROTOCOL
-"""Names that the generated modules import, that the package exports next to its messages, and that it has from
+"""Names that the generated modules import, that the package exports next to its messages, and that are in
 wire/protocol.py; the constructs of the types are in spec/types.yaml."""

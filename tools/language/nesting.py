@@ -1,8 +1,8 @@
-"""States that nest: each returns to the one that it was entered in, so it counts once for each of these.
+"""Nested states: each returns to the state in which it was entered, so it is unfolded once for each of these.
 
-Readers of a stream know one state and no stack. What can be told apart is therefore unfolded: a state that messages
-leave by ``returns`` is one state for each way into it, called ``stream/block``, and inside it all holds that the states
-around it set. No state is entered inside of itself, which bounds how deep they go: by the number of those that nest.
+Readers of a stream have one state and no stack. Nested states are therefore unfolded: a state that messages leave by
+``returns`` becomes one state for each way into it, called ``stream/block``, which sets the parameters of the enclosing
+states as well. No state is entered inside of itself, so the depth is bounded by the number of nested states.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,22 +11,22 @@ from typing import Final, NamedTuple
 __all__ = ["MOST_PLACES", "Path", "Step", "repeated", "unfolded"]
 
 MOST_PLACES: Final = 64
-"""How many states all that nest may make together."""
+"""The most states after unfolding."""
 
 Path = tuple[str, ...]
 """A state, and after it those that were entered in it, the innermost last."""
 
 
 class Step(NamedTuple):
-    """What a message does to the state."""
+    """The effect of a message on the state."""
 
     within: tuple[str, ...]
-    """The states in which it comes, all where it names none."""
+    """The states in which it is permitted; all, if it names none."""
     enters: str | None
     returns: bool
 
     def after(self, path: Path, nested: frozenset[str]) -> Path | None:
-        """Return where it leads from a path, None where it does not come there."""
+        """Return the path after it, None if it is not permitted on this path."""
         if self.within and path[-1] not in self.within:
             return None
         if self.returns:
@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
 
 def unfolded(states: Sequence[str], nested: frozenset[str], steps: Sequence[Step]) -> dict[Path, list[Path | None]]:
-    """Return every path that can be reached, those of one state together; each with where each step leads from it."""
+    """Return every reachable path, grouped by state; each with the path after each step."""
     found: dict[Path, list[Path | None]] = {}
     todo: list[Path] = [(state,) for state in states if state not in nested]
     while todo and len(found) <= MOST_PLACES:
@@ -50,7 +50,7 @@ def unfolded(states: Sequence[str], nested: frozenset[str], steps: Sequence[Step
 
 
 def repeated(places: Mapping[Path, Sequence[Path | None]]) -> Iterator[tuple[int, str]]:
-    """Yield the steps by their index that enter a state inside of itself, and that state."""
+    """Yield the steps, by index, that enter a state inside of itself, and that state."""
     for afters in places.values():
         for index, after in enumerate(afters):
             if after is not None and len(set(after)) < len(after):

@@ -1,4 +1,4 @@
-"""The rules about states that return to the one before: each has one, and readers can tell which."""
+"""The rules for states that return to the previous one: there is one, and readers can tell which."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ Raise = Callable[[int, str, str], Exception]
 
 
 def _returns(spec: Spec, error: Raise) -> None:
-    """What returns to the state before must have one, and know which."""
+    """A message that returns to the previous state is permitted only where there is one."""
     first = spec.states[0].name if spec.states else ""
     for message in spec.messages:
         if not message.returns:
@@ -36,7 +36,7 @@ def _returns(spec: Spec, error: Raise) -> None:
 
 
 def _told_by_layout(spec: Spec, error: Raise) -> None:
-    """Who begins to read in the middle knows what is set, and no more: that must tell what a return sets."""
+    """A reader that starts in the middle knows the set parameters only: they must determine those after a return."""
     sets = {place.name: frozenset(place.sets) for place in spec.places}
     for message in spec.messages if spec.nested and not spec.framed else ():
         known: dict[frozenset[str], str] = {}

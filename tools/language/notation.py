@@ -12,7 +12,7 @@ _NUMBER = re.compile(r"(?P<base>Int(?:8|16|32|64))\((?P<value>[0-9]{1,20})\)")
 
 @dataclass(frozen=True)
 class Notation:
-    """A notation taken apart; ``base`` is what spec/types.yaml or a part is looked up by."""
+    """A parsed notation; ``base`` is the key in spec/types.yaml, or a part."""
 
     base: str
     constant: bytes | int | None = None
@@ -20,7 +20,7 @@ class Notation:
 
 
 def parse_notation(text: str) -> Notation:
-    """Take a notation apart; its base is not looked up here."""
+    """Parse a notation, without looking up its base."""
     position = None
     if match := _POSITION.fullmatch(text):
         position = int(match["block"]), int(match["field"])

@@ -1,4 +1,4 @@
-"""The rules about what decides layouts from outside the bytes: parameters, and the states and options that set them."""
+"""The rules for what determines layouts besides the bytes: parameters, and the states and options that set them."""
 
 import keyword
 from collections import Counter

@@ -1,6 +1,6 @@
-"""The names of pgoutput's messages that programs use, the package's own code among them: a specification keeps them.
+"""The public names of pgoutput's messages, which programs and the package itself use: a specification keeps them.
 
-What a field is called may change where ``formerly`` keeps the name; nothing keeps the others.
+A field may be renamed if ``formerly`` has its old name; other names must not change.
 """
 
 import re
@@ -40,8 +40,8 @@ _NAMES: Final[Mapping[str, str]] = {
     "Rollback Prepared": "",
     "TupleData": "columns",
 }
-"""The fields, choices and repeats of each message and part, and of the items of a repeat, as far as the package uses
-them by name: what begins and ends transactions it knows by the roles of fields, whatever they are called."""
+"""The fields, choices and repeats of each message and part, and of the items of a repeat, that the package uses by
+name; the fields of begins and ends of transactions are found by their roles instead."""
 
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "Message.flags": ("transactional",),
@@ -51,11 +51,11 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "Delete.old": ("key", "row"),
     "Truncate.options": ("cascade", "restart identity"),
 }
-"""What values and bits mean, and what branches are called: the members of public enums."""
+"""The meanings of values and bits, and the names of branches: the members of public enums."""
 
 
 def _public_names(spec: Spec, error: Raise) -> None:
-    """A renamed part of the public interface fails in programs, and in the package, as an AttributeError."""
+    """Renaming a public name breaks programs, and the package, with an AttributeError."""
     if spec.protocol != _PROTOCOL:
         return
     known: dict[str, Message | Part] = {named.name: named for named in spec.named}
@@ -79,7 +79,7 @@ def _inside(structure: Structure, name: str) -> Structure:
 
 
 def _found(structure: Structure, name: str) -> Element | None:
-    """Return what has a name, or had it."""
+    """Return the current and former names of something."""
     return next((each for each in structure.exposed if name in _names_of(each)), None)
 
 
@@ -103,7 +103,7 @@ def _words(element: Element) -> Iterator[str]:
 
 
 def _member(word: str) -> str:
-    """Return a word as a member of an enum is called."""
+    """Return a word as the name of an enum member."""
     return re.sub(r"\W+", "_", word, flags=re.ASCII).strip("_").upper()
 
 

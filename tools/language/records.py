@@ -1,4 +1,4 @@
-"""What a specification records in addition to the layout: options, and the documents with their deviations."""
+"""The records of a specification besides layouts: options, and the documents with their deviations."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ __all__ = ["Deviation", "Document", "Option"]
 
 @dataclass(frozen=True)
 class Option:
-    """An option of START_REPLICATION, or one of its ``values``: what it came with, and which parameters it sets."""
+    """An option of START_REPLICATION, or one of its ``values``: the versions that introduced it, and what it sets."""
 
     name: str
     description: str = ""
@@ -20,13 +20,13 @@ class Option:
 
     @property
     def decides_layout(self) -> bool:
-        """Whether it sets a parameter, or one of its values does."""
+        """Whether it, or one of its values, sets a parameter."""
         return bool(self.sets) or any(value.sets for value in self.values)
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """What a document says that is not so on the wire, or does not say; by kind, place and PostgreSQL versions."""
+    """An error or omission in a document; by kind, place and PostgreSQL versions."""
 
     kind: str
     reason: str
@@ -39,13 +39,13 @@ class Deviation:
     line: int = 0
 
     def concerns(self, pg: int) -> bool:
-        """Return whether it is about the documents of that PostgreSQL version."""
+        """Return whether it applies to the documents of that PostgreSQL version."""
         return (self.first or pg) <= pg <= (self.last or pg)
 
 
 @dataclass(frozen=True)
 class Document:
-    """A section of PostgreSQL's documents that describes what the specification does."""
+    """A section of PostgreSQL's documents that the specification covers."""
 
     section: str
     title: str

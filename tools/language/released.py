@@ -1,7 +1,7 @@
-"""What released protocol versions look like: PostgreSQL's releases have frozen it, and a specification keeps to it.
+"""The layouts of released protocol versions: PostgreSQL's releases have frozen them, and a specification keeps them.
 
-``spec/released.json`` says it, a line for each field, choice, branch, repeat and option, without names: those of fields
-may change. ``python -m tools.language.released`` prints it for the versions that the specification has.
+``spec/released.json`` has a line for each field, choice, branch, repeat and option, without the names of fields, which
+may change. ``python -m tools.language.released`` prints it for the versions of the specification.
 """
 
 import json
@@ -22,13 +22,13 @@ __all__ = ["check_released", "layouts"]
 
 FILE: Final = "released.json"
 OPTIONS: Final = "options"
-"""The key of the options that the version's server has; those of messages are their tags."""
+"""The key of the options of the version's server; those of messages are their tags."""
 Entry = tuple[str, int]
-"""What something is on the wire, and its line in the specification."""
+"""The wire format of something, and its line in the specification."""
 
 
 def check_released(spec: Spec, folder: Path) -> None:
-    """Raise SpecError where a specification changes a version that was released; without the file all may change."""
+    """Raise SpecError if a specification changes a released version; without the file nothing is checked."""
     path = folder / FILE
     released = json.loads(read_text(path)) if path.is_file() else {}
     for version, known in ((int(version), known) for version, known in released.items()):
@@ -48,7 +48,7 @@ def _next(spec: Spec) -> int:
 
 
 def _difference(found: Sequence[Entry], known: Sequence[str]) -> int | None:
-    """Return the line of the first entry that differs, 0 where one is missing at the end; None for no difference."""
+    """Return the line of the first entry that differs, 0 if one is missing at the end; None if they are equal."""
     for index, (text, line) in enumerate(found):
         if index >= len(known) or known[index] != text:
             return line
@@ -62,7 +62,7 @@ def _line_of(spec: Spec, key: str) -> int:
 
 
 def layouts(spec: Spec, version: int) -> dict[str, list[Entry]]:
-    """Return what messages, parts and options have in a protocol version."""
+    """Return the layouts of messages, parts and options in a protocol version."""
     found: dict[str, list[Entry]] = {}
     for named in spec.named:
         is_message = isinstance(named, Message)
@@ -121,7 +121,7 @@ def _cases(term: Term | None) -> Iterator[tuple[dict[str, int], dict[str, int]]]
 
 
 def _rule(term: Term | None, version: int) -> str:
-    """Return the condition without the versions, which are known."""
+    """Return a condition without its versions, which are known."""
     rest = _without_versions(term)
     return f" if {conditions.text(rest)}" if rest is not None else ""
 

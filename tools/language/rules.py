@@ -1,4 +1,4 @@
-"""The rules about names and references that a JSON Schema cannot say."""
+"""The rules for names and references that a JSON Schema cannot express."""
 
 import keyword
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +23,7 @@ Raise = Callable[[int, str, str], Exception]
 
 
 def check(spec: Spec, source: Source) -> None:
-    """Raise SpecError for the rules that the specification breaks, at the lines at fault: one line for each rule."""
+    """Raise SpecError for each rule that the specification breaks, with the line at fault."""
     for rules in (
         (_parts_exist,),
         NAME_RULES,
@@ -39,7 +39,7 @@ def check(spec: Spec, source: Source) -> None:
 
 
 def check_together(specs: Iterable[Spec]) -> None:
-    """Raise SpecError where two specifications would give classes one name: the package shows them side by side."""
+    """Raise SpecError if two specifications define the same class name: the package exports both."""
     seen: dict[str, str] = {}
     for spec in specs:
         for line, name in _class_names(spec):

@@ -1,4 +1,4 @@
-"""What a JSON Schema refuses, in words: the allowed keys and the nearest one, what a pattern means, what to quote."""
+"""Errors of a JSON Schema as text: the permitted keys and the nearest one, the meaning of a pattern, what to quote."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -32,7 +32,7 @@ _BOUNDS: Final = {
 
 
 def shape_problems(error: ValidationError, source: Source) -> Iterator[str]:
-    """Yield what is wrong at the places that an error is about, each with file, line and remedy."""
+    """Yield the problems of an error, each with file, line and remedy."""
     place = tuple(error.absolute_path)
     if error.validator == "additionalProperties":
         yield from (str(source.error((*place, key), *_unknown(key, error))) for key in _extra(error))
@@ -45,7 +45,7 @@ def shape_problems(error: ValidationError, source: Source) -> Iterator[str]:
 
 
 def _inside(error: ValidationError) -> list[ValidationError]:
-    """Return what is wrong inside the one form, of several, that is meant; nothing where that is not clear."""
+    """Return the problems within the alternative that is meant, of several; nothing if that is not clear."""
     forms: dict[Any, list[ValidationError]] = {}
     for each in error.context or () if error.validator in ("oneOf", "anyOf") else ():
         forms.setdefault(each.relative_schema_path[0], []).append(each)
@@ -121,14 +121,14 @@ def _forms(error: ValidationError) -> Words:
 
 def _type(error: ValidationError) -> Words:
     given, expected = _instance(error), str(error.validator_value)
-    wanted = _schema(error).get("description", "").rstrip(".") or _KINDS.get(expected, expected)
+    expected = _schema(error).get("description", "").rstrip(".") or _KINDS.get(expected, expected)
     if given is None:
-        return "there is no value", f'Write {wanted}; quote the word "null", and text that begins with #.'
+        return "there is no value", f'Write {expected}; quote the word "null", and text that begins with #.'
     if expected == "string":
         return _no_text(given)
     if expected in ("integer", "boolean") and isinstance(given, str):
-        return f"{given!r:.60} is text, not {_KINDS[expected]}", f"Write {wanted}, without quotes."
-    return f"{given!r:.60} is not {_KINDS.get(expected, expected)}", f"Write {wanted}."
+        return f"{given!r:.60} is text, not {_KINDS[expected]}", f"Write {expected}, without quotes."
+    return f"{given!r:.60} is not {_KINDS.get(expected, expected)}", f"Write {expected}."
 
 
 def _no_text(given: Any) -> Words:

@@ -1,4 +1,4 @@
-"""YAML as data that remembers its lines, so that every complaint can name one."""
+"""YAML as data that remembers its lines, for error messages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,11 +13,11 @@ Place = tuple[str | int, ...]
 
 PLAIN_REMEDY = "Write mappings, lists, strings and numbers only."
 PLAIN = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
-"""The tags of mappings and lists that have none written; SafeLoader sees to those of scalars."""
+"""The default tags of mappings and lists; SafeLoader resolves those of scalars."""
 
 
 class Source:
-    """The plain data of one YAML file, and the line of every place in it."""
+    """The data of one YAML file, and the line of every node."""
 
     def __init__(self, file: str, data: Any, lines: Mapping[Place, int]) -> None:
         self.file = file
@@ -25,7 +25,7 @@ class Source:
         self.lines = lines
 
     def line(self, place: Sequence[str | int]) -> int:
-        """Return the line where a place starts, or that of the nearest place around it."""
+        """Return the line where a node starts, or that of the nearest enclosing node."""
         at = tuple(place)
         while at not in self.lines and at:
             at = at[:-1]
@@ -64,7 +64,7 @@ _REMEDIES = {
     "while scanning a quoted": "Close the quotes on the same line.",
     "unexpected end of stream": "Close the quotes.",
 }
-"""What to do about what a YAML reader says, by words in it."""
+"""Remedies for errors of the YAML parser, by words in its text."""
 
 
 def _yaml_error(error: yaml.YAMLError, file: str) -> SpecError:
@@ -75,7 +75,7 @@ def _yaml_error(error: yaml.YAMLError, file: str) -> SpecError:
 
 
 class _Reader:
-    """Turns YAML nodes into data; SafeLoader refuses tags such as !!python/object, and never follows them."""
+    """Converts YAML nodes into data; SafeLoader refuses tags such as !!python/object."""
 
     def __init__(self, text: str, file: str) -> None:
         self.loader = yaml.SafeLoader(text)
@@ -98,7 +98,7 @@ class _Reader:
         return self._scalar(node)
 
     def _scalar(self, node: yaml.Node) -> Any:
-        """Return a word or a number; refuse what YAML would read as another number than people do."""
+        """Return a word or a number; refuse numbers that YAML reads differently than people do."""
         value = self.loader.construct_object(node)
         if isinstance(value, float):
             raise self._error(node, f"{node.value} is no whole number", "Write a whole number, or quote text.")

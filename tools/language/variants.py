@@ -1,4 +1,4 @@
-"""Fields that differ from version to version under one name, and fields whose bits say what else is there."""
+"""Fields that differ between versions under one name, and fields whose bits are used in conditions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,9 +13,9 @@ __all__ = ["gathered", "implied"]
 
 
 def gathered(fields: Iterable[Field], known: Sequence[int]) -> tuple[Field, ...]:
-    """Return fields in which those that follow each other under one name are one field with variants.
+    """Return the fields with consecutive ones of the same name merged into one field with variants.
 
-    ``known`` are the protocol versions that there are. A field whose values or bits have conditions is one, too.
+    ``known`` are the protocol versions that exist. A field whose values or bits have conditions also gets variants.
     """
     groups = (list(group) for _, group in groupby(fields, lambda field: field.name))
     return tuple(_merged(group, known) for group in groups)
@@ -53,7 +53,7 @@ def _merged(written: Sequence[Field], known: Sequence[int]) -> Field:
 
 
 def _by_meaning(field: Field, known: Sequence[int]) -> list[Field]:
-    """Return a field as it is in each version, where some of its values or bits have a condition."""
+    """Return a field as it is in each version, if some of its values or bits have a condition."""
     meanings = field.values or field.bits
     if not field.limits or not meanings or not known:
         return [field]
@@ -76,13 +76,13 @@ def _limited(field: Field, term: Term | None, names: tuple[str | int, ...]) -> F
 
 
 Allowed = list[tuple[tuple[Flag | Not, ...], tuple[str | int, ...]]]
-"""Which values or bits there are, for each combination of parameters."""
+"""The values or bits that are permitted, for each combination of parameters."""
 
 
 def _ranges(
     limits: Mapping[str | int, Term], names: Sequence[str | int], known: Sequence[int]
 ) -> Iterator[tuple[int, int, Allowed]]:
-    """Yield the first and the last version of each range in which the same values or bits are there."""
+    """Yield the first and the last version of each range in which the same values or bits are permitted."""
     found: list[tuple[int, int, Allowed]] = []
     for version in known:
         allowed: Allowed = []
@@ -99,7 +99,7 @@ def _ranges(
 
 
 def implied(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """Return blocks in which what depends on a bit is there only where the field of that bit is."""
+    """Return blocks in which elements that depend on a bit are present only if the field of that bit is."""
     known: dict[str, Field] = {}
     done: list[Block] = []
     for block in blocks:

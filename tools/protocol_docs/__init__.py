@@ -1,1 +1,1 @@
-"""PostgreSQL's documents: what they say, whether the specification agrees, and what to add to it."""
+"""PostgreSQL's documents: extracting their layouts, checking the specification against them, proposing additions."""

@@ -1,4 +1,4 @@
-"""python -m tools.protocol_docs: read PostgreSQL's documents, and hold the specification against them."""
+"""python -m tools.protocol_docs: read PostgreSQL's documents, and compare the specification with them."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""Lays the fields of a document beside those of the specification, so that one change shows as one change."""
+"""Aligns the fields of a document with those of the specification, so that one change appears as one change."""
 
 from collections.abc import Sequence
 
@@ -7,19 +7,19 @@ from tools.protocol_docs.cells import Cell
 __all__ = ["Pair", "align"]
 
 Pair = tuple[Cell | None, Cell | None]
-"""A document's field and the specification's; None where one of them has no counterpart."""
+"""A document's field and the specification's; None if one has no counterpart."""
 
 GAP = -1.0
-"""What a field without counterpart costs: two of them cost more than one field whose type has changed."""
+"""The cost of a field without counterpart: two of them cost more than one field whose type has changed."""
 
 
 def align(document: Sequence[Cell], spec: Sequence[Cell], open_start: bool = False) -> list[Pair]:
-    """Return the pairs, in order, of the best alignment; ``open_start`` makes fields missing in front free."""
+    """Return the pairs, in order, of the best alignment; with ``open_start`` fields missing at the start are free."""
     return _Table(document, spec, 0.0 if open_start else GAP).pairs()
 
 
 class _Table:
-    """The best score of every front of the document beside every front of the specification."""
+    """The best score for every prefix of the document and every prefix of the specification."""
 
     def __init__(self, document: Sequence[Cell], spec: Sequence[Cell], front: float) -> None:
         self.document = document
@@ -32,7 +32,7 @@ class _Table:
                     self.best[i][j] = self._step(i, j)[0]
 
     def _step(self, i: int, j: int) -> tuple[float, int, int]:
-        """Return the best way into a place of the table: its score, and the place that it comes from."""
+        """Return the best way into a cell of the table: its score, and the cell before it."""
         steps = []
         if i and j:
             steps.append((self.best[i - 1][j - 1] + _likeness(self.document[i - 1], self.spec[j - 1]), i - 1, j - 1))
@@ -43,7 +43,7 @@ class _Table:
         return max(steps, key=lambda step: step[0])
 
     def pairs(self) -> list[Pair]:
-        """Return the pairs on the best way through the table."""
+        """Return the pairs on the best path through the table."""
         pairs: list[Pair] = []
         i, j = len(self.document), len(self.spec)
         while i or j:
@@ -54,7 +54,7 @@ class _Table:
 
 
 def _likeness(document: Cell, spec: Cell) -> float:
-    """Return how much two fields are the same field: type first, then the words, then the rest."""
+    """Return how similar two fields are: type first, then the words, then the rest."""
     score = 0.0
     if not spec.is_written(document):
         score -= 1.5

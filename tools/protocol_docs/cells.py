@@ -1,4 +1,4 @@
-"""Fields of the specification and of a document in one shape, so that they can be laid side by side."""
+"""Fields of the specification and of a document in one form, so that they can be compared."""
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -18,8 +18,8 @@ __all__ = ["Cell", "documented_cells", "phrases", "specified_cells"]
 class Cell:
     """One field. ``at`` is its path in the specification, or its position in the document.
 
-    ``size`` is the length of a message, as the field that holds it has it, where all of these are alike; ``letters``
-    are the only ones that it can be, and ``absent`` is a length that can say that there is no value.
+    ``size`` is the length of a message, for the field with it, if it is always the same; ``letters`` are the only
+    permitted ones, and ``absent`` is the length that stands for no value.
     """
 
     at: str
@@ -44,7 +44,7 @@ class Cell:
 
     @property
     def notation(self) -> str:
-        """The notation as it is written."""
+        """The notation as written."""
         if isinstance(self.constant, bytes):
             return f"Byte1('{self.constant.decode()}')"
         base = self.base if self.constant is None else f"{self.base}({self.constant})"
@@ -52,7 +52,7 @@ class Cell:
 
     @property
     def constants(self) -> tuple[bytes | int | None, ...]:
-        """What a document may write as its constant."""
+        """The constants that a document may write for it."""
         return (None, self.size) if self.size is not None else (self.constant,)
 
     def is_written(self, said: "Cell") -> bool:
@@ -61,12 +61,12 @@ class Cell:
 
 
 def phrases(spec: Spec) -> dict[str, str]:
-    """Return the words by which documents state each parameter."""
+    """Return the phrases by which documents state each parameter."""
     return {parameter.name: parameter.documented for parameter in spec.parameters if parameter.documented}
 
 
 def documented_cells(structure: read.Structure, known: Mapping[str, str]) -> list[Cell]:
-    """Return the fields of a document's structure, each with its version where what it stands in has not said it."""
+    """Return the fields of a document's structure, each with its version, unless stated for the whole structure."""
     cells = [_documented(row, block, tag, known) for block in structure.blocks for row, tag in _tagged(block)]
     said: dict[str | None, int] = {}
     for number, cell in enumerate(cells):
@@ -79,7 +79,7 @@ def documented_cells(structure: read.Structure, known: Mapping[str, str]) -> lis
 
 
 def _tagged(block: read.Block) -> Iterator[tuple[read.Row, str | None]]:
-    """Yield each row with the letter of the alternative that it stands in."""
+    """Yield each row with the letter of its alternative."""
     yield from ((row, None) for row in block.rows)
     for alternative in block.alternatives or ():
         letter = alternative[0].notation[7:8] if alternative[0].notation.startswith("Byte1('") else "?"
@@ -115,8 +115,8 @@ def _documented(row: read.Row, block: read.Block, tag: str | None, known: Mappin
 def specified_cells(structure: Message | Part, spec: Spec, pg: int, flat: bool, named: AbstractSet[str]) -> list[Cell]:
     """Return the fields that the document of a PostgreSQL version should list.
 
-    Documents without "Or" list a choice ``flat``: its tags, then what follows any of them. Parts that are not ``named``
-    in the document stand in it in full.
+    Documents without "Or" list a choice ``flat``: its tags, then the fields after any of them. Parts that the document
+    has not ``named`` are inlined.
     """
     cells = _Layout(spec, pg, flat, named).cells(structure, "", False, None)
     length = structure.length.name if isinstance(structure, Message) and structure.length else None
@@ -124,14 +124,14 @@ def specified_cells(structure: Message | Part, spec: Spec, pg: int, flat: bool, 
 
 
 def _length(structure: Message | Part) -> int | None:
-    """Return what the length of a message is where it always has the same one."""
+    """Return the length of a message if it is always the same."""
     fields = [each.size if isinstance(each, Field) else None for each in structure.elements]
     sizes = [size for size in fields if size is not None]
     return sum(sizes) - len(structure.tag) if isinstance(structure, Message) and len(sizes) == len(fields) else None
 
 
 class _Layout:
-    """Walks a structure of the specification as documents do."""
+    """Walks a structure of the specification in the order in which documents list it."""
 
     def __init__(self, spec: Spec, pg: int, flat: bool, named: AbstractSet[str]) -> None:
         self.spec = spec
@@ -204,7 +204,7 @@ def _specified(field: Field, at: str, repeated: bool, under: str | None) -> Cell
 
 
 def _conditions(element: Field | Repeat | Alternative) -> frozenset[str]:
-    """Return what documents state of a condition: the parameters that decide, and the bits."""
+    """Return the part of a condition that documents state: the parameters, and the bits."""
     leaves = list(conditions.leaves(element.when))
     bits = {f"bit {leaf.mask} of {leaf.field}" for leaf in leaves if isinstance(leaf, Bit)}
     return frozenset(bits | {leaf.name for leaf in leaves if isinstance(leaf, Flag)})

@@ -1,4 +1,4 @@
-"""Holds a specification against a document: differences, known deviations, deviations that nothing bears out."""
+"""Checks a specification against a document: differences, known deviations, deviations that no longer apply."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ __all__ = ["Report", "check", "choose"]
 
 @dataclass
 class Report:
-    """What a check has found, each as one line; ``problems`` are what a maintainer has to act on."""
+    """The findings of a check, each as one line; ``problems`` are those that a maintainer has to act on."""
 
     problems: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
@@ -24,7 +24,7 @@ class Report:
 
 
 def check(document: Document, specs: Sequence[Spec]) -> Report:
-    """Compare a document with the specification that it is about; raise DocumentError where that cannot be."""
+    """Compare a document with the specification that it describes; raise DocumentError if that is impossible."""
     spec, section = choose(document, specs)
     if document.pg is None:
         raise DocumentError("the document does not tell its PostgreSQL version: give --pg, such as --pg 18")
@@ -50,7 +50,7 @@ def check(document: Document, specs: Sequence[Spec]) -> Report:
 
 
 def choose(document: Document, specs: Sequence[Spec]) -> tuple[Spec, Section]:
-    """Return the specification and its section that a document is about: by its id or title, then by its messages."""
+    """Return the specification and the section that a document describes: by its id or title, then by its messages."""
     for spec in specs:
         for section in spec.documents:
             if document.section == section.section:

@@ -15,9 +15,9 @@ Known = Message | Part
 
 
 class Comparison:
-    """A document beside a specification; ``pairs`` maps each structure of the document to its counterpart.
+    """A document and a specification; ``pairs`` maps each structure of the document to its counterpart.
 
-    A part that the document nowhere names it has in full where the specification refers to it.
+    A part that the document does not name is inlined where the specification refers to it.
     """
 
     def __init__(self, document: read.Document, spec: Spec, pg: int, annotated: bool) -> None:
@@ -51,7 +51,7 @@ class Comparison:
                 yield Difference("missing message", named.name, "", "nothing", text, named.line)
 
     def rows(self, structure: read.Structure, named: Known) -> list[Pair]:
-        """Return the fields of a structure side by side."""
+        """Return the aligned fields of a structure."""
         cells = documented_cells(structure, phrases(self.spec))
         expected = specified_cells(named, self.spec, self.pg, not structure.alternatives, self.named)
         return align(cells, expected, structure.open_start)
@@ -82,8 +82,8 @@ class Comparison:
         sender = named.sender if isinstance(named, Message) else None
         if structure.sender and sender and structure.sender != sender:
             yield difference("sender", structure.sender, sender)
-        told = structure.since or self.document.form != "yaml"
-        if structure.since != _since(named) and not structure.open_start and told:
+        stated = structure.since or self.document.form != "yaml"
+        if structure.since != _since(named) and not structure.open_start and stated:
             yield difference("version", _version(structure.since), _version(_since(named)))
 
     def _rows(self, structure: read.Structure, named: Known) -> Iterator[Difference]:
@@ -93,21 +93,21 @@ class Comparison:
         if structure.open_end:
             pairs = _without_front(pairs[::-1])[::-1]
         moved = _moved(pairs)
-        for said, wanted in pairs:
-            if said is None or wanted is None:
-                yield from self._alone(named, said, wanted, moved)
+        for said, expected in pairs:
+            if said is None or expected is None:
+                yield from self._alone(named, said, expected, moved)
             else:
-                yield from _Cells(named.name, said, wanted, self.annotated).differences()
+                yield from _Cells(named.name, said, expected, self.annotated).differences()
 
     def _alone(
-        self, named: Known, said: Cell | None, wanted: Cell | None, moved: dict[Cell, Cell]
+        self, named: Known, said: Cell | None, expected: Cell | None, moved: dict[Cell, Cell]
     ) -> Iterator[Difference]:
-        if wanted is not None and wanted in moved:
-            text = f"the document has {wanted.notation} at {moved[wanted].at}, the specification in another place"
-            yield Difference("moved field", named.name, wanted.at, moved[wanted].at, text, wanted.line)
-        elif wanted is not None:
-            text = f"the specification has {wanted.notation}, the document does not"
-            yield Difference("missing field", named.name, wanted.at, "nothing", text, wanted.line)
+        if expected is not None and expected in moved:
+            text = f"the document has {expected.notation} at {moved[expected].at}, the specification in another place"
+            yield Difference("moved field", named.name, expected.at, moved[expected].at, text, expected.line)
+        elif expected is not None:
+            text = f"the specification has {expected.notation}, the document does not"
+            yield Difference("missing field", named.name, expected.at, "nothing", text, expected.line)
         elif said is not None and said not in moved.values():
             words = said.row.description if said.row else ""
             text = f"the document has {said.notation} ({words!r}), the specification does not"
@@ -116,14 +116,14 @@ class Comparison:
 
     def _notes(self, structure: read.Structure, named: Known) -> Iterator[Difference]:
         said = next((_either(note) for note in structure.notes if EITHER.search(note)), "nothing")
-        wanted = "nothing"
+        expected = "nothing"
         for choice in named.elements:
             if isinstance(choice, Choice) and not structure.alternatives:
                 tags = [alternative.tag.decode() for alternative in choice.alternatives]
-                wanted = "one of " + ", ".join(tags) + (" or none" if choice.optional else "")
+                expected = "one of " + ", ".join(tags) + (" or none" if choice.optional else "")
         unsaid = said == "nothing" and (self.document.partial or self.document.form == "yaml")
-        if said != wanted and not unsaid:
-            text = f"the document says that {said} may come, the specification {wanted}"
+        if said != expected and not unsaid:
+            text = f"the document says that {said} may come, the specification {expected}"
             yield Difference("choice", named.name, "", said, text, named.line)
         for note in structure.notes:
             if multiple := MULTIPLE.search(note):
@@ -132,54 +132,54 @@ class Comparison:
 
 
 class _Cells:
-    """A field of the document beside that of the specification."""
+    """A field of the document and that of the specification."""
 
-    def __init__(self, message: str, said: Cell, wanted: Cell, annotated: bool) -> None:
+    def __init__(self, message: str, said: Cell, expected: Cell, annotated: bool) -> None:
         self.message = message
         self.said = said
-        self.wanted = wanted
+        self.expected = expected
         self.annotated = annotated
 
     def differences(self) -> Iterator[Difference]:
-        said, wanted = self.said, self.wanted
-        if not wanted.is_written(said):
-            yield self._one("type", said.notation, wanted.notation)
-        elif said.constant not in wanted.constants:
-            yield self._one("literal", said.notation, wanted.notation)
-        elif said.annotation != wanted.annotation and (self.annotated or said.annotation):
-            yield self._one("annotation", said.notation, wanted.notation)
-        if (said.repeated, said.ended) != (wanted.repeated, wanted.ended):
-            yield self._one("repeat", _repeated(said), _repeated(wanted))
-        if said.under != wanted.under:
-            yield self._one("alternative", f"under {said.under}", f"under {wanted.under}")
+        said, expected = self.said, self.expected
+        if not expected.is_written(said):
+            yield self._one("type", said.notation, expected.notation)
+        elif said.constant not in expected.constants:
+            yield self._one("literal", said.notation, expected.notation)
+        elif said.annotation != expected.annotation and (self.annotated or said.annotation):
+            yield self._one("annotation", said.notation, expected.notation)
+        if (said.repeated, said.ended) != (expected.repeated, expected.ended):
+            yield self._one("repeat", _repeated(said), _repeated(expected))
+        if said.under != expected.under:
+            yield self._one("alternative", f"under {said.under}", f"under {expected.under}")
         yield from self._conditions()
         yield from self._values()
 
     def _conditions(self) -> Iterator[Difference]:
-        """Compare what the description says; what is missing of it cannot say anything."""
-        said, wanted = self.said, self.wanted
-        conditions = said.conditions - {"choice"} if wanted.chosen else said.conditions
-        if conditions != wanted.conditions and (said.whole or conditions):
-            yield self._one("condition", _when(conditions), _when(wanted.conditions))
-        if said.since != wanted.since and (said.whole or said.since):
-            yield self._one("version", _version(said.since), _version(wanted.since))
-        if said.until != wanted.until and (said.whole or said.until):
-            yield self._one("version", _last(said.until), _last(wanted.until))
-        if wanted.documented and said.whole and wanted.documented not in said.description:
-            yield self._one("meaning", repr(said.description), f"a description with {wanted.documented!r}")
+        """Compare the description's statements, unless part of the description is missing."""
+        said, expected = self.said, self.expected
+        conditions = said.conditions - {"choice"} if expected.chosen else said.conditions
+        if conditions != expected.conditions and (said.whole or conditions):
+            yield self._one("condition", _when(conditions), _when(expected.conditions))
+        if said.since != expected.since and (said.whole or said.since):
+            yield self._one("version", _version(said.since), _version(expected.since))
+        if said.until != expected.until and (said.whole or said.until):
+            yield self._one("version", _last(said.until), _last(expected.until))
+        if expected.documented and said.whole and expected.documented not in said.description:
+            yield self._one("meaning", repr(said.description), f"a description with {expected.documented!r}")
 
     def _values(self) -> Iterator[Difference]:
-        """Compare what the description says about values: the letters, and whether a length can be -1."""
-        said, wanted = self.said, self.wanted
-        if wanted.letters and said.letters and said.letters != wanted.letters:
-            yield self._one("values", _letters(said), _letters(wanted))
-        if said.absent != wanted.absent and said.whole:
-            yield self._one("values", _absent(said), _absent(wanted))
+        """Compare the description's statements about values: the letters, and whether a length can be -1."""
+        said, expected = self.said, self.expected
+        if expected.letters and said.letters and said.letters != expected.letters:
+            yield self._one("values", _letters(said), _letters(expected))
+        if said.absent != expected.absent and said.whole:
+            yield self._one("values", _absent(said), _absent(expected))
 
     def _one(self, kind: str, says: str, wants: str) -> Difference:
         place = "" if self.said.at == self.said.notation else f" at {self.said.at}"
         text = f"the document says {says}{place}, the specification {wants}"
-        return Difference(kind, self.message, self.wanted.at, says, text, self.wanted.line)
+        return Difference(kind, self.message, self.expected.at, says, text, self.expected.line)
 
 
 def _key(name: str) -> str:
@@ -231,14 +231,14 @@ def _without_front(pairs: list[Pair]) -> list[Pair]:
 
 
 def _moved(pairs: list[Pair]) -> dict[Cell, Cell]:
-    """Return the fields that stand elsewhere in the document: gone in one place, come in another, otherwise alike."""
-    gone = [wanted for said, wanted in pairs if wanted and said is None]
-    come = [said for said, wanted in pairs if said and wanted is None]
+    """Return the fields that have moved in the document: missing in one place, added in another, otherwise the same."""
+    gone = [expected for said, expected in pairs if expected and said is None]
+    come = [said for said, expected in pairs if said and expected is None]
     moved: dict[Cell, Cell] = {}
-    for wanted in gone:
+    for expected in gone:
         for said in come:
-            alike = wanted.is_written(said) and said.constant in wanted.constants and said.under == wanted.under
+            alike = expected.is_written(said) and said.constant in expected.constants and said.under == expected.under
             if alike and said not in moved.values():
-                moved[wanted] = said
+                moved[expected] = said
                 break
     return moved

@@ -1,4 +1,4 @@
-"""What a document says, whatever form it came in."""
+"""The content of a document, independent of its format."""
 
 import re
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ class DocumentError(ValueError):
 
 @dataclass(frozen=True)
 class Prose:
-    """A paragraph, white space made single."""
+    """A paragraph, with white space normalised."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A term of a list, and what stands under it."""
+    """A term of a list, and its content."""
 
     term: str
     body: tuple["Node", ...] = ()
@@ -34,7 +34,7 @@ Node = Prose | Entry
 
 @dataclass
 class Row:
-    """A field as a document lists it; ``gaps`` are the lines that are missing inside its description."""
+    """A field as a document lists it; ``gaps`` are the lines that are missing in its description."""
 
     notation: str
     description: str = ""
@@ -44,12 +44,12 @@ class Row:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing of the description is missing."""
+        """Whether the description is complete."""
         return not self.gaps and not self.cut
 
     @property
     def label(self) -> str:
-        """The notation with its position in front, as the seeds write it."""
+        """The notation with its position as prefix, as the seeds write it."""
         return f"{self.position[0]}_{self.position[1]}_{self.notation}" if self.position else self.notation
 
 
@@ -57,7 +57,7 @@ class Row:
 class Block:
     """A run of rows, or tagged alternatives, each a list of rows that starts with its tag.
 
-    A repeat that is ``ended`` has no count: a byte that is zero follows the last item.
+    A repeat that is ``ended`` has no count: a zero byte follows the last item.
     """
 
     kind: str
@@ -75,7 +75,7 @@ class Block:
 
 @dataclass
 class Structure:
-    """A message or a part; ``open_start`` and ``open_end`` say that the document is cut inside it."""
+    """A message or a part; ``open_start`` and ``open_end`` mean that the document is cut within it."""
 
     name: str
     blocks: list[Block] = field(default_factory=list)
@@ -92,7 +92,7 @@ class Structure:
 
     @property
     def is_message(self) -> bool:
-        """Whether it starts with a tag, or somebody sends it, as messages do and parts do not."""
+        """Whether it starts with a tag or has a sender, as messages do and parts do not."""
         first = next(self.rows(), None)
         tagged = first is not None and first.notation.startswith("Byte1('")
         return self.open_start or self.sender is not None or tagged
@@ -112,7 +112,7 @@ class Structure:
 
 @dataclass
 class Document:
-    """One section: its structures, the paragraphs and entries beside them, and what is missing."""
+    """One section: its structures, the paragraphs and entries between them, and what is missing."""
 
     form: str
     title: str = ""
@@ -132,7 +132,7 @@ class Document:
 
     @property
     def named(self) -> set[str]:
-        """The names of its structures, and all notations: among them those of parts that are described elsewhere."""
+        """The names of its structures, and all notations, including those of parts that are described elsewhere."""
         return {name for s in self.structures for name in (s.name, *(row.notation for row in s.rows()))}
 
     @property
@@ -142,11 +142,11 @@ class Document:
 
 
 def is_notation(text: str) -> bool:
-    """Return whether a term is a field's notation; names of parts are not known here."""
+    """Return whether a term is a field's notation, except names of parts, which are not known here."""
     return _NOTATION.fullmatch(text) is not None
 
 
 def split(notation: str) -> tuple[str, str | None]:
-    """Return a notation without its annotation, and the annotation: ``Int32 (Oid)`` is ``Int32`` and ``Oid``."""
+    """Split a notation from its annotation: ``Int32 (Oid)`` is ``Int32`` and ``Oid``."""
     match = _ANNOTATED.fullmatch(notation)
     return (match["base"], match["annotation"]) if match else (notation, None)

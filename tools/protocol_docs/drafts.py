@@ -1,4 +1,4 @@
-"""Drafts of fields, blocks and structures in the specification language, with marks for what no machine can know."""
+"""Drafts of fields, blocks and structures in the specification language, with marks for open decisions."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,11 +15,11 @@ __all__ = ["Drafter"]
 Data = dict[str, Any]
 
 _SIGNED = re.compile(r"\bsigned\b|\bnegative\b|(?<!\w)-1\b|\batttypmod\b", re.I)
-"""What a description says of a number that may be below zero; the notation says it of timestamps alone."""
+"""Phrases for a number that may be negative; only for timestamps the notation says so."""
 
 
 class Drafter:
-    """Writes drafts for the document of one PostgreSQL version; ``marks`` explains each mark that it has made."""
+    """Writes drafts for the document of one PostgreSQL version; ``marks`` explains each mark."""
 
     def __init__(self, spec: Spec, pg: int) -> None:
         self.spec = spec
@@ -28,7 +28,7 @@ class Drafter:
         self.marks: dict[str, str] = {}
 
     def structure(self, structure: Structure) -> Data:
-        """Return a whole new message or part."""
+        """Return a complete new message or part."""
         data: Data = {
             "name": structure.name,
             "description": self._mark(structure.name, "", "description", "what it is"),
@@ -47,7 +47,7 @@ class Drafter:
         return data
 
     def fields(self, name: str, cells: Iterable[Cell], before: Sequence[Data] = ()) -> list[Data]:
-        """Return fields in a row; ``before`` are those that stand in front of them already."""
+        """Return consecutive fields; ``before`` are the existing fields before them."""
         drafts: list[Data] = []
         for cell in cells:
             drafts.append(self._field(name, cell, [*before, *drafts]))
@@ -66,7 +66,7 @@ class Drafter:
         return data
 
     def repeat(self, name: str, cells: Sequence[Cell], before: Sequence[Data], number: int) -> Data:
-        """Return a repeat; its count, if any, is the last integer in front of it that has no other meaning."""
+        """Return a repeat; its count, if any, is the last integer before it that has no other meaning."""
         plain = [field["name"] for field in before if re.fullmatch(r"Int\d+", field["field"]) and "bits" not in field]
         place = f"repeat_{number}"
         data: Data = {"type": place, "name": self._mark(name, place, "name", "what is repeated, such as columns")}
@@ -152,13 +152,13 @@ class Drafter:
 
 
 def _at_length(cell: Cell, before: Sequence[Data]) -> bool:
-    """Return whether a field stands where a message of a connection has its length: first, or behind its tag."""
+    """Return whether a field is in the place of a connection message's length: first, or after its tag."""
     tag = before[0]["field"].startswith("Byte1('") if before else True
     return tag and len(before) < 2 and cell.at.startswith(f"1_{len(before) + 1}_")
 
 
 def _runs(cells: Iterable[Cell]) -> Iterator[tuple[bool, list[Cell]]]:
-    """Yield the cells that are repeated and those that are not, each run in one list."""
+    """Yield runs of cells that are repeated, and of cells that are not."""
     run: list[Cell] = []
     for cell in cells:
         if run and run[-1].repeated != cell.repeated:
@@ -177,7 +177,7 @@ def _by_tag(cells: Iterable[Cell]) -> list[list[Cell]]:
 
 
 def _without(data: Data, key: str) -> Data:
-    """Return a draft without what the alternative that it follows has said."""
+    """Return a draft without what the alternative before it has stated already."""
     return {each: value for each, value in data.items() if each != key}
 
 

@@ -14,7 +14,7 @@ _SENDERS = {"B": "server", "F": "client"}
 
 
 class Grammar:
-    """Reads the nodes of one section into a document, and says what is missing as it goes."""
+    """Parses the nodes of one section into a document, and records what is missing."""
 
     def __init__(self, document: Document, cut_start: bool = False) -> None:
         self.document = document
@@ -23,7 +23,7 @@ class Grammar:
         self.orphan: Structure | None = None
 
     def read(self, nodes: Iterable[Node]) -> None:
-        """Read nodes that stand in no structure."""
+        """Parse nodes outside of structures."""
         for node in nodes:
             if isinstance(node, Prose):
                 self._prose(node.text)
@@ -84,7 +84,7 @@ class Grammar:
         self._swallowed(structure, entry)
 
     def _swallowed(self, structure: Structure, entry: Entry) -> None:
-        """Read the structures that stand in another one, or in a field of it, because an end tag is missing."""
+        """Parse structures nested in another one, or in a field of it, because an end tag is missing."""
         fields = [node for node in entry.body if isinstance(node, Entry)]
         inner = [node for field in fields for node in field.body if isinstance(node, Entry) and is_notation(field.term)]
         for node in (*fields, *inner):
@@ -93,7 +93,7 @@ class Grammar:
                 self._structure(node)
 
     def _inside(self, structure: Structure, text: str) -> None:
-        """Read a paragraph between the fields of a structure."""
+        """Parse a paragraph between the fields of a structure."""
         plain = without_gaps(text)
         if GROUP.search(plain) or SHARED.search(plain):  # in plain text nothing else ends a structure
             self._prose(text)

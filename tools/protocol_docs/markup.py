@@ -1,4 +1,4 @@
-"""HTML and DocBook SGML as terms and paragraphs; BeautifulSoup reads both, after SGML's short forms are written out."""
+"""HTML and DocBook SGML as terms and paragraphs, with BeautifulSoup, after SGML's short forms are expanded."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ class Section:
 
 
 def read_markup(text: str, form: str) -> list[Section]:
-    """Return the sections of a document: each <sect1>, or the whole where there is none."""
+    """Return the sections of a document: each <sect1>, or the whole document if there is none."""
     text = re.sub(r"^\s*<\?xml.*?\?>", "", text)  # XHTML is read as HTML, which forgives more
     tidy = _Tidy(_VOID if form == "sgml" else _VOID_HTML)
     soup = BeautifulSoup(tidy.text(text), "html.parser" if form == "sgml" else "lxml")
@@ -63,7 +63,7 @@ def _title(tag: Tag) -> str:
 
 
 def _nodes(parent: Tag) -> Iterator[Node]:
-    """Yield the paragraphs and entries under an element; text beside a list is a paragraph too."""
+    """Yield the paragraphs and entries under an element; text next to a list is a paragraph, too."""
     words: list[str] = []
     for child in parent.children:
         if isinstance(child, Tag) and (child.name in _OPENS or child.find(_OPENS)):
@@ -123,7 +123,7 @@ def _words(text: str) -> str:
 
 
 class _Tidy:
-    """Writes out what SGML may leave out, and keeps which elements are closed unopened or left open."""
+    """Expands SGML's omitted markup, and records which elements are closed without a start, or left open."""
 
     def __init__(self, void: frozenset[str]) -> None:
         self.void = void

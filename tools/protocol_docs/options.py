@@ -1,4 +1,4 @@
-"""Compares what a document says about versions, options and the flow of messages with the specification."""
+"""Compares a document's statements on versions, options and the flow of messages with the specification."""
 
 import re
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ _CERTAIN = ("proto_version", "publication_names")
 
 
 def says_options(document: Document) -> bool:
-    """Return whether a document lists the options of START_REPLICATION: it has one of those that none can lack."""
+    """Return whether a document lists the options of START_REPLICATION: it has one of the indispensable ones."""
     return any(name in document.entries for name in _CERTAIN)
 
 
@@ -89,7 +89,7 @@ def _values(text: str, option: Option, pg: int) -> Iterator[Difference]:
 
 
 def flow(document: Document, spec: Spec) -> Iterator[Difference]:
-    """Yield the differences in which message opens, closes, or stands in what."""
+    """Yield the differences in which messages begin, end, or are enclosed by what."""
     messages = {message.name: message for message in spec.messages}
     for paragraph in document.prose:
         for pair in _PAIR.finditer(paragraph):

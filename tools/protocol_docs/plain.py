@@ -1,4 +1,4 @@
-"""Plain text as terms and paragraphs: a heading is what stands right before a field."""
+"""Plain text as terms and paragraphs: a line right before a field is a heading."""
 
 import re
 
@@ -38,7 +38,7 @@ def _is_field(this: str, following: str) -> bool:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Return what blank lines separate, lines joined; a line that is a notation stands for itself."""
+    """Return the paragraphs, with their lines joined; a line that is a notation is a paragraph of its own."""
     found: list[list[str]] = [[]]
     for line in text.splitlines():
         words = " ".join(line.split()).removesuffix(" #")

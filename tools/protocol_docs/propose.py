@@ -1,4 +1,4 @@
-"""What a newer document has and the specification lacks, as YAML to put into the specification."""
+"""What a newer document has and the specification lacks, as YAML to add to the specification."""
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ Data = dict[str, Any]
 
 
 class Proposal:
-    """The YAML to add, and the differences that adding does not mend."""
+    """The YAML to add, and the differences that it does not resolve."""
 
     def __init__(self, document: Document, spec: Spec, pg: int, comparison: Comparison, raw: Data) -> None:
         self.document = document
@@ -47,7 +47,7 @@ class Proposal:
         self._options()
 
     def text(self) -> str:
-        """Return the proposal; comments explain the marks and name what has to be decided by hand."""
+        """Return the proposal; comments explain the marks, and name the decisions to make."""
         if not self.data:
             return "".join(f"# {line}\n" for line in ["Nothing to add.", *self.by_hand])
         lines = [
@@ -74,7 +74,7 @@ class Proposal:
             self.data.setdefault(kind, []).append(whole)
 
     def _insert(self, whole: Data, run: Sequence[Cell], before: Cell | None) -> bool:
-        """Put a run of new fields behind the known field before it; return whether there was a place."""
+        """Insert a run of new fields after the known field before it; return whether one was found."""
         name = whole["name"]
         places = {place.at: place for place in _places(whole["blocks"], "")}
         place = places.get(before.at) if before else None
@@ -114,7 +114,7 @@ class Proposal:
 
 
 class _Place:
-    """Where a field or an alternative stands in the data of a specification."""
+    """The location of a field or an alternative in the data of a specification."""
 
     def __init__(self, at: str, rows: list[Data], row: Data, alternative: str | None) -> None:
         self.at = at
@@ -123,12 +123,12 @@ class _Place:
         self.alternative = alternative
 
     def index(self) -> int:
-        """Return its index now; rows before it may have been added."""
+        """Return its current index; rows may have been inserted before it."""
         return next(i for i, row in enumerate(self.rows) if row is self.row)
 
 
 def propose(document: Document, specs: Sequence[Spec], folder: Path) -> str:
-    """Return the proposal for a document as text; raise DocumentError where it cannot be compared."""
+    """Return the proposal for a document as text; raise DocumentError if it cannot be compared."""
     spec, section = choose(document, specs)
     if document.pg is None:
         raise DocumentError("the document does not tell its PostgreSQL version: give --pg, such as --pg 20")
@@ -147,7 +147,7 @@ def propose(document: Document, specs: Sequence[Spec], folder: Path) -> str:
 
 
 def _run(pairs: Sequence[tuple[Cell | None, Cell | None]], number: int) -> list[Cell]:
-    """Return the new fields that stand together around one: all of one alternative, repeat, or list."""
+    """Return the consecutive new fields around one, all of the same alternative, repeat, or list."""
 
     def alike(at: int) -> Cell | None:
         said, wanted = pairs[at] if 0 <= at < len(pairs) else (None, None)

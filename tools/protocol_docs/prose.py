@@ -1,4 +1,4 @@
-"""The sentences of PostgreSQL's documents that mean something: one pattern for each."""
+"""The meaningful sentences of PostgreSQL's documents: one pattern for each."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ REPEAT = re.compile(
 )
 """Opens a repeat; ``one of`` makes it one of alternatives."""
 ENDED = re.compile(r"\bzero byte (?:is required )?as (?:a )?terminator\b", re.I)
-"""Says that a repeat has no count, but ends with a byte that is zero."""
+"""A repeat without a count, which a zero byte ends."""
 REPEATED = re.compile(r"After the last \w+, the following fields? appears?:", re.I)
 """Ends a repeat."""
 OR = re.compile(r"or", re.I)
@@ -63,7 +63,7 @@ _CONDITION = re.compile(
 
 @dataclass(frozen=True)
 class Stated:
-    """What a description says about its field: conditions are names of parameters, or the clause as it stands."""
+    """The meaning of a field's description: conditions are names of parameters, or the clause as written."""
 
     conditions: frozenset[str] = frozenset()
     since: int | None = None
@@ -75,7 +75,7 @@ class Stated:
 
 
 def stated(description: str, phrases: Mapping[str, str]) -> Stated:
-    """Read a description; ``phrases`` maps each parameter to the words by which documents state it."""
+    """Parse a description; ``phrases`` maps each parameter to the phrases by which documents state it."""
     since = _SINCE.search(description)
     until = _UNTIL.search(description)
     rest = _UNTIL.sub(" ", _SINCE.sub(" ", description))
@@ -109,5 +109,5 @@ def names(text: str) -> list[str]:
 
 
 def words(text: str) -> str:
-    """Return a text for comparison: no case, white space made single."""
+    """Return a text for comparison: lower case, white space normalised."""
     return " ".join(text.casefold().split())

@@ -1,4 +1,4 @@
-"""A file as documents: recognised, read, and everything that is missing in it named."""
+"""A file as documents: format detected, parsed, and everything that is missing in it recorded."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -36,10 +36,10 @@ def read(path: Path, sections: Mapping[str, str], pg: int | None = None) -> list
 def read_text(text: str, sections: Mapping[str, str], pg: int | None = None) -> list[Document]:
     """Read the documents in a text: one for each section that is known, or the only one."""
     source = recognise(text)
-    told = next((int(found[1]) for pattern in _VERSIONS if (found := pattern.search(source.text))), None)
+    stated = next((int(found[1]) for pattern in _VERSIONS if (found := pattern.search(source.text))), None)
     documents = [from_yaml(source.text)] if source.form == "yaml" else _documents(source)
     for document in documents:
-        _identify(document, sections, pg or told)
+        _identify(document, sections, pg or stated)
         _name_missing(document, source)
     known = [document for document in documents if document.section in sections.values()]
     return known or documents
@@ -76,7 +76,7 @@ def _identify(document: Document, sections: Mapping[str, str], pg: int | None) -
 
 
 def _number(structure: Structure) -> None:
-    """Give every row its position; after a cut nobody knows the positions in the first block."""
+    """Give every row its position; after a cut, the positions in the first block are unknown."""
     for number, block in enumerate(structure.blocks, 1):
         if structure.open_start and number == 1:
             continue
@@ -104,7 +104,7 @@ def _cut_end(document: Document, inside: str) -> None:
 
 
 def _name_missing(document: Document, source: Recognised) -> None:
-    """Add what is seen to be missing only when everything has been read."""
+    """Record what turns out to be missing after everything has been parsed."""
     for structure in document.structures:
         document.missing += [text for row in structure.rows() if (text := _row_missing(structure, row))]
     for name, user in _undescribed(document.structures).items():
@@ -129,7 +129,7 @@ def _row_missing(structure: Structure, row: Row) -> str | None:
 
 
 def _undescribed(structures: Iterable[Structure]) -> dict[str, str]:
-    """Return the parts that are referred to and not described, each with who refers to it."""
+    """Return the parts that are referenced but not described, each with the structures that refer to it."""
     known = {structure.name for structure in structures}
     found: dict[str, str] = {}
     for structure in structures:

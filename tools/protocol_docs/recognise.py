@@ -1,4 +1,4 @@
-"""Which form a document is in, and what has happened to it: line numbers in front, lines that are missing."""
+"""The format of a document, and damage to it: line numbers at the start of lines, missing lines."""
 
 import re
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tools.protocol_docs.document import DocumentError, is_notation
 __all__ = ["GAP", "Recognised", "decode", "gaps_in", "recognise", "without_gaps"]
 
 GAP = re.compile("\ue000(\\d+)\ue001")
-"""Stands where a numbered line is missing; the characters are for private use, so no document has them."""
+"""Marks where a numbered line is missing; private use characters, which no document contains."""
 
 _NUMBERED = re.compile(r"(\d+)(?:[ \t](.*))?")
 _FORMS = (
@@ -21,7 +21,7 @@ _FORMS = (
 
 @dataclass(frozen=True)
 class Recognised:
-    """A text and its form: ``html``, ``sgml``, ``yaml`` or ``text``; ``lost`` are the missing line numbers."""
+    """A text and its format: ``html``, ``sgml``, ``yaml`` or ``text``; ``lost`` are the missing line numbers."""
 
     form: str
     text: str
@@ -37,7 +37,7 @@ def decode(data: bytes) -> str:
 
 
 def recognise(text: str) -> Recognised:
-    """Tell the form of a document; raise DocumentError for what has no fields in it."""
+    """Return the format of a document; raise DocumentError if it has no fields."""
     text, lost = _unnumbered(text.replace("\r\n", "\n"))
     for form, pattern in _FORMS:
         if pattern.search(text):
@@ -56,12 +56,12 @@ def gaps_in(text: str) -> tuple[int, ...]:
 
 
 def without_gaps(text: str) -> str:
-    """Return a text without the marks of missing lines, white space made single."""
+    """Return a text without the marks of missing lines, with white space normalised."""
     return " ".join(GAP.sub(" ", text).split())
 
 
 def _unnumbered(text: str) -> tuple[str, tuple[int, ...]]:
-    """Return the text without line numbers in front, a mark where a number is missing, and the missing numbers."""
+    """Return the text without line numbers, with a mark where a number is missing, and the missing numbers."""
     matches = [_NUMBERED.fullmatch(line) for line in text.splitlines() if line.strip()]
     numbers = [int(match[1]) for match in matches if match]
     rising = all(a < b for a, b in pairwise(numbers))

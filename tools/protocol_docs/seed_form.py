@@ -1,4 +1,4 @@
-"""The seeds' YAML form: reading it, and writing it."""
+"""The seeds' YAML format: parsing and writing."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ _LABEL = re.compile(r"(?:(\d+)_(\d+)_)?(.+)")
 
 
 def to_data(document: Document) -> dict[str, Any]:
-    """Return a document in the seeds' form; keys that they lack are there only where there is something to say."""
+    """Return a document in the seeds' format; further keys are present only if needed."""
     data: dict[str, Any] = {"url": document.url, "messages": [_structure(s) for s in document.messages]}
     if document.parts:
         data["parts"] = [_structure(s) for s in document.parts]
@@ -48,7 +48,7 @@ def _field(row: Row) -> dict[str, str]:
 
 
 def from_yaml(text: str) -> Document:
-    """Read the form; the block may stand in a fence of Markdown, its first key glued to the fence or not."""
+    """Parse the format; the block may be in a Markdown fence, with or without a newline after it."""
     fence = _FENCE.search(text)
     try:
         data = yaml.safe_load(fence[1] if fence else text)

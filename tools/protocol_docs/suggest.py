@@ -1,4 +1,4 @@
-"""Names that a description suggests; a maintainer has the last word."""
+"""Names suggested by a description, for a maintainer to confirm."""
 
 import re
 
@@ -14,7 +14,7 @@ _IDLE = re.compile(
 
 
 def suggestion(cell: Cell) -> str:
-    """Return a name made of the first telling word of the description, and of the type."""
+    """Return a name from the first significant word of the description, and from the type."""
     if cell.constant == 0:
         return "flags"
     words = re.findall(r"[a-z]+", cell.description.split(".")[0])

@@ -1,4 +1,4 @@
-"""Data as YAML in the way the specifications are written: one field a line."""
+"""Data as YAML in the style of the specifications: one field a line."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import yaml
 __all__ = ["yaml_text"]
 
 _FLOW = (("field", "name"), ("version", "server"))
-"""A mapping with these keys and no list inside is written on one line."""
+"""The keys of a mapping that is written on one line, if it contains no list."""
 
 
 class _OneLine(dict[str, Any]):
@@ -22,7 +22,7 @@ class _Dumper(yaml.SafeDumper):
         super().increase_indent(flow, False)
 
     def choose_scalar_style(self) -> str:
-        """Choose how a word is quoted, where it must be."""
+        """Choose the quotes of a scalar that needs them."""
         style: str = super().choose_scalar_style()
         return '"' if style == "'" else style
 

@@ -80,7 +80,7 @@ local function tagged(messages, bytes)
   return bytes:len() > 0 and messages[bytes:range(0, 1):uint()] or nil
 end
 
--- Tell whether bytes, which may be of any COPY, are a frame that holds nothing but a message of this plugin.
+-- Return whether bytes, which may be of any COPY, are a frame that holds nothing but a message of this plugin.
 local function plausible(bytes, given)
   local frame = tagged(FRAMES, bytes)
   if not frame then

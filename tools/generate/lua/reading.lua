@@ -10,7 +10,7 @@ local function cursor_of(bytes, parameters, relation_of)
   return setmetatable(self, Cursor)
 end
 
--- A range that is empty cannot stand behind the last byte.
+-- An empty range is not permitted after the last byte.
 function Cursor:range(size)
   return self.bytes:range(size == 0 and self.at == self.size and self.at - 1 or self.at, size)
 end
@@ -57,7 +57,7 @@ local READ = {} -- each returns the item that it has added, and what it is where
 
 local with_descriptions = false
 
--- Tell whether a condition holds, by the parameters and by the fields read before beside it.
+-- Return whether a condition holds, by the parameters and the earlier fields of the same structure.
 local HOLDS = {}
 
 local function holds(cursor, only)
@@ -208,7 +208,7 @@ function READ.string(cursor, element, path, label, tree)
   return item
 end
 
-local SHOWN = 120 -- bytes of a value beside its name
+local SHOWN = 120 -- bytes of a value that are shown after its name
 
 -- Return the front of a value as text, else as hexadecimal digits, and whether it is text.
 local function preview(range)
@@ -255,7 +255,7 @@ READ["repeat"] = function(cursor, element, path, _, tree)
   end
 end
 
--- The tag of a value stands for it, and what follows is below; that of another choice is a field beside its content.
+-- The tag of a value represents it, and its content is below; the tag of another choice is a field next to its content.
 -- An optional choice is followed by a constant, by which one sees that it is absent.
 function READ.choice(cursor, element, path, label, tree)
   local tag_path = element.valued and path or path:sub(1, #path - #element.name) .. element.tag_name
