@@ -1,9 +1,19 @@
 """A transaction as a log has it: where it stands, what of it was rolled back, and how it ended."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-__all__ = ["ABORTED", "COMMITTED", "ROLLED_BACK", "EndedTransaction", "LoggedTransaction"]
+__all__ = [
+    "ABORTED",
+    "COMMITTED",
+    "FINISHED",
+    "PREPARED",
+    "ROLLED_BACK",
+    "EndedTransaction",
+    "LoggedTransaction",
+    "decoded",
+]
 
 
 @dataclass(slots=True)
@@ -39,6 +49,10 @@ class LoggedTransaction:
 COMMITTED: Final = "committed"
 ABORTED: Final = "aborted"
 ROLLED_BACK: Final = "rolled back"
+PREPARED: Final = "prepared"
+"""The outcome of a transaction where it was prepared; its LSNs and time are those of its PREPARE."""
+FINISHED: Final = "finished"
+"""The outcome of a transaction that was sent as prepared before: its COMMIT PREPARED, or ROLLBACK PREPARED."""
 
 
 class EndedTransaction(NamedTuple):
@@ -47,7 +61,8 @@ class EndedTransaction(NamedTuple):
     seq: int
     """Position of the message that says it."""
     outcome: str
-    """COMMITTED; ABORTED for one that was rolled back; ROLLED_BACK for one that was prepared before."""
+    """COMMITTED; ABORTED for one that was rolled back; ROLLED_BACK for one that was prepared before. What a slot sends
+    of one that was prepared (``decoded``): PREPARED, then FINISHED."""
     transaction: LoggedTransaction
     """What ended."""
     commit_lsn: int | None
@@ -56,3 +71,28 @@ class EndedTransaction(NamedTuple):
     """End of that record."""
     time: int | None
     """When it ended: microseconds since 2000-01-01 UTC."""
+
+
+def decoded(
+    ended: EndedTransaction, prepare: EndedTransaction | None, two_phase_at: int | None
+) -> Iterator[EndedTransaction]:
+    """Yield what a slot sends where a transaction ended, or was prepared.
+
+    What was prepared before the slot had two phases is sent completely before its COMMIT PREPARED, as
+    ReorderBufferFinishPrepared() does; so is a transaction without changes, of which PostgreSQL 15 to 17 send nothing
+    else (ReorderBufferReplay()).
+
+    Args:
+        ended: The end of the transaction, or where it was prepared.
+        prepare: Of one that ended: where it was prepared; None where that is not known, or it never was.
+        two_phase_at: The LSN after which what is prepared is sent as prepared; None: nothing is.
+    """
+    if two_phase_at is None or ended.transaction.gid is None:
+        yield from (ended,) if ended.outcome == COMMITTED else ()
+    elif ended.outcome == PREPARED:
+        yield from (ended,) if (ended.end_lsn or 0) > two_phase_at else ()
+    else:
+        if ended.outcome == COMMITTED and (prepare is None or (prepare.end_lsn or 0) <= two_phase_at):
+            # Within the record of the commit: what is before that may end where it begins.
+            yield ended._replace(outcome=PREPARED, end_lsn=(ended.commit_lsn or 0) + 1)
+        yield ended._replace(outcome=FINISHED)
