@@ -7,14 +7,13 @@ from secrets import token_urlsafe
 from typing import Any, Final, NamedTuple
 
 import psycopg
-import pyarrow.compute as pc
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
 from pgoutput_construct.changelog._facts.facts import Column
-from pgoutput_construct.changelog._index.planning import committed, lost_ends
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.timeline import PlacedCopies, lsn_before
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import CopiedTable, Fed
 from pgoutput_construct.publisher._feed.rendering import tables_of
@@ -82,14 +81,14 @@ class _ReplayFeed(LogFeed):
     def scope(self, publications: Collection[str]) -> PublishedScope | None:
         return None  # all that the log has is brought back
 
-    def copied(self, ended: EndedTransaction, two_phase_at: int | None) -> Iterator[Fed]:
-        return (fed for fed in super().copied(ended, two_phase_at) if self._names.keys() >= {*tables_of(fed.message)})
+    def copied(self, item: PlacedCopies) -> Iterator[Fed]:
+        return (fed for fed in super().copied(item) if self._names.keys() >= {*tables_of(fed.message)})
 
-    def emptied(self, ended: EndedTransaction, two_phase_at: int | None) -> Mapping[int, bool]:
-        return {oid: each for oid, each in super().emptied(ended, two_phase_at).items() if oid in self._names}
+    def emptied(self, item: PlacedCopies) -> Mapping[int, bool]:
+        return {oid: each for oid, each in super().emptied(item).items() if oid in self._names}
 
-    def copied_tables(self, ended: EndedTransaction, two_phase_at: int | None) -> list[CopiedTable]:
-        return [each for each in super().copied_tables(ended, two_phase_at) if each.relation_oid in self._names]
+    def copied_tables(self, item: PlacedCopies, two_phase_at: int | None) -> list[CopiedTable]:
+        return [each for each in super().copied_tables(item, two_phase_at) if each.relation_oid in self._names]
 
     def is_copied(
         self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None, without: Collection[int] = ()
@@ -155,10 +154,9 @@ def replay(
 def _position(log: ChangeLog, until: Lsn | Timestamp | None) -> int | None:
     if not isinstance(until, Timestamp):
         return log.complete_lsn if until is None else until
-    ended = committed(log.transactions(), lost_ends(log.index))
-    later = ended.filter(pc.greater(ended["commit_time"], int(until)))
     # All before the first commit that is later, copies of tables included.
-    return int(pc.min(later["commit_lsn"]).as_py()) - 1 if len(later) else int(log.complete_lsn)
+    found = lsn_before(log.index, until)
+    return log.complete_lsn if found is None else found
 
 
 @contextmanager
