@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pgoutput_construct.cli._log_relations import LogRelations
 from pgoutput_construct.cli._logging import warn_of_lacks
-from pgoutput_construct.cli._tail_output import Header, Wanted
+from pgoutput_construct.cli._tail_output import Header, TailSelection
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream import RowReader
 from pgoutput_construct.wire import Lsn, Timestamp, parse
@@ -23,22 +23,30 @@ if TYPE_CHECKING:
 __all__ = ["tail_log"]
 
 _PAUSE: Final = 1.0
-"""Seconds between two looks at a log that is followed; longer where opening it takes longer."""
+"""Seconds between two reads of a log that is followed; longer where opening it takes longer."""
 _TABLES: Final = 2
 """Segments in memory at a time."""
 
 
-def tail_log(address: str, wanted: Wanted, from_lsn: Lsn | None, follow: bool) -> None:
-    """Show what has committed at ``from_lsn`` or later; with ``follow`` also what a capture adds, until interrupted.
+def tail_log(address: str, selection: TailSelection, from_lsn: Lsn | None, follow: bool) -> None:
+    """Show committed transactions of a log.
 
-    Raises ChangeLogError, and ProtocolError for a log that contradicts itself.
+    Args:
+        address: The log's.
+        selection: What is shown, and how.
+        from_lsn: The first commit LSN; None: all.
+        follow: Continue with what a capture adds, until interrupted.
+
+    Raises:
+        ChangeLogError: The log does not exist or is damaged, or a table is selected that it does not know.
+        ProtocolError: The log contradicts itself.
     """
     from pgoutput_construct.changelog import ChangeLog
 
     last_seq = -1
     while True:
         began = time.monotonic()
-        reader = _Reader(ChangeLog(address), wanted)
+        reader = _Reader(ChangeLog(address), selection)
         if not follow:
             reader.check()
         if last_seq < 0:
@@ -46,7 +54,7 @@ def tail_log(address: str, wanted: Wanted, from_lsn: Lsn | None, follow: bool) -
         else:
             reader.log.check_kept(last_seq + 1)
         last_seq = reader.show(last_seq, from_lsn or Lsn(0))
-        if wanted.enough or not follow:
+        if selection.enough or not follow:
             return
         time.sleep(max(_PAUSE, 2 * (time.monotonic() - began)))
 
@@ -54,25 +62,25 @@ def tail_log(address: str, wanted: Wanted, from_lsn: Lsn | None, follow: bool) -
 class _Reader:
     """Shows what a log holds now: the items of its timeline, and the changes of each transaction."""
 
-    def __init__(self, log: "ChangeLog", wanted: Wanted) -> None:
+    def __init__(self, log: "ChangeLog", selection: TailSelection) -> None:
         self.log = log
-        self.wanted = wanted
+        self.selection = selection
         self.relations = LogRelations(log.index)
         self._tables = lru_cache(_TABLES)(lambda first_seq: log.table(log.segment(first_seq)))
         self._starts = [segment.first_seq for segment in log.segments]
-        self._holding = self._places_of_tables() if wanted.tables else frozenset(range(len(log.segments)))
+        self._holding = self._places_of_tables() if selection.tables else frozenset(range(len(log.segments)))
 
     def check(self) -> None:
-        """Raise ChangeLogError for a wanted table that the log does not know."""
-        if unknown := sorted(set(self.wanted.tables) - (known := self.relations.names())):
+        """Raise ChangeLogError for a selected table that the log does not know."""
+        if unknown := sorted(set(self.selection.tables) - (known := self.relations.names())):
             raise ChangeLogError(f"{self.log.store}: no table {unknown[0]!r}: the log has {', '.join(sorted(known))}")
 
     def warn(self) -> None:
-        """Say what the log lacks of the wanted tables."""
+        """Warn of what the log lacks of the selected tables."""
         from pgoutput_construct.changelog._facts.completeness import lacks_of
 
-        lacks, oids = lacks_of(self.log.index), self.relations.oids(self.wanted.tables)
-        warn_of_lacks([lack for lack in lacks if not self.wanted.tables or lack.relation_oid in oids])
+        lacks, oids = lacks_of(self.log.index), self.relations.oids(self.selection.tables)
+        warn_of_lacks([lack for lack in lacks if not self.selection.tables or lack.relation_oid in oids])
 
     def show(self, after_seq: int, from_lsn: Lsn) -> int:
         """Show what ended after a seq, at an LSN or later; return the seq up to which the log was read."""
@@ -80,38 +88,38 @@ class _Reader:
         from pgoutput_construct.changelog.timeline import Kind, LogicalMessage, Timeline
         from pgoutput_construct.stream.logged import EndedTransaction
 
-        self.wanted.printer.values.types = self.relations.types
+        self.selection.printer.values.types = self.relations.types
         items = Timeline(
             self.log,
             {Kind.TRANSACTION, Kind.MESSAGE, Kind.EVENT},
             after=after_seq,
             first_lsn=from_lsn,
-            relation_oids=self.relations.oids(self.wanted.tables) if self.wanted.tables else None,
+            relation_oids=self.relations.oids(self.selection.tables) if self.selection.tables else None,
             lost=(),  # what a lost history left may have been shown already: an event says that it is void
             read=self._table,
         )
         for item in items:
-            if self.wanted.enough:
+            if self.selection.enough:
                 return item.seq
             if isinstance(item, EndedTransaction):
                 self._show_transaction(item)
             elif isinstance(item, LogicalMessage):
-                self.wanted.take(item.seq, item.message, ())
+                self.selection.take(item.seq, item.message, ())
             elif isinstance(item, LogEvent):
-                self.wanted.event(item.name, item.lsn, item.time, item.details)
+                self.selection.event(item.name, item.lsn, item.time, item.details)
         return self.log.segments[-1].last_seq
 
     def _show_transaction(self, ended: "EndedTransaction") -> None:
         transaction = ended.transaction
-        self.wanted.begin(Header(Lsn(ended.commit_lsn or 0), Timestamp(ended.time or 0), transaction.xid))
+        self.selection.begin(Header(Lsn(ended.commit_lsn or 0), Timestamp(ended.time or 0), transaction.xid))
         reader, before = RowReader(self.relations, "raw"), 0
         for first, last in transaction.spans:
             for entry, message in self._between(first, last):
                 if getattr(message, "xid", None) not in transaction.aborted:
                     self.relations.go_to(entry)
-                    self.wanted.take(before + entry.seq - first, message, reader.read(message))
+                    self.selection.take(before + entry.seq - first, message, reader.read(message))
             before += last - first + 1
-        self.wanted.end()
+        self.selection.end()
 
     def _between(self, first: int, last: int) -> "Iterator[tuple[LogEntry, PgoutputMessage]]":
         place = bisect_right(self._starts, first) - 1
@@ -130,7 +138,7 @@ class _Reader:
         import pyarrow.compute as pc
 
         rows, places = self.log.index.located("rows")
-        oids = pa.array(self.relations.oids(self.wanted.tables), pa.int64())
+        oids = pa.array(self.relations.oids(self.selection.tables), pa.int64())
         return frozenset(places[pc.is_in(rows["oid"], oids).to_numpy()].tolist())
 
     def _table(self, segment: "Segment") -> Any:
