@@ -1,4 +1,4 @@
-"""A change log into a PostgreSQL, by that server's own subscription to a publisher of the log."""
+"""Replay of a change log into a PostgreSQL server, by that server's own subscription to a publisher of the log."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,10 +38,10 @@ _SUBSCRIBED: Final = """
 
 @dataclass(frozen=True)
 class _Replayed:
-    """What was brought into a server."""
+    """What was applied to a server."""
 
     lsn: Lsn
-    """The position behind the last transaction."""
+    """The LSN at which the last transaction ends."""
     transactions: int
     """Transactions, and copies of tables."""
     created: tuple[str, ...]
@@ -111,22 +111,24 @@ def replay(
     replace_rows: bool = False,
     on_progress: Callable[[Lsn, Lsn], None] | None = None,
 ) -> _Replayed:
-    """Bring a change log into a PostgreSQL, whose subscription applies it; return what is there then.
+    """Apply a change log to a PostgreSQL server, by a subscription there; return what was applied.
 
-    Tables that are not there are created as the log describes them, with all columns that they had; those that are
-    there must be empty.
+    Tables that do not exist are created as the log describes them, with all columns that they had; those that exist
+    must be empty.
 
     Args:
         log: The log's address.
         into: The server: a connection string of libpq. Its user may create subscriptions.
-        until: Up to which commit: a position in the WAL, or a time; None: up to the end of the log.
+        until: The LSN, or the time, up to which commits are applied; None: up to the end of the log.
         host: The address of this machine as the server sees it: it connects to a port that is opened here.
         replace_rows: Whether a later copy of a table replaces its rows also where what was published of it has no
             deletes or no truncates; otherwise it is not served, and ``Replayed.lacks`` names it.
-        on_progress: Called with the position that the server has reached, and the one at which it is done.
+        on_progress: Called with the LSN that the server has reached, and the last one.
 
-    Raises ReplayError for tables that have rows, or lack columns, for a server that cannot be reached, that cannot
-    apply what it gets, or that is too old; PgoutputError for a log that cannot be read.
+    Raises:
+        ReplayError: A table has rows, or lacks columns; the server cannot be reached, cannot apply a change, or is too
+            old.
+        PgoutputError: The log cannot be read.
     """
     feed = _ReplayFeed(log, _position(ChangeLog(log), until))
     with connected(into) as connection:
