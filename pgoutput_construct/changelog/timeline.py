@@ -26,14 +26,23 @@ Where a table copy stands
     A copy of log format 2 may be complete before the stream has come to its snapshot: it has its place when the log is
     complete up to that.
 
+What a copy makes superfluous
+    Before its first copy a table has changes of rows that nobody has: an UPDATE finds nothing, and what an INSERT adds
+    is in the copy, too. So changes before the place of the first copy are withheld for its table; only for a client
+    that was sent some before the copy was complete is the table emptied. Not so where the log holds a table from its
+    first row on without a copy, since it was created or emptied while it was captured (``begun_without_copy()``): then
+    all changes are sent, and the table is emptied when its copy comes, as for each later copy. A client that retains
+    rows which the source has deleted gets all changes, and a copy only where it follows none.
+
 Why a client may have passed the place of a copy
-    A copy is complete at the earliest when the stream has passed ``sees_until``, and mostly later, by as long as its
-    rows take. Whoever follows the log meanwhile has been sent commits after the place by then, and was told LSNs up to
-    which there is nothing else. No position before those would reach it, and none after them is the copy's: LSNs
-    between two items belong to keepalives, and segments end at other ones after a compaction. So it gets the copy out
-    of order: the table is emptied, then come the rows, then the changes of this table after the place are repeated, all
-    in one transaction at the LSN that it has reached (``publisher/_feed/cursor.py``). Which copies it has cannot be
-    told by that LSN: the slot notes it by the seq (``Slot.copied``).
+    A copy becomes complete when the stream has passed ``sees_until``, or later, once all rows are in the log. By then a
+    client that follows the log has been sent commits after the copy's place, and has confirmed their LSNs, and those of
+    keepalives, up to which nothing else ended. A copy at an LSN before these would never be sent; and no LSN after them
+    can be the copy's own: the LSN of a keepalive is the end of a segment, which no longer exists after a compaction. So
+    the client gets the copy out of order: the table is emptied, then come the rows, then the changes of this table
+    after the place are repeated, all in one transaction at the LSN that the client has reached
+    (``publisher/_feed/cursor.py``). By that LSN alone nobody knows whether the client has the copy: its slot notes the
+    seq of the last copy that it has (``Slot.copied``).
 
 Prepared transactions
     A PREPARE is an item of its own for a slot that has two phases, at the LSN and time of its record; the COMMIT
@@ -50,7 +59,7 @@ Lost histories
 
 Where the log was pruned
     It begins with a later seq, and all that ended before an LSN is gone. A copy that needs a commit before that LSN
-    (``TableCopy.since_lsn``) has no place: its rows would not become those of the table.
+    (``TableCopy.since_lsn``) has no place: what is left does not make the table of its rows.
 """
 
 from collections import defaultdict
@@ -58,6 +67,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from enum import Enum, auto
 from functools import cached_property, lru_cache
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -329,6 +339,7 @@ class DecodingOrder:
         others: Sequence[EndedTransaction] = (),
         copies: Sequence[TableCopy] = (),
         superfluous: Collection[int] = (),
+        begun: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         """Put them in order; raise ChangeLogError where a copy has no position in the WAL.
 
@@ -338,6 +349,7 @@ class DecodingOrder:
             copies: Table copies that have a place.
             superfluous: The seqs of those that have a place but are not sent, since transactions have all of their
                 rows: to send them would empty a table that may have rows which another one had by the same name.
+            begun: The seqs from which on the log holds tables without a copy, by OID.
         """
         self.generation = 0
         """Another one where items are not what they were, with more after them."""
@@ -352,7 +364,7 @@ class DecodingOrder:
         self._unpacked = lru_cache(maxsize=16)(self._unpack)
         self.copies: list[PlacedCopies] = []
         """The items that are copies."""
-        self._placing = _Placing(self, copies, superfluous)
+        self._placing = _Placing(self, copies, superfluous, begun)
         self._insert(self._placing.items)
         self.copied_until = max((item.seq for item in self.copies), default=-1)
         """The seq of the latest copy."""
@@ -458,6 +470,17 @@ class DecodingOrder:
         """
         return self._placing.contains(relation_oid, ended, without)
 
+    def awaited(self, relation_oid: int, ended: EndedTransaction) -> TableCopy | None:
+        """Return the first copy of a table where it comes after a transaction: it has what that did to the table.
+
+        None where it does not, or where the log holds the table from its first row on without a copy.
+
+        Args:
+            relation_oid: The table.
+            ended: The transaction.
+        """
+        return self._placing.awaited(relation_oid, ended)
+
     def follows_changes(self, copy: TableCopy, described: int | None) -> bool:
         """Return whether rows of its table may have been sent before a copy.
 
@@ -471,12 +494,24 @@ class DecodingOrder:
 class _Placing:
     """The places of copies among other items: see "Where a table copy stands"."""
 
-    def __init__(self, order: DecodingOrder, copies: Sequence[TableCopy], superfluous: Collection[int]) -> None:
-        """Find them in an order that has no copies yet."""
+    def __init__(
+        self,
+        order: DecodingOrder,
+        copies: Sequence[TableCopy],
+        superfluous: Collection[int],
+        begun: Mapping[int, int],
+    ) -> None:
+        """Find them in an order that has no copies yet; see there for all else."""
         self._superfluous = superfluous
         self._of_table = defaultdict[int, list[TableCopy]](list)
         for copy in copies:
             self._of_table[copy.relation_oid].append(copy)
+        self._awaited = {
+            oid: of_table[0]
+            for oid, of_table in self._of_table.items()
+            if of_table[0].seq not in superfluous and begun.get(oid, _INT64_MAX) > of_table[0].seq
+        }
+        """The first copies of tables, before which changes are withheld."""
         places = _places(order, copies)
         self._places = {copy.seq: places[_key(copy)] for copy in copies}
         self._following = {
@@ -504,6 +539,11 @@ class _Placing:
             and not self._adds(copy, ended)
             for copy in self._of_table.get(relation_oid, ())
         )
+
+    def awaited(self, relation_oid: int, ended: EndedTransaction) -> TableCopy | None:
+        """See DecodingOrder."""
+        copy = self._awaited.get(relation_oid)
+        return copy if copy is not None and self._following.get(copy.seq, _INT64_MAX) > ended.seq else None
 
     def follows_changes(self, copy: TableCopy, described: int | None) -> bool:
         """See DecodingOrder."""
@@ -631,12 +671,18 @@ class TimelineFollower:
         known = takewhile(lambda copy: copy.snapshot.lsn <= last, copies)
         return [copy for copy in known if copy.since_lsn >= self.begins and not _is_lost(copy, self._lost)]
 
-    def order(self, two_phase_at: int | None = None, superfluous: Collection[int] = ()) -> DecodingOrder:
+    def order(
+        self,
+        two_phase_at: int | None = None,
+        superfluous: Collection[int] = (),
+        begun: Mapping[int, int] = MappingProxyType({}),
+    ) -> DecodingOrder:
         """Return what a slot sends.
 
         Args:
             two_phase_at: What is prepared after this LSN is sent as prepared; None: nothing is.
             superfluous: The seqs of copies that are not sent; see ``DecodingOrder``.
+            begun: The seqs from which on the log holds tables without a copy, by OID.
         """
         if two_phase_at is None:
             rows, others = self._rows.filter(pc.equal(self._rows["outcome"], COMMITTED)), list[EndedTransaction]()
@@ -644,7 +690,7 @@ class TimelineFollower:
             is_plain = pc.is_null(self._rows["gid"])
             ended = self._rows.filter(pc.invert(is_plain)).to_pylist()
             rows, others = self._rows.filter(is_plain), [*self._two_phase([*ended, *self._open], two_phase_at)]
-        order = DecodingOrder(rows, others, self.copies, superfluous)
+        order = DecodingOrder(rows, others, self.copies, superfluous, begun)
         order.generation, order.begins, order.first_seq = self._generation, self.begins, self._first_seq
         return order
 

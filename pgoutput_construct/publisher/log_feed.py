@@ -63,6 +63,7 @@ class LogFeed(Feed):
         self._table = lru_cache(maxsize=_TABLES)(self._read_table)
         self._timeline = TimelineFollower(until)
         self._superfluous = frozenset[int]()
+        self._begun: dict[int, int] = {}
         self._open(ChangeLog(address))
 
     def _open(self, log: ChangeLog) -> None:
@@ -86,6 +87,8 @@ class LogFeed(Feed):
             self._superfluous = frozenset()
         elif copies != self._timeline.copies:
             self._superfluous = superfluous_copies(log.index)
+        if copies != self._timeline.copies:
+            self._begun = {oid: seq for oid, (seq, _) in begun_without_copy(log.index).items()}
         self._orders = lru_cache(maxsize=_ORDERS)(self._make_order)
         # Last, since keepalives say that all before this has been sent.
         self._last_seq, self._position = log.segments[-1].last_seq, position
@@ -96,7 +99,7 @@ class LogFeed(Feed):
 
     def _make_order(self, two_phase_at: int | None) -> DecodingOrder:
         with self._lock:
-            return self._timeline.order(two_phase_at, self._superfluous)
+            return self._timeline.order(two_phase_at, self._superfluous, self._begun)
 
     @property
     def position(self) -> Lsn:
@@ -217,6 +220,11 @@ class LogFeed(Feed):
     ) -> bool:
         """See Feed."""
         return self.order(two_phase_at).contains(relation_oid, ended, without)
+
+    def awaited(self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None) -> int | None:
+        """See Feed."""
+        copy = self.order(two_phase_at).awaited(relation_oid, ended)
+        return None if copy is None else copy.seq
 
     def _segments_of(self, copy: TableCopy) -> list[Segment]:
         chunks, places = self._log.index.located("snapshots")

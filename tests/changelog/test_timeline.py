@@ -208,7 +208,12 @@ def test_where_a_copy_stands(log: WrittenLog, with_visibility: bool) -> None:
     order = follower.order()
     transactions = [item for item in order if isinstance(item, EndedTransaction)]
     contained = [item.commit_lsn for item in transactions if order.contains(1, item)]
-    assert contained == ([1200] if with_visibility else [])  # that before it was sent to whoever gets the copy
+    assert contained == ([1200] if with_visibility else [])
+    # What comes before the first copy of a table is in that, unless the log holds the table from its first row on.
+    awaiting = [item.commit_lsn for item in transactions if order.awaited(1, item)]
+    assert awaiting == [1000] and not order.awaited(2, transactions[0])
+    begun = follower.order(begun={1: 0})
+    assert [item for item in begun if isinstance(item, EndedTransaction) and begun.awaited(1, item)] == []
     assert [order.contains(1, item, without=[order.copied_until]) for item in transactions] == [False] * 4
     assert ordered(log, until=1150) == ["committed 1000", "copy of 1 @1050", "committed 1100"]
     assert ordered(log, until=1049) == ["committed 1000"]

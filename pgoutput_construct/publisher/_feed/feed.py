@@ -240,6 +240,19 @@ class Feed(ABC):
         """
         return False
 
+    def awaited(self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None) -> int | None:
+        """Return the seq of the first copy of a table where it follows, and has what a transaction did to the table.
+
+        Args:
+            relation_oid: The table.
+            ended: The transaction.
+            two_phase_at: That of the client; see ``order``.
+
+        Returns:
+            None where no copy follows, or where the feed has the table from its first row on without one.
+        """
+        return None
+
     def description(self, relation_oid: int, seq: int, stream_xid: int | None) -> Description:
         """Return what describes the rows of an OID at a seq; raise ProtocolError where nothing does."""
         history = self.history  # which may be exchanged meanwhile

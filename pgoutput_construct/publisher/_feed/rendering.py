@@ -40,7 +40,7 @@ class Withholding:
 
     An archive that subscribes to a publication without deletes and truncates retains what the source has removed. A
     copy comes by TRUNCATE and INSERTs where rows of its table were served before: that would leave the rows of the
-    source. So such a copy is withheld, and so is each that comes late: it has no position of its own, by which a client
+    source. So such a copy is withheld, and so is each that comes late: it has no LSN of its own, by which a client
     that comes back could say that it has the rows.
     """
 
@@ -98,6 +98,10 @@ class Renderer:
         self._withholding = withholding
         self._known: dict[int, Description] = {}
         """What the client was sent last of each OID, outside of streams."""
+        self._sent_rows = set[int]()
+        """The OIDs of tables of which rows were sent in this stream."""
+        self._retains: dict[tuple[int, int], bool] = {}
+        """Whether the client retains the rows of a table at the seq of a copy."""
         self._names: dict[int, tuple[str, str]] = {}
         """The present schemas and names of tables whose older rows are sent by them, too."""
 
@@ -151,16 +155,17 @@ class Renderer:
     def _whole_copy(self, end: int, rows: Iterator[Outgoing]) -> Iterator[Outgoing]:
         """Yield copied rows as a transaction that ends at an LSN, which no server has sent: without a time.
 
-        Only its end has a position: a subscriber may confirm what it has received of an open transaction.
+        Only its end has an LSN: a subscriber may confirm what it has received of an open transaction.
         """
         transaction = LoggedTransaction(_NO_XID)
         rows = (each._replace(lsn=Lsn(0)) for each in rows)
         yield from self._whole(EndedTransaction(-1, COMMITTED, transaction, end, end, 0), rows, Lsn(0))
 
     def _copied(self, item: PlacedCopies) -> Iterator[Outgoing]:
-        """Yield copied rows as a transaction; a table of which something came before is emptied for them."""
+        """Yield copied rows as a transaction; a table of which the client may have rows is emptied for them."""
         emptied = self._feed.emptied(item)
-        left = {oid for oid, is_again in emptied.items() if self._has_table(oid) and (is_again or self._has_pruned)}
+        repeated = {oid for oid, is_again in emptied.items() if is_again and (self._after or oid in self._sent_rows)}
+        left = {oid for oid in emptied if self._has_table(oid) and (oid in repeated or self._has_pruned)}
         retained = self._retained(item)
         withheld = self._withhold(each for each in retained if each.came_before or self._has_pruned)
         if not withheld >= emptied.keys():
@@ -330,21 +335,42 @@ class Renderer:
 
     def _selected(self, fed: Iterable[Fed], ended: EndedTransaction) -> Iterator[Fed]:
         """Yield what of a span the client gets: changes, origins, and messages where it asked for them."""
+        counts = dict[int, bool]()
         for each in fed:
             cls = type(each.message)
             is_selected = cls in CHANGES or cls is m.Origin or (cls is m.Message and self._options.messages)
             if is_selected and getattr(each.message, "xid", None) not in ended.transaction.aborted:
-                yield from self._without_copied(each, ended)
+                yield from self._without_copied(each, ended, counts)
 
-    def _without_copied(self, fed: Fed, ended: EndedTransaction) -> Iterator[Fed]:
-        """Yield a message for those of its tables whose copies do not contain it."""
+    def _without_copied(self, fed: Fed, ended: EndedTransaction, counts: dict[int, bool]) -> Iterator[Fed]:
+        """Yield a message for those of its tables whose copies do not contain it.
+
+        Args:
+            fed: The message.
+            ended: Its transaction.
+            counts: Whether changes of this transaction count for each table, by OID, as far as that is known.
+        """
         oids, lsn = tables_of(fed.message), ended.commit_lsn or 0
         if self._scope is not None:
             oids = tuple(oid for oid in oids if self._scope.has(oid, fed.message, lsn))
-        left = [oid for oid in oids if not self._feed.is_copied(oid, ended, self._two_phase_at, self._unserved)]
+        for oid in oids:
+            if oid not in counts:
+                is_copied = self._feed.is_copied(oid, ended, self._two_phase_at, self._unserved)
+                counts[oid] = not is_copied and not self._is_withheld(oid, ended)
+        left = [oid for oid in oids if counts[oid]]
         if not tables_of(fed.message):
             yield fed
         yield from _of_tables(fed, left)
+
+    def _is_withheld(self, oid: int, ended: EndedTransaction) -> bool:
+        """Return whether the first copy of a table follows, and is sent to the client with what a transaction did."""
+        seq = self._feed.awaited(oid, ended, self._two_phase_at)
+        if seq is None or seq in self._unserved:
+            return False
+        withholding = self._withholding
+        if withholding is not None and (oid, seq) not in self._retains:
+            self._retains[oid, seq] = self._feed.is_retained(oid, seq, withholding.publications)
+        return not self._retains.get((oid, seq), False)
 
     def _described(
         self, selected: Iterable[Fed], top_xid: int, known: dict[int, Description], in_stream: bool
@@ -354,6 +380,7 @@ class Renderer:
             for oid in tables_of(fed.message):
                 description = self._description(oid, fed.seq, fed.scope)
                 last, known[oid] = known.get(oid), description
+                self._sent_rows.add(oid)
                 if last is None or _is_news(last, description):
                     yield from describing(description, xid if in_stream else None, in_stream)
             yield Outgoing(fed.lsn, in_scope(fed.message, xid if in_stream else None), in_stream)
