@@ -1,4 +1,10 @@
-"""PostgreSQL's logical replication protocol (pgoutput): parsed and built from one declarative specification."""
+"""PostgreSQL's logical replication protocol (pgoutput), parsed and built from one declarative specification.
+
+This module is the core: ``parse`` and ``build`` for one message, ``parse_frame`` and ``build_frame`` for the CopyData
+envelope, ``Session`` for the messages of one connection in order, the message classes, and the errors. It needs
+construct alone. The extras have rooms of their own, each imported by name: ``columnar`` (Arrow), ``changelog``,
+``postgres``, ``spark``, ``publisher``, ``testing``.
+"""
 
 from typing import Final
 
@@ -7,7 +13,7 @@ from pgoutput_construct.errors import *  # noqa: F403
 from pgoutput_construct.stream import Session
 from pgoutput_construct.wire import *  # noqa: F403
 from pgoutput_construct.wire import definitions, frame_definitions
-from pgoutput_construct.wire.frames import *  # noqa: F403 - of these, too: type checkers look no further
+from pgoutput_construct.wire.frames import *  # noqa: F403 - again: type checkers do not follow two star imports
 from pgoutput_construct.wire.messages import *  # noqa: F403
 
 __version__: Final = "0.2.0"

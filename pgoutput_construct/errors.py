@@ -1,4 +1,4 @@
-"""Every error of the package: one root, and where in the bytes or in the message it happened."""
+"""Every error of the package: one root class, and where in the bytes or in the message the error occurred."""
 
 __all__ = [
     "ChangeLogError",
@@ -16,15 +16,15 @@ class PgoutputError(ValueError):
     """The root of all errors of this package."""
 
 
-class _PlacedError(PgoutputError):
-    """An error at one place of one message."""
+class _FieldPathError(PgoutputError):
+    """An error in one message, with the path of the field and the offset of its bytes."""
 
     def __init__(self, reason: str, *, message: str | None = None, path: str = "", offset: int | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         """What is wrong, and what to do about it."""
         self.message = message
-        """The message's name, such as ``Relation``; None when not even the kind is known."""
+        """The message's name, such as ``Relation``; None if the tag is unknown."""
         self.path = path or message or ""
         """The field, such as ``Relation.columns[3].name``."""
         self.offset = offset
@@ -32,15 +32,15 @@ class _PlacedError(PgoutputError):
 
     def __str__(self) -> str:
         at_byte = "" if self.offset is None else f" at byte {self.offset}"
-        place = f"{self.path}{at_byte}".strip()
-        return f"{place}: {self.reason}" if place else self.reason
+        where = f"{self.path}{at_byte}".strip()
+        return f"{where}: {self.reason}" if where else self.reason
 
 
-class DecodeError(_PlacedError):
-    """Bytes that are not a message of this protocol version, streaming option and stream state."""
+class DecodeError(_FieldPathError):
+    """Bytes that are not a valid message under this protocol version, streaming option and stream state."""
 
 
-class EncodeError(_PlacedError):
+class EncodeError(_FieldPathError):
     """A value that its message cannot carry under this protocol version, streaming option and stream state."""
 
 
@@ -49,22 +49,22 @@ class ProtocolError(PgoutputError):
 
 
 class SpecError(PgoutputError):
-    """A specification that breaks a rule of the language; the text names file, line and remedy."""
+    """A specification that breaks a rule of the specification language; the text names file, line and remedy."""
 
 
 class ChangeLogError(PgoutputError):
-    """A change log that cannot be read or written; the text names the segment, and the seq where there is one."""
+    """A change log that cannot be read or written; the text names the segment, and the seq if one is known."""
 
 
 class ReplicationError(PgoutputError):
-    """The server, a slot, a publication or the connection is not as it must be; the text says what to do."""
+    """A server, slot, publication or connection that cannot be used as it is; the text says what to do."""
 
     def __init__(self, text: str, *, sqlstate: str | None = None, transient: bool = False) -> None:
         super().__init__(text)
         self.sqlstate = sqlstate
-        """The server's five-letter code (appendix "PostgreSQL Error Codes"), None when there is none."""
+        """The server's SQLSTATE (appendix "PostgreSQL Error Codes"); None if the error is not the server's."""
         self.transient = transient
-        """True when trying again later may help: the connection was lost, the slot is still in use."""
+        """Whether a retry may succeed: the connection was lost, or the slot is still in use."""
 
 
 class EngineError(PgoutputError):

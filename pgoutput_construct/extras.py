@@ -1,4 +1,7 @@
-"""What is not installed, all of it at once, with the command that installs it from a clone of the project."""
+"""Optional dependencies: which modules each extra needs, and one error that names all that are missing.
+
+The error ends with the command that installs them from a clone of the project, because no package index has it.
+"""
 
 import os
 import shutil
@@ -30,27 +33,27 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "spark": _SPARK,
     "testing": ("hypothesis",),
 }
-"""The modules that each extra of pyproject.toml brings."""
+"""The importable modules of each extra in pyproject.toml."""
 
 JAVA: Final = (
-    "Spark needs Java 17 or newer: install one, or set JAVA_HOME to where it is; "
-    "tools/java in a clone of this project prints a JAVA_HOME that serves, or what to install"
+    "Spark needs Java 17 or newer: install it, or set JAVA_HOME to its directory; "
+    "tools/java in a clone of this project prints a suitable JAVA_HOME, or what to install"
 )
 
 
 class MissingExtraError(PgoutputError, ImportError):
-    """Modules of an extra are not installed; the text names them all, and what installs them."""
+    """Modules of an extra are not installed; the text names all of them and the command that installs them."""
 
 
 def installation(*extras: str) -> str:
-    """Return the command that installs extras; no package index has the project, so it runs in a clone of it."""
+    """Return the command that installs extras from a clone of the project."""
     return f"in a clone of the project: pip install '.[{','.join(extras)}]'"
 
 
 def lacking(*extras: str) -> str:
-    """Say which modules of these extras are not installed, and that Java is missing where Spark is among them.
+    """Return which modules of these extras are not installed, and whether Spark lacks a Java; "" if nothing is missing.
 
-    Each missing module is named, with one command that installs all of the extras; "" when nothing is missing.
+    The text names each missing module, and one command that installs all of the extras.
     """
     needed = sorted({module for extra in extras for module in EXTRAS[extra]})
     missing = [module for module in needed if find_spec(module) is None]
@@ -61,14 +64,17 @@ def lacking(*extras: str) -> str:
 
 
 def require(*extras: str) -> None:
-    """Raise MissingExtraError with what is ``lacking``, if anything is."""
+    """Raise MissingExtraError with the text of ``lacking``, if any module is missing."""
     if problem := lacking(*extras):
         raise MissingExtraError(problem)
 
 
 @contextmanager
 def needing(*extras: str) -> Iterator[None]:
-    """Say what is ``lacking`` where an import inside fails: unlike ``require``, what is not imported may be missing."""
+    """Raise MissingExtraError if an import inside the block fails.
+
+    Unlike ``require``, modules of the extras that the block does not import may be missing.
+    """
     try:
         yield
     except ImportError:
@@ -77,6 +83,6 @@ def needing(*extras: str) -> Iterator[None]:
 
 
 def _has_java() -> bool:
-    """Return whether Spark will find a Java, looking where its launcher looks."""
+    """Return whether Spark's launcher will find a Java: in JAVA_HOME if it is set, else on PATH."""
     home = os.environ.get("JAVA_HOME")
     return os.access(Path(home, "bin", "java"), os.X_OK) if home else shutil.which("java") is not None

@@ -78,7 +78,6 @@ from pgoutput_construct.changelog._facts.completeness import present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._facts.events import COPIED_TABLE, EventRow, LogEvent, event_rows
 from pgoutput_construct.changelog._facts.visibility import Visibility
-from pgoutput_construct.changelog._index.index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog._index.listing import read_pruned
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.planning import (
@@ -89,13 +88,14 @@ from pgoutput_construct.changelog._index.planning import (
     lost_ends,
     spans_of,
 )
+from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog, explain, table_entries
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.stream.bounds import having, said
 from pgoutput_construct.stream.identifiers import full_name
-from pgoutput_construct.stream.logged import (
+from pgoutput_construct.stream.transaction_reader import (
     ABORTED,
     COMMITTED,
     FINISHED,

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from pgoutput_construct.cli._options import in_arguments
 from pgoutput_construct.cli._printing import counted
-from pgoutput_construct.wire.tables import Described
-from pgoutput_construct.wire.trace import Fault, FieldSpan, Trace
+from pgoutput_construct.wire.spec_metadata import Described
+from pgoutput_construct.wire.trace import FieldSpan, Trace, TraceFault
 
 __all__ = ["Detail", "Row", "RowKind", "dump"]
 
@@ -120,7 +120,7 @@ class _Rows:
         row = self._row(RowKind.LEFT_OUT, spans[0].start, spans[0].start, f"{repeat}[{first}]", meaning=text)
         yield replace(row, name=f"{row.name} to [{last}]")
 
-    def fault(self, fault: Fault) -> Iterator[Row]:
+    def fault(self, fault: TraceFault) -> Iterator[Row]:
         """Yield the field that is wrong, and the rest."""
         yield from self._groups(fault.error.path, fault.key, fault.start)
         notation, meaning = self.trace.fields.get(fault.key, _NOTHING).notation, in_arguments(fault.error.reason)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pgoutput_construct.changelog import ChangeLog, LogEntry
     from pgoutput_construct.changelog._segment.footer import Segment
-    from pgoutput_construct.stream.logged import EndedTransaction
+    from pgoutput_construct.stream.transaction_reader import EndedTransaction
     from pgoutput_construct.wire.messages import PgoutputMessage
 
 __all__ = ["tail_log"]
@@ -86,7 +86,7 @@ class _Reader:
         """Show what ended after a seq, at an LSN or later; return the seq up to which the log was read."""
         from pgoutput_construct.changelog import LogEvent
         from pgoutput_construct.changelog.timeline import Kind, LogicalMessage, Timeline
-        from pgoutput_construct.stream.logged import EndedTransaction
+        from pgoutput_construct.stream.transaction_reader import EndedTransaction
 
         self.selection.printer.values.types = self.relations.types
         items = Timeline(

@@ -318,9 +318,9 @@ def _scenario_feed(source: str, server_version: int, told: Path | None) -> "Feed
     if found is None or found["count"] == "0":
         raise PgoutputError(f"{source}: write scenario:SEED or scenario:SEED:COUNT, two numbers, such as scenario:1:20")
     require("testing")
-    from pgoutput_construct.testing.inventions import ScenarioFeed, invented, meaning
+    from pgoutput_construct.testing.scenario_feed import ScenarioFeed, expected_state, seeded_scenarios
 
-    scenarios = invented(int(found["count"] or _COUNT), int(found["seed"]))
+    scenarios = seeded_scenarios(int(found["count"] or _COUNT), int(found["seed"]))
     if told is not None:
-        told.write_text(json.dumps(meaning(scenarios), indent=1) + "\n", "utf-8")
+        told.write_text(json.dumps(expected_state(scenarios), indent=1) + "\n", "utf-8")
     return ScenarioFeed(scenarios, server_version * 10000)

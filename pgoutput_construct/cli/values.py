@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from pgoutput_construct.cli._printing import printable
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.pgtypes.codec import CODEC_ERRORS, hexadecimal
 from pgoutput_construct.pgtypes.loader import base_oid, formatted, kind_text
 from pgoutput_construct.pgtypes.numbers import Numeral, json_value
-from pgoutput_construct.pgtypes.registry import writer
+from pgoutput_construct.pgtypes.type_registry import writer
+from pgoutput_construct.pgtypes.value_codec import CODEC_ERRORS, hexadecimal
 from pgoutput_construct.wire import UNCHANGED
 from pgoutput_construct.wire.messages import Binary, Type
 from pgoutput_construct.wire.types import Marker

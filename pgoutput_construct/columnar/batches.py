@@ -1,4 +1,4 @@
-"""A whole stream in batches: payloads in their order in, typed rows of every table out."""
+"""Decodes a whole stream in batches: payloads in order in, typed rows of every table out."""
 
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pgoutput_construct.columnar.batch_arrays import tag_table
+from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.descriptions import OUTSIDE, UNDESCRIBED, group_rows
-from pgoutput_construct.columnar.gather import tag_table
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array
-from pgoutput_construct.columnar.reading import Columns
-from pgoutput_construct.columnar.rows import Payloads, RowError, check_names, columns_schema
+from pgoutput_construct.columnar.row_schema import Payloads, RowError, check_names, columns_schema
 from pgoutput_construct.columnar.scopes import ScopeReader
 from pgoutput_construct.columnar.table import table_rows
-from pgoutput_construct.columnar.threads import checked
+from pgoutput_construct.columnar.threads import checked_threads
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.relations import DESCRIBING, Description, RelationHistory
 from pgoutput_construct.stream.session import Session
@@ -28,8 +28,8 @@ Numbers = NDArray[np.int64]
 
 _DESCRIBES: Final = tag_table(DESCRIBING)
 
-_MOST_KEPT: Final = 64
-"""Tables for which a decoder keeps what it reads of their columns."""
+_CACHED_PLANS: Final = 64
+"""The number of tables whose DecodePlan a decoder caches."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class TableRows:
     """Rows of one table, all described by one Relation."""
 
     description: Description
-    """The Relation, and the types of its columns; its ``seq`` counts the payloads of all batches."""
+    """The Relation and the types of its columns; its ``seq`` is an index over the payloads of all batches."""
     rows: Numbers
     """The index of each row's payload in this batch."""
     batch: pa.RecordBatch
@@ -46,45 +46,51 @@ class TableRows:
 
 @dataclass(frozen=True)
 class DecodedBatch:
-    """What is in one batch."""
+    """The content of one batch."""
 
     index: BatchIndex
-    """The walk over the batch; ``index.messages()`` has a row a payload."""
+    """The index of the batch; ``index.messages()`` has a row for each payload."""
     tables: tuple[TableRows, ...]
-    """The rows of each table, one entry for each Relation that describes some and each block of them."""
+    """The rows of each table, with one entry for each Relation and each block of rows."""
     errors: tuple[RowError, ...]
-    """Payloads that could not be decoded, with their index in this batch, explained; they stop nothing."""
+    """Payloads that could not be decoded, with their index in this batch; the others are decoded nevertheless."""
 
 
 class BatchDecoder:
-    """Decodes the payloads of one replication connection, batch by batch; the Session of whole batches.
+    """Decodes the payloads of one replication connection batch by batch, as Session parses them one by one.
 
-    It keeps the stream state and the relations from one batch to the next. Rows of transactions that are rolled back
-    later are among the rows: their xid is in the index.
+    It carries the stream state and the relations from one batch to the next. Rows of transactions that are rolled back
+    later are included; their xid is in the index.
     """
 
     def __init__(
         self, proto_version: int = 1, streaming: Streaming = "off", *, threads: int = 1, **others: Unpack[MoreOptions]
     ) -> None:
-        """Begin a connection; ``threads`` decode rows at the same time.
+        """Start at the beginning of a connection.
 
-        ``proto_version``, ``streaming`` and ``others`` are those of Session. Raises PgoutputError for what
-        PostgreSQL refuses, and for fewer threads than one.
+        Args:
+            proto_version: As of Session.
+            streaming: As of Session.
+            threads: The number of threads that decode rows in parallel.
+            others: As of Session.
+
+        Raises:
+            PgoutputError: Options that PostgreSQL refuses, or fewer threads than one.
         """
-        self.threads = checked(threads)
+        self.threads = checked_threads(threads)
         self.history = RelationHistory()
-        """The relations of all batches; positions count payloads."""
+        """The relations of all batches; their seqs are indexes over the payloads of all batches."""
         self._scopes = ScopeReader(Session(proto_version, streaming, **others))
-        self._reading = lru_cache(_MOST_KEPT)(partial(_columns, self.history))
+        self._plan = lru_cache(_CACHED_PLANS)(partial(_decode_plan, self.history))
         self._next_seq = 0
 
     @property
     def stream_xid(self) -> int | None:
-        """The top-level xid of the stream that is open after the last batch, None outside a stream."""
+        """The top-level xid of the stream that is open after the last batch, None if none is."""
         return self._scopes.session.stream_xid
 
     def decode(self, payloads: Payloads) -> DecodedBatch:
-        """Decode the next batch: a binary array (sliced or chunked or not), or a sequence of bytes."""
+        """Decode the next batch: a binary array (which may be sliced or chunked), or a sequence of bytes."""
         array = payload_array(payloads)
         scopes, states, errors = self._scopes.read(array)
         index = index_batch(array, threads=self.threads, **{**self._scopes.session.options, **states})
@@ -92,11 +98,11 @@ class BatchDecoder:
         rows, oids = index.tables()
         errors += self._read_relations(index, scopes)
         tables = []
-        for place, some in group_rows(self.history, oids, scopes, rows, self._next_seq):
-            if place == UNDESCRIBED:
+        for description, some in group_rows(self.history, oids, scopes, rows, self._next_seq):
+            if description == UNDESCRIBED:
                 errors += map(_undescribed, rows[some].tolist(), oids[some].tolist())
             else:
-                tables += self._table(index, rows[some], place, errors)
+                tables += self._table(index, rows[some], description, errors)
         self._next_seq += len(index)
         return DecodedBatch(index, tuple(tables), tuple(sorted(errors, key=lambda error: error.row)))
 
@@ -110,26 +116,26 @@ class BatchDecoder:
                 errors.append(RowError(row, error))
         return errors
 
-    def _table(self, index: BatchIndex, rows: Numbers, place: int, errors: list[RowError]) -> list[TableRows]:
-        description = self.history.descriptions[place]
+    def _table(self, index: BatchIndex, rows: Numbers, number: int, errors: list[RowError]) -> list[TableRows]:
+        description = self.history.descriptions[number]
         try:
-            reading = self._reading(place)
+            plan = self._plan(number)
         except ProtocolError as error:
             errors += [RowError(row, error) for row in rows.tolist()]
             return []
         found = []
-        for block in table_rows(index, rows, reading, self.threads):
+        for block in table_rows(index, rows, plan, self.threads):
             errors += block.errors
             if block.batch is not None:
                 found.append(TableRows(description, block.rows, block.batch))
         return found
 
 
-def _columns(history: RelationHistory, place: int) -> Columns:
-    description = history.descriptions[place]
+def _decode_plan(history: RelationHistory, number: int) -> DecodePlan:
+    description = history.descriptions[number]
     columns = columns_schema(description)
     check_names(columns)
-    return Columns(description, columns)
+    return DecodePlan(description, columns)
 
 
 def _undescribed(row: int, oid: int) -> RowError:

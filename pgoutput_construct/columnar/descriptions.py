@@ -1,4 +1,4 @@
-"""Which description each of many rows has, without a loop over the rows."""
+"""The description (Relation and Types) of each of many rows, without a Python loop over the rows."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pgoutput_construct.columnar.gather import all_same
+from pgoutput_construct.columnar.batch_arrays import all_same
 from pgoutput_construct.stream.relations import RelationHistory
 
 __all__ = ["OUTSIDE", "UNDESCRIBED", "copy_scope", "find_descriptions", "group_rows"]
@@ -15,23 +15,27 @@ __all__ = ["OUTSIDE", "UNDESCRIBED", "copy_scope", "find_descriptions", "group_r
 Numbers = NDArray[np.int64]
 
 OUTSIDE: Final = -1
-"""The scope of rows outside streams; inside it is the stream's xid. Those below are of copied rows: ``copy_scope``."""
+"""The scope of rows outside of streams; inside, it is the stream's xid. Lower numbers are ``copy_scope``s."""
 UNDESCRIBED: Final = -1
-"""The description of rows that no Relation has described."""
+"""The index of the description of rows without a Relation."""
 
 
 def copy_scope(number: int) -> int:
-    """Return the scope of copied rows: what describes them in a chunk of a snapshot says nothing of the stream's."""
+    """Return the scope of a chunk of copied rows: the Relation in a chunk describes the rows of that chunk alone."""
     return OUTSIDE - 1 - number
 
 
 def group_rows(
     history: RelationHistory, oids: Numbers, scopes: Numbers, rows: Numbers, first: int
 ) -> Iterator[tuple[int, slice | Numbers]]:
-    """Yield the index of each description in the history, or UNDESCRIBED, and which of some rows have it.
+    """Yield each description (its index in the history, or UNDESCRIBED) with the positions in ``rows`` that have it.
 
-    ``rows`` are indexes of payloads, ascending, each with a relation OID; ``scopes`` has an entry for each payload.
-    The first payload has the position ``first``.
+    Args:
+        history: The descriptions of all scopes.
+        oids: The relation OID of each row.
+        scopes: The scope of each payload of the batch.
+        rows: The indexes of the rows' payloads, ascending.
+        first: The seq of the first payload.
     """
     if len(rows) and all_same(oids) and all_same(scopes):
         starts, known = _changes(history, int(oids[0]), int(scopes[rows[0]]))
@@ -45,9 +49,13 @@ def group_rows(
 
 
 def find_descriptions(history: RelationHistory, oids: Numbers, scopes: Numbers, seqs: Numbers) -> Numbers:
-    """Return for each row the index of its description in the history, UNDESCRIBED where there is none.
+    """Return the index of each row's description in the history, UNDESCRIBED if it has none.
 
-    A row is given by its relation OID, its scope (the top-level xid of its stream, or OUTSIDE), and its position.
+    Args:
+        history: The descriptions of all scopes.
+        oids: The relation OID of each row.
+        scopes: The scope of each row: the top-level xid of its stream, or OUTSIDE.
+        seqs: The seq of each row.
     """
     descriptions = np.full(len(oids), UNDESCRIBED, np.int64)
     for scope, oid, mine in _together(scopes, oids):
@@ -63,7 +71,7 @@ def _changes(history: RelationHistory, oid: int, scope: int) -> tuple[Sequence[i
 
 
 def _together(scopes: Numbers, oids: Numbers) -> Iterator[tuple[int, int, slice | Numbers]]:
-    """Yield each scope and OID with its rows."""
+    """Yield each pair of scope and OID with its rows."""
     if not len(oids):
         return
     if all_same(oids) and all_same(scopes):

@@ -1,4 +1,4 @@
-"""Frames as a connection gives them, taken apart by a kernel: payloads of one batch, and what stood beside them."""
+"""Frames of a connection, split by a kernel into the payloads of one batch and the header fields of their frames."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import frame_kernels
-from pgoutput_construct.columnar.gather import strings
-from pgoutput_construct.columnar.headers import read_columns
+from pgoutput_construct.columnar.batch_arrays import strings
+from pgoutput_construct.columnar.header_columns import read_columns
 from pgoutput_construct.errors import DecodeError, PgoutputError
-from pgoutput_construct.pgtypes.kernels.cast import Values
+from pgoutput_construct.pgtypes.kernels.cast import ColumnValues
 from pgoutput_construct.wire import XLogData, parse_frame
 from pgoutput_construct.wire.engine import frame_parameters
 
@@ -26,14 +26,14 @@ _, _READ, _FIELDS = frame_kernels.READERS[_TAG]
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Raw frames, in the order in which they came."""
+    """Raw frames, in the order received."""
 
     data: NDArray[np.uint8]
     """Their bytes, one frame after the other."""
     ends: Numbers
-    """Where each ends."""
+    """The offset at which each frame ends."""
     lasting: bool = False
-    """Whether nothing else will be written where the bytes are: then a payload may stay there."""
+    """Whether the buffer will not be reused: then a payload may refer to it instead of being copied."""
 
     @classmethod
     def of(cls, *frames: bytes) -> "Frames":
@@ -42,7 +42,7 @@ class Frames:
 
     @property
     def starts(self) -> Numbers:
-        """Where each begins."""
+        """The offset at which each frame starts."""
         return np.append(0, self.ends[:-1]) if len(self) else self.ends
 
     def __len__(self) -> int:
@@ -54,26 +54,26 @@ class Frames:
 
 @dataclass(frozen=True)
 class FrameBatch:
-    """Consecutive frames, taken apart; one entry a payload that is not empty."""
+    """Consecutive frames, split; the arrays have one entry for each payload that is not empty."""
 
     payloads: pa.Array
     """The messages in the frames."""
     wal_start: Numbers
-    """As the server sent it; negative for a position beyond 63 bits."""
+    """As sent by the server; negative for an LSN of 2**63 or more."""
     send_time: Numbers
-    """The server's clock when it sent this, in microseconds since 2000-01-01 UTC."""
+    """The server's clock at transmission, in microseconds since 2000-01-01 UTC."""
     others: tuple[tuple[int, Any], ...] = ()
-    """The frames of other kinds, parsed, each with how many of the payloads stand before it."""
+    """The frames of other kinds, parsed, each with the number of payloads before it."""
     empty: int = 0
-    """How many frames had an empty payload."""
+    """The number of frames with an empty payload."""
     error: PgoutputError | None = None
-    """What is wrong with the frame that follows the last one here; those behind it were not looked at."""
+    """The error of the first malformed frame; it and the frames after it are not included."""
 
 
 def split_frames(frames: Frames, options: Mapping[str, Any] = _NO_OPTIONS) -> FrameBatch:
-    """Take frames, at least one, apart. A payload that comes alone is not copied, where its frame is lasting.
+    """Split frames, at least one. A single payload is not copied if the frames are ``lasting``.
 
-    ``options`` are those of START_REPLICATION that decide layouts, as keywords of parse_frame.
+    ``options`` are those of START_REPLICATION that determine layouts, as keywords of parse_frame.
     """
     parameters = frame_parameters(**options)
     data, starts, ends = frames.data, frames.starts, frames.ends
@@ -86,14 +86,14 @@ def split_frames(frames: Frames, options: Mapping[str, Any] = _NO_OPTIONS) -> Fr
     values = {column.name: column.values for column in columns}
     full = np.flatnonzero(values["data"][1])
     others = np.flatnonzero(tags[:good] != _TAG)
-    places = np.searchsorted(rows[full], others)
+    before = np.searchsorted(rows[full], others)
     return FrameBatch(
         _payloads(frames, *(bounds[full] for bounds in values["data"])),
         values["wal_start"][0][full].view(np.int64),
         values["send_time"][0][full],
         tuple(
-            (place, parse_frame(data[starts[row] : ends[row]].tobytes(), **options))
-            for place, row in zip(places.tolist(), others.tolist(), strict=True)
+            (count, parse_frame(data[starts[row] : ends[row]].tobytes(), **options))
+            for count, row in zip(before.tolist(), others.tolist(), strict=True)
         ),
         len(rows) - len(full),
         None if good == len(frames) else _error(data[starts[good] : ends[good]].tobytes(), options),
@@ -103,7 +103,7 @@ def split_frames(frames: Frames, options: Mapping[str, Any] = _NO_OPTIONS) -> Fr
 def _payloads(frames: Frames, starts: Numbers, lengths: Numbers) -> pa.Array:
     if len(starts) != 1 or not frames.lasting:
         tags = np.zeros(len(starts), np.uint8)
-        values = Values(frames.data, starts, lengths.astype(np.int32), tags, 0, len(starts), int(lengths.sum()))
+        values = ColumnValues(frames.data, starts, lengths.astype(np.int32), tags, 0, len(starts), int(lengths.sum()))
         return strings(values, pa.binary())
     bounds = np.append(starts, starts + lengths).astype(np.int32)  # a frame has 1 GB at most
     return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(bounds), pa.py_buffer(frames.data)])
@@ -114,4 +114,6 @@ def _error(frame: bytes, options: Mapping[str, Any]) -> PgoutputError:
         parse_frame(frame, **options)
     except PgoutputError as error:
         return error
-    return DecodeError(f"a frame of {len(frame)} bytes that the kernel refuses and the definitions accept")
+    return DecodeError(
+        f"the kernel rejects a frame of {len(frame)} bytes which the definitions accept: please report it"
+    )

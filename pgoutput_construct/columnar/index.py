@@ -1,4 +1,4 @@
-"""A batch of payloads, walked once: which message each is, whether it is one, and where its rows are."""
+"""The index of a batch of payloads, made by one walk: the tag and validity of each, and the offsets of its tuples."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -11,10 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import look_up, scatter, tag_table
-from pgoutput_construct.columnar.headers import read_header
-from pgoutput_construct.columnar.rows import Payloads, RowError, States
-from pgoutput_construct.columnar.threads import checked, in_order
+from pgoutput_construct.columnar.batch_arrays import look_up, scatter, tag_table
+from pgoutput_construct.columnar.header_columns import read_header
+from pgoutput_construct.columnar.row_schema import Payloads, RowError, States
+from pgoutput_construct.columnar.threads import checked_threads, in_order
 from pgoutput_construct.compiled.jit import kernel
 from pgoutput_construct.compiled.memory import read_only, room
 from pgoutput_construct.errors import DecodeError
@@ -33,9 +33,9 @@ IS_ROW: Final = tag_table(CHANGES)
 _HOLDS_ROWS: Final = np.zeros(256, np.bool_)
 _HOLDS_ROWS[list(kernels.ROW_TAGS)] = True
 LISTS_TABLES: Final = IS_ROW & ~_HOLDS_ROWS
-"""Messages such as Truncate, which change tables without rows; they are rare, and parsed one by one."""
+"""Messages such as Truncate, which change tables but have no tuples; they are rare, and parsed one by one."""
 _LEAST: Final = 16_384
-"""Payloads for which a thread of their own is worth its start, at least."""
+"""The fewest payloads for which another thread is worth starting."""
 
 
 @kernel
@@ -63,27 +63,27 @@ def _others(tags: Any, valid: Any, rows: Any, table: Any, out: Any) -> int:
 
 
 class BatchIndex:
-    """What a walk over a batch has found; one entry a payload, in the batch's order."""
+    """The result of a walk over a batch; its arrays have one entry for each payload, in order."""
 
     def __init__(
         self, payloads: pa.Array, states: Mapping[str, Flags], layout: Mapping[str, Any], threads: int = 1
     ) -> None:
         self.data, self.starts, self.ends = payload_bounds(payloads)
         self.states = states
-        """The parameters that differ from payload to payload, those that were said."""
+        """The stream state parameters of each payload, those that were passed."""
         self.layout = layout
-        """The options under which all were sent."""
+        """The options under which all payloads were sent."""
         self.options = options(**{**layout, **dict.fromkeys(states, False)})
         self._parameters = tuple(v for n, v in self.options.parameters().items() if n not in kernels.ROW_PARAMETERS)
         count = len(self.starts)
         self.tags = room(count)
         """The first byte of each payload, 0 for an empty one."""
         self.valid = room(count, np.bool_)
-        """Whether it is a message; what is not is explained by ``error``."""
+        """Whether it is a valid message; ``error`` explains why it is not."""
         self.rows: dict[str, NDArray[Any]] = {name: room(count, dtype) for name, dtype in kernels.ROW_FIELDS.items()}
-        """Of messages that hold rows: relation_oid, xid, old_kind, and the positions of old and new (-1 for none)."""
+        """Of messages with tuples: relation_oid, xid, old_kind, and the offsets of the old and new tuple (-1: none)."""
         self._others: Numbers | None = None
-        """The indexes of the messages that hold no rows, once they were looked for."""
+        """The indexes of the messages without tuples; None until first needed."""
         step = max(_LEAST, -(-count // threads))
         parts = (slice(first, first + step) for first in range(0, count, step))
         deque(in_order(self._walk, parts, threads), maxlen=0)
@@ -92,7 +92,7 @@ class BatchIndex:
         tags, valid, *kept = (column[rows] for column in (self.tags, self.valid, *self.rows.values()))
         kernels.index(*self.given(rows), tags, valid, *kept)
         unread = _unread(self.options)
-        if unread.any():  # what does not come under the options, or cannot be read with what was said
+        if unread.any():  # not sent under the options, or not readable without a stream state that was not passed
             valid &= ~look_up(tags, unread)
 
     def __len__(self) -> int:
@@ -111,7 +111,7 @@ class BatchIndex:
         return other
 
     def given(self, rows: Numbers | slice) -> Any:
-        """Return what kernels are given of some payloads: bytes, bounds, parameters."""
+        """Return the kernels' arguments for some payloads: bytes, bounds, parameters."""
         return (self.data, self.starts[rows], self.ends[rows], *self._parameters_of(rows))
 
     def given_rows(self, rows: Numbers, places: Numbers) -> Any:
@@ -128,7 +128,7 @@ class BatchIndex:
 
     @cached_property
     def _unsaid(self) -> Flags:
-        """False for each payload: what a state is that was not said."""
+        """False for each payload: the value of a stream state that was not passed."""
         return np.zeros(len(self), np.bool_)
 
     def payload(self, row: int) -> bytes:
@@ -136,15 +136,15 @@ class BatchIndex:
         return self.data[self.starts[row] : self.ends[row]].tobytes()
 
     def message(self, row: int) -> PgoutputMessage:
-        """Return the message in one payload; raise DecodeError where there is none."""
+        """Return the message in one payload; raise DecodeError if it is not valid."""
         return parse(self.payload(row), **self.keywords(row))
 
     def keywords(self, row: int) -> dict[str, Any]:
-        """Return the options and states under which a payload is to be parsed: the keywords of parse."""
+        """Return the options and states of a payload, as keywords of parse."""
         return {**self.layout, **{name: bool(state[row]) for name, state in self.states.items()}}
 
     def tables(self) -> tuple[Numbers, Numbers]:
-        """Return the rows that change tables, each as often as it has tables, and the OID of each table."""
+        """Return the payloads that change tables, once for each table that they change, and the OIDs of the tables."""
         (changes, _, same), of_tables = self._tell_apart(), self.rows["relation_oid"]
         if len(changes) and same:
             oids = np.broadcast_to(np.int64(of_tables[changes[0]]), len(changes))
@@ -159,12 +159,12 @@ class BatchIndex:
         return rows[order], oids[order]
 
     def messages_without_rows(self, table: Flags) -> Numbers:
-        """Return the indexes of the messages whose tags are in a table (tag_table), but of none that hold rows."""
+        """Return the indexes of the messages without tuples whose tags are in a table (``tag_table``)."""
         others = self._tell_apart()[1] if self._others is None else self._others
         return others[table[self.tags[others]]]
 
     def _tell_apart(self) -> tuple[Numbers, Numbers, bool]:
-        """Return which messages hold rows, and which do not (these are kept); and whether all rows are of one table."""
+        """Return the messages with tuples, those without (cached), and whether all tuples are of one table."""
         changes, others = room(len(self), np.int64), room(len(self), np.int64)
         given = self.tags, self.valid, _HOLDS_ROWS, self.rows["relation_oid"]
         found, rest, same = _split(*given, changes, others)
@@ -177,31 +177,32 @@ class BatchIndex:
 
     @cached_property
     def is_row(self) -> Flags:
-        """Which payloads change rows, and are messages."""
+        """Which payloads are valid messages that change rows."""
         return self.valid & look_up(self.tags, IS_ROW)
 
     def others(self, rows: Numbers) -> Numbers:
-        """Return which of some payloads change no rows, or are no messages."""
+        """Return those of some payloads that are not valid messages that change rows."""
         others = room(len(rows), np.int64)
         return others[: _others(self.tags, self.valid, rows, IS_ROW, others)]
 
     def malformed(self) -> Numbers:
-        """Return the indexes of the payloads that are no messages."""
+        """Return the indexes of the payloads that are not valid messages."""
         return np.flatnonzero(~self.valid)
 
     def error(self, row: int) -> DecodeError:
-        """Return what is wrong with a payload that is no message, as the definitions say it."""
+        """Return the definitions' error for a payload that is not valid."""
         return _explained(self.payload(row), self.keywords(row))
 
     def row_error(self, row: int) -> RowError:
-        """Return the same as an error of the row, explained when asked for; it keeps the payload, not the batch."""
+        """Return the same as a RowError, explained on demand; it holds a copy of the payload, not the batch."""
         return RowError(row, partial(_explained, self.payload(row), self.keywords(row)))
 
     def messages(self) -> pa.RecordBatch:
-        """Return a row per payload: its class as ``kind``, and the header fields of all messages (MESSAGE_SCHEMA).
+        """Return one row for each payload: its class as ``kind``, and the header fields of all messages
+        (MESSAGE_SCHEMA).
 
-        Fields that a message does not have are null, and so is all of a payload that is no message. LSNs are uint64,
-        times are microseconds since 2000-01-01 UTC. Names are UTF-8; bytes that are not become U+FFFD.
+        Fields that a message does not have are null; for an invalid payload, all fields are. LSNs are uint64, times are
+        microseconds since 2000-01-01 UTC. Bytes of names that are not UTF-8 become U+FFFD.
         """
         columns: dict[str, list[tuple[Numbers, pa.Array]]] = {name: [] for name in kernels.MESSAGE_SCHEMA.names}
         for tag, (name, read, fields) in kernels.READERS.items():
@@ -216,13 +217,13 @@ class BatchIndex:
         )
 
     def read(self, rows: Numbers, read: Any, fields: tuple[tuple[str, str], ...]) -> list[tuple[str, pa.Array]]:
-        """Return the header fields of messages of one class (an entry of kernels.READERS), by name."""
+        """Return the header fields of messages of one class, by name (see kernels.READERS)."""
         return read_header(read, fields, kernels.MESSAGE_SCHEMA, self.given(rows), len(rows))
 
 
 @lru_cache
 def _unread(given: Options) -> Flags:
-    """Return the table of tags whose messages are refused before they are looked at."""
+    """Return the table of tags whose messages the options refuse, whatever their bytes."""
     return tag_table(cls for tag, cls in BY_TAG.items() if refused(tag, given))
 
 
@@ -239,23 +240,28 @@ def index_batch(
     threads: int = 1,
     **others: Any,
 ) -> BatchIndex:
-    """Walk a batch of payloads once and return its index.
+    """Walk a batch of payloads once and return its index. Malformed payloads are not ``valid``, and stop nothing.
 
-    ``payloads`` are bytes, or a binary array; ``proto_version`` and ``streaming`` are those of parse.
-    ``in_stream`` tells of each payload whether it stands inside a stream; it may be left out where it cannot matter, as
-    for parse. ``others`` are the other options and states of MoreOptions, a state for each payload. A payload that is
-    no message is not ``valid``, and stops nothing. ``threads`` walk parts of the batch at the same time. Raises
-    PgoutputError for arguments that are none.
+    Args:
+        payloads: A binary array, or a sequence of bytes.
+        in_stream: Whether each payload is inside a stream. Required only if it can matter, as for ``parse``.
+        proto_version: As of ``parse``.
+        streaming: As of ``parse``.
+        threads: The number of threads that walk parts of the batch in parallel.
+        others: Other options, and other stream states with one entry for each payload.
+
+    Raises:
+        PgoutputError: An argument that is not permitted.
     """
     chunk = payload_array(payloads)
     given = {"in_stream": in_stream, "proto_version": proto_version, "streaming": streaming, **others}
     said = {name: given.pop(name, None) for name in kernels.ROW_PARAMETERS}
     states = {name: _flags(state, len(chunk), name) for name, state in said.items() if state is not None}
-    return BatchIndex(chunk, states, given, checked(threads))
+    return BatchIndex(chunk, states, given, checked_threads(threads))
 
 
 def payload_array(payloads: Payloads) -> pa.Array:
-    """Return payloads as one array; what is one already is not copied. Raises DecodeError for what is no payloads."""
+    """Return payloads as one binary array, without a copy if possible; raise DecodeError for anything else."""
     if not isinstance(payloads, pa.Array | pa.ChunkedArray):
         return _array(payloads, pa.large_binary(), "payloads must be bytes")
     if not any(is_type(payloads.type) for is_type in _BINARY):
@@ -273,7 +279,7 @@ _BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view
 def _array(items: Any, kind: pa.DataType, problem: str) -> pa.Array:
     try:
         found = list(items)
-        if any(issubclass(cls, str) for cls in set(map(type, found))):  # which Arrow would take for bytes
+        if any(issubclass(cls, str) for cls in set(map(type, found))):  # Arrow would accept it as bytes
             raise TypeError("a string is among them")
         return pa.array(found, kind)
     except (TypeError, ValueError) as error:
@@ -281,18 +287,18 @@ def _array(items: Any, kind: pa.DataType, problem: str) -> pa.Array:
 
 
 def _flags(state: Any, count: int, name: str) -> Flags:
-    """Return a state of each payload as numpy has it; raise DecodeError for what is not a boolean for each."""
-    problem = f"{count} payloads need as many booleans of {name}, one for each"
+    """Return a state as a numpy array; raise DecodeError unless it has one boolean for each payload."""
+    problem = f"{name} needs one boolean for each of the {count} payloads"
     if not isinstance(state, np.ndarray | pa.Array | pa.ChunkedArray):
         state = _array(state, pa.bool_(), problem)
     flags = np.asarray(state)
     if flags.shape != (count,) or (count and flags.dtype != np.bool_):  # with a null they are objects
-        raise DecodeError(f"{problem}: these are {flags.size} of type {flags.dtype}")
+        raise DecodeError(f"{problem}, not {flags.size} values of type {flags.dtype}")
     return np.ascontiguousarray(flags, np.bool_)
 
 
 def payload_bounds(payloads: pa.Array) -> tuple[NDArray[np.uint8], Numbers, Numbers]:
-    """Return all bytes of a batch without copying them, and where each payload starts and ends; null is empty."""
+    """Return the bytes of a batch without a copy, and the start and end of each payload in them; null is empty."""
     large = pa.types.is_large_binary(payloads.type)
     validity, ends, data = payloads.buffers()
     if not len(payloads):

@@ -1,4 +1,4 @@
-"""The stream state of each payload of a batch: whether it stands inside a stream, and of which transaction."""
+"""The stream state of each payload of a batch: whether it is inside a stream, and of which transaction."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
+from pgoutput_construct.columnar.batch_arrays import first_bytes, look_up, tag_table
 from pgoutput_construct.columnar.descriptions import OUTSIDE
-from pgoutput_construct.columnar.gather import first_bytes, look_up, tag_table
 from pgoutput_construct.columnar.index import payload_bounds
-from pgoutput_construct.columnar.rows import RowError
+from pgoutput_construct.columnar.row_schema import RowError
 from pgoutput_construct.compiled.memory import room
 from pgoutput_construct.errors import PgoutputError, ProtocolError
 from pgoutput_construct.stream.session import Session
@@ -24,7 +24,7 @@ __all__ = ["ScopeReader", "Scopes"]
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Scopes: TypeAlias = tuple[Numbers, dict[str, Flags], list[RowError]]
-"""The stream's xid of each payload (OUTSIDE outside), its state parameters, and what contradicts the state."""
+"""For each payload the xid of its stream (OUTSIDE if none) and its state parameters; the errors of the batch."""
 
 _OPENS: Final = tag_table(cls for cls in CHANGES_SCOPE if any(STATES[s] for s in TRANSITIONS[cls].values()))
 _OUTSIDE_ONLY: Final = tag_table(
@@ -33,11 +33,11 @@ _OUTSIDE_ONLY: Final = tag_table(
 
 
 class ScopeReader:
-    """Follows the stream state from batch to batch; only the messages that change it are parsed."""
+    """Tracks the stream state from batch to batch; parses only the messages that change or contradict it."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        """What parses them; its state is that after the last batch."""
+        """The session that parses them; its state is the one after the last batch."""
         known = frozenset(cls for cls in CHANGES_SCOPE if SINCE.get(cls, 0) <= session.proto_version)
         refusal = options(**session.options).refusal
         self._changes_scope = tag_table(cls for cls in known if refusal(cls) is None)
@@ -45,8 +45,8 @@ class ScopeReader:
     def read(self, array: pa.Array) -> Scopes:
         """Return the scopes of the next batch.
 
-        A Stream Stop still stands inside. What Session refuses is an error: a Stream Stop outside a stream, a Begin or
-        a Commit inside. What begins there begins outside again, as after a lost connection.
+        A Stream Stop is still inside its stream. A message that Session refuses is an error: a Stream Stop outside of a
+        stream, a Begin or a Commit inside. A Begin or Stream Start there is then followed, as after a lost connection.
         """
         state = self.session.state
         ends, xids, parameters, errors = [], [self._scope()], [state.parameters], []
@@ -66,7 +66,7 @@ class ScopeReader:
         return _repeated(xids, bounds, np.int64), states, errors
 
     def _events(self, array: pa.Array) -> list[int]:
-        """Return the payloads that change the stream state, or contradict it, by their first byte."""
+        """Return the payloads that change or contradict the stream state, going by their tags."""
         if not self._changes_scope.any():
             return []
         tags = first_bytes(*payload_bounds(array))
@@ -81,8 +81,8 @@ class ScopeReader:
 
 
 def _repeated(values: Sequence[int], bounds: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
-    """Return each value from its bound to the next one."""
-    if len(values) == 1 and bounds[-1] > 1:  # for a single one it is not copied where it must be writable
+    """Return an array with each value repeated from its bound up to the next one."""
+    if len(values) == 1 and bounds[-1] > 1:  # no copy; an array of one entry must be writable
         return np.broadcast_to(np.asarray(values[0], dtype), bounds[-1])
     repeated = room(bounds[-1], dtype)
     for value, (begin, end) in zip(values, pairwise(bounds), strict=True):

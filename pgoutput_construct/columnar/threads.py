@@ -1,4 +1,4 @@
-"""Work on several threads at once, answers in order. Kernels release the interpreter's lock."""
+"""Runs work on several threads and yields the results in order. Kernels release the GIL."""
 
 import os
 from collections import deque
@@ -10,30 +10,35 @@ from typing import Generic, TypeVar
 
 from pgoutput_construct.errors import PgoutputError
 
-__all__ = ["checked", "in_order"]
+__all__ = ["checked_threads", "in_order"]
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
-# New threads would have no memory yet: they take it from the kernel page by page, under one lock for all threads.
+# Threads are reused: a new one would take its memory from the kernel page by page, under one lock for the process.
 _pool = cache(ThreadPoolExecutor)
 os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
-def checked(threads: int) -> int:
-    """Return a number of threads; raise PgoutputError for what is none."""
+def checked_threads(threads: int) -> int:
+    """Return a number of threads; raise PgoutputError unless it is an int of at least 1."""
     if type(threads) is not int or threads < 1:
-        raise PgoutputError(f"threads must be a number from 1, not {threads!r:.40}")
+        raise PgoutputError(f"threads must be an int of at least 1, not {threads!r:.40}")
     return threads
 
 
 def in_order(work: Callable[[Item], Answer], items: Iterable[Item], threads: int) -> Iterator[Answer]:
-    """Yield what ``work`` returns for each item; at most two items a thread are ahead, so that memory stays flat.
+    """Yield the result of ``work`` for each item, in the order of the items.
 
-    The caller's thread is one of these threads. An error of ``work`` is raised in its place.
+    An exception of ``work`` is raised when its item's turn comes.
+
+    Args:
+        work: The function; it runs on any of the threads.
+        items: Consumed lazily: at most two items per thread are ahead, which bounds memory.
+        threads: The number of threads, including the caller's.
     """
     if threads == 1:
-        for item in items:  # not map: a StopIteration of work would end it, as if there were no more
+        for item in items:  # not map: a StopIteration raised by work would end it silently
             yield work(item)
         return
     pool, ahead = _pool(threads - 1), deque[_Begun[Item, Answer]]()
@@ -56,7 +61,7 @@ class _Begun(Generic[Item, Answer]):
 
 
 def _first(work: Callable[[Item], Answer], ahead: deque[_Begun[Item, Answer]]) -> Answer:
-    """Return the answer for the first item; until it is there, do what no other thread has begun."""
+    """Return the result for the first item; while waiting for it, work on items that no other thread has started."""
     for each in ahead:
         if ahead[0].answer.done():
             break

@@ -1,4 +1,19 @@
-"""How the kernels are compiled, and how they read: words at any place, in the byte order of the wire."""
+"""Compiles the kernels, and gives them unaligned memory access in the byte order of the wire.
+
+The readers and writers here (``u8`` ... ``put_word``) compile to a single load or store: no alignment, no bounds check,
+no negative indexes. Memory safety is therefore the kernel's own duty, by three rules:
+
+1. The bytes come from a peer, so no length or count in them is trusted. A kernel carries ``at`` and ``end``, and before
+   every read it compares the size with ``end - at``, never ``at + size`` with ``end``: a length near 2**32 must not
+   overflow. It rejects the payload (-1) if too few bytes are left.
+2. A count is compared with the bytes that are left before a loop begins: each item takes at least one byte, so a forged
+   count cannot make a kernel loop or write beyond its output.
+3. Output buffers have room for the worst case, plus a word (``SLACK``), because the last word written may run past the
+   end of a value. Where the worst case is too large, the plan has a LIMIT, and values beyond it are left for later.
+
+``tests/pgtypes/test_checked.py`` runs the kernels in plain Python over arrays that check every access, and
+``tests/pgtypes/test_guarded.py`` runs the machine code against pages that may not be touched.
+"""
 
 from collections.abc import Callable
 from hashlib import blake2b
@@ -36,28 +51,28 @@ __all__ = [
 ]
 
 WORD = 8
-"""Bytes of a word: what copy_word copies at once, and u64 reads."""
+"""Bytes of a word, which copy_word copies and u64 reads."""
 LINES: Final = 3
 """Cache lines that are prefetched for each message."""
 AHEAD: Final = 2048
-"""How many bytes before they are read they are prefetched: those of some ten messages."""
+"""Distance of the prefetch in bytes: about ten messages."""
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function with numba when it is first called; it never holds Python objects, and allocates nothing.
+    """Compile a function with numba on its first call; it must not use Python objects, and must not allocate.
 
-    The machine code is kept in numba's cache, once per machine; where no cache can be written, once per process.
+    The machine code is stored in numba's cache, or compiled once per process if no cache directory is writable.
     """
     return _compiled(function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Compile what kernels call for each value, as a part of them: a call hands over seven words for each array."""
+    """Compile a function that is inlined into kernels: a call would pass seven words for each array argument."""
     return _compiled(function, forceinline=True)
 
 
 def digest(*directories: Path) -> str:
-    """Return a digest of all modules in directories and below them."""
+    """Return a digest of all Python files under some directories."""
     found = blake2b(digest_size=6)
     for path in (path for directory in directories for path in sorted(directory.rglob("*.py"))):
         found.update(path.name.encode() + b"\0" + path.read_bytes())
@@ -65,34 +80,33 @@ def digest(*directories: Path) -> str:
 
 
 ROOMS: Final = tuple(Path(__file__).parents[1] / name for name in ("compiled", "pgtypes", "columnar"))
-"""Where kernels and the constants stand that are compiled into kernels of other modules."""
+"""The directories with kernels, and with constants that are compiled into kernels of other modules."""
 _SOURCES: Final = digest(*ROOMS)
 
 
 def _compiled(function: Callable[..., Any], **settings: bool) -> Any:
-    # numba takes machine code from its cache while the kernel's own file is the same, whatever the kernel calls. Code
-    # that was compiled with other modules would read and write arrays that are laid out otherwise.
+    # numba's cache is keyed by the kernel's own file, although the code of other files is inlined. Stale machine code
+    # would read and write arrays with another layout, so the digest of all of these files is part of the key.
     function.__qualname__ = f"{function.__qualname__}.{_SOURCES}"
-    # Without numba's runtime (_nrt): it counts references to arrays by an atomic instruction at every call, which
-    # takes three quarters of the time of a walk over a batch.
+    # Without numba's runtime (_nrt), whose atomic reference counts of arrays take three quarters of the time of a walk.
     settings |= {"nogil": True, "_nrt": False}
     try:
         return njit(cache=True, **settings)(function)
-    except RuntimeError:  # numba finds no directory that it can write its cache to
+    except RuntimeError:  # no writable directory for numba's cache
         return njit(**settings)(function)
 
 
 def _place(context: Any, builder: Any, array_type: Any, array: Any, at: Any, bits: int) -> Any:
-    """Return the pointer to a word of ``bits`` bits that starts at any byte of an array."""
+    """Return a pointer to a word of ``bits`` bits at any byte offset of an array."""
     content = context.make_array(array_type)(context, builder, array)
     return builder.bitcast(builder.gep(content.data, [at]), ir.IntType(bits).as_pointer())
 
 
 def _reader(bits: int, swapped: bool = True) -> Any:
-    """Return a function that reads a big-endian word, or (not ``swapped``) one in the byte order of this machine.
+    """Return a function that reads a big-endian word, or one in this machine's byte order if not ``swapped``.
 
-    numpy has no words that are not aligned, and numba's own indexing also looks for negative indexes, byte by byte:
-    the walk over a batch takes half the time with these. They do not check: the kernels do, before they read.
+    numpy cannot read unaligned words, and numba's indexing handles negative indexes for each byte; with these readers a
+    walk takes half the time. They check nothing: the kernels check before they read.
     """
 
     def read(typing: Any, data: Any, at: Any) -> Any:
@@ -112,15 +126,15 @@ u8, u16, u32, u64 = (_reader(bits) for bits in (8, 16, 32, 64))
 """Read an unsigned word; u64 gives a signed number, which the caller views as unsigned."""
 
 memory_word = _reader(64, swapped=False)
-"""Read eight bytes as this machine has them in memory."""
+"""Read eight bytes in this machine's byte order."""
 entry_at = memory_word
-"""Read an entry of an array of int64, of any shape, by its place among all: numba's own indexing takes longer."""
+"""Read an entry of an int64 array of any shape, by its index in the flattened array; numba's indexing is slower."""
 
 
 def _writer(bits: int, swapped: bool = False) -> Any:
-    """Return a function that writes the last bits of a number to any place, in the byte order of this machine.
+    """Return a function that writes the low bits of a number at any byte offset.
 
-    ``swapped``: in the byte order of the wire.
+    In this machine's byte order, or in that of the wire if ``swapped``.
     """
 
     def write(typing: Any, target: Any, at: Any, number: Any) -> Any:
@@ -136,11 +150,11 @@ def _writer(bits: int, swapped: bool = False) -> Any:
 
 
 put8, put32, put64 = (_writer(bits) for bits in (8, 32, 64))
-"""Write the last bits of a number as Arrow and numpy hold it."""
+"""Write the low bits of a number in this machine's byte order, as Arrow and numpy have it."""
 
 
 def _bits_of(kind: Any, size: int) -> Any:
-    """Return a function that gives the bits of a floating-point number of this type."""
+    """Return a function that returns the bits of a floating-point number of this type."""
 
     def bits(typing: Any, number: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -156,15 +170,15 @@ single_bits, double_bits = _bits_of(types.float32, 32), _bits_of(types.float64, 
 """Return the bits of a number as a float4, or as a float8."""
 
 put_entry = put64
-"""Write an entry of an array of int64, by its place among all."""
+"""Write an entry of an int64 array of any shape, by its index in the flattened array."""
 
 put_length = _writer(32, swapped=True)
-"""Write a number of 32 bits as the wire has it."""
+"""Write a big-endian number of 32 bits."""
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def copy_word(typing: Any, target: Any, at: Any, source: Any, start: Any) -> Any:
-    """Copy eight bytes from any place to any place."""
+    """Copy eight bytes, unaligned."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kinds = signature.args
@@ -178,14 +192,14 @@ def copy_word(typing: Any, target: Any, at: Any, source: Any, start: Any) -> Any
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _prefetch_line(typing: Any, data: Any, at: Any) -> Any:
-    """Prefetch the cache line at a place, which may be outside of the array."""
+    """Prefetch the cache line at an offset, which may be outside of the array."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _place(context, builder, signature.args[0], arguments[0], arguments[1], 8)
         word = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
         function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-        builder.call(function, [place, word(0), word(3), word(1)])  # to read, to keep it near, data
+        builder.call(function, [place, word(0), word(3), word(1)])  # for reading, in all cache levels, data
         return context.get_dummy_value()
 
     return types.void(data, types.intp), build
@@ -193,7 +207,7 @@ def _prefetch_line(typing: Any, data: Any, at: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def put_word(typing: Any, target: Any, at: Any, word: Any) -> Any:
-    """Write a word of eight bytes to any place, the most significant byte first."""
+    """Write a big-endian word of eight bytes at any byte offset."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = _place(context, builder, signature.args[0], arguments[0], arguments[1], 8 * WORD)
@@ -205,9 +219,9 @@ def put_word(typing: Any, target: Any, at: Any, word: Any) -> Any:
 
 @inlined
 def prefetch(data: Any, at: int) -> None:
-    """Prefetch what is AHEAD of a message that begins here: some messages later, it is read.
+    """Prefetch the bytes AHEAD of a message that starts at ``at``, which the walk reads some messages later.
 
-    The processor foresees this for itself only in long messages, and waiting for memory took half of a walk's time.
+    The hardware prefetcher helps only within long messages; without this, half of a walk's time is waiting for memory.
     """
     for line in range(LINES):
         _prefetch_line(data, at + AHEAD + LINE * line)
@@ -215,7 +229,7 @@ def prefetch(data: Any, at: int) -> None:
 
 @kernel
 def find_nul(data: Any, at: int, end: int) -> int:
-    """Return the position of the next NUL, -1 where there is none before the end."""
+    """Return the offset of the next NUL, -1 if there is none before ``end``."""
     for place in range(at, end):
         if u8(data, place) == 0:
             return place

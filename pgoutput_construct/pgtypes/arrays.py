@@ -1,4 +1,4 @@
-"""Arrays of whatever has a codec (arrayfuncs.c). In Arrow, those of one dimension are lists, others are text."""
+"""Arrays of every type with a codec (arrayfuncs.c). In Arrow, one-dimensional arrays are lists; others are text."""
 
 import math
 import re
@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, BuiltinType
-from pgoutput_construct.pgtypes.codec import MAX_DIMENSIONS, Codec, Reader, Writer, split_items
 from pgoutput_construct.pgtypes.family import Family, SqlText
+from pgoutput_construct.pgtypes.value_codec import MAX_DIMENSIONS, Codec, Reader, Writer, split_items
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -36,15 +36,21 @@ _BOUND: Final = re.compile(r"\[(-?\d+):(-?\d+)\]")
 
 
 def element_oid(data: bytes) -> int:
-    """Return the OID of the type of an array's elements; raise one of ``CODEC_ERRORS`` for what is none."""
+    """Return the OID of the element type of an array in binary format; raise one of ``CODEC_ERRORS``."""
     dimensions, has_nulls, oid = _HEADER.unpack_from(data)
     if not 0 <= dimensions <= MAX_DIMENSIONS or has_nulls not in (0, 1):
-        raise ValueError("this is no array")
+        raise ValueError("not an array")
     return int(oid)
 
 
 def array_text(element: Writer, delimiter: str, data: bytes) -> str:
-    """Write an array: its bounds where one of them is not 1, then its elements in braces (array_out())."""
+    """Return the text of an array (array_out()): its bounds if a lower bound is not 1, and its elements in braces.
+
+    Args:
+        element: Writes the text of an element.
+        delimiter: typdelim of the element type: a comma, or a semicolon for box.
+        data: The array in binary format.
+    """
     element_oid(data)
     (count,) = _LENGTH.unpack_from(data)
     start = _HEADER.size + count * _DIMENSION.size
@@ -53,7 +59,7 @@ def array_text(element: Writer, delimiter: str, data: bytes) -> str:
     if not count and not items:
         return "{}"
     if min(size for size, _ in dimensions) < 1 or len(items) != math.prod(size for size, _ in dimensions):
-        raise ValueError(f"the dimensions do not multiply to {len(items)} elements")
+        raise ValueError(f"{len(items)} elements do not fill the dimensions")
     bounds = "".join(f"[{lower}:{lower + size - 1}]" for size, lower in dimensions)
     texts: list[str] = [_NULL if item is None else _quoted(element(item), delimiter) for item in items]
     for size, _ in reversed(dimensions):
@@ -72,7 +78,7 @@ def _array_codec(row: BuiltinType, element: Codec) -> Codec:
 
     def text(data: bytes) -> str:
         if element_oid(data) != row.element_oid:
-            raise ValueError("these are not its elements")
+            raise ValueError("another element type")
         return array_text(element.text, row.delimiter, data)
 
     return Codec(text, None if element.binary is None else _reader(row, element.binary))
@@ -94,7 +100,7 @@ def _reader(row: BuiltinType, element: Reader) -> Reader:
 
 
 def _elements(tokens: re.Pattern[str], text: str, element: Reader) -> tuple[list[int], list[bytes]]:
-    """Return how many elements each dimension has, and the elements with their lengths."""
+    """Return the size of each dimension, and the elements with their lengths, from an array's text."""
     items, counts, depth = list[bytes](), list[int](), 0
     for mark, quoted, plain in _split(tokens, text):
         if mark == "{":
@@ -116,7 +122,7 @@ def _split(tokens: re.Pattern[str], text: str) -> Iterator[tuple[str, str, str]]
     while at < len(text):
         found = tokens.match(text, at)
         if found is None:
-            raise ValueError("this is no array")
+            raise ValueError("not an array")
         yield found[1] or "", found[2] or "", found[3] or ""
         at = found.end()
 
@@ -127,19 +133,19 @@ def _item(text: str, element: Reader) -> bytes:
 
 
 def binary_elements(data: bytes) -> list[bytes | None]:
-    """Split an array of one dimension, or none, in binary format (array_send()); raise CODEC_ERRORS for others."""
+    """Return the elements of an array of at most one dimension (array_send()); raise CODEC_ERRORS for other arrays."""
     (dimensions,) = _LENGTH.unpack_from(data)
     if not dimensions:
         return []
     size, lower = _DIMENSION.unpack_from(data, _HEADER.size)
     items = list(split_items(data[_HEADER.size + _DIMENSION.size :]))
     if dimensions != 1 or lower != 1 or len(items) != size:
-        raise ValueError("no list")
+        raise ValueError("not one-dimensional from 1 on")
     return items
 
 
 def family_over(codecs: Mapping[str, Codec]) -> Family:
-    """Return the arrays of elements that have one of some codecs (by name in pg_type)."""
+    """Return the family of the arrays whose element types have a codec (by typname)."""
     arrays = {row.name: (row, BUILTIN_TYPES[row.element_oid].name) for row in BUILTIN_TYPES.values() if row.element_oid}
     found = {name: _array_codec(row, codecs[element]) for name, (row, element) in arrays.items() if element in codecs}
     return Family(found, without_codec=arrays.keys() - found.keys())
@@ -147,24 +153,25 @@ def family_over(codecs: Mapping[str, Codec]) -> Family:
 
 # Canonical texts, in SQL and in Spark.
 
-# Elements of one dimension that begin with 1, all of which Arrow's type holds; others have PostgreSQL's own text.
+# One-dimensional arrays with lower bound 1 whose elements Arrow's type can represent; others have PostgreSQL's own
+# text.
 _LIST_SQL: Final = (
     "CASE WHEN array_ndims({value}) = 1 AND array_lower({value}, 1) = 1 HOLDS THEN concat(ARRAY("
     "SELECT CASE WHEN e IS NOT NULL THEN ELEMENT END FROM unnest({value}) WITH ORDINALITY u (e, n) ORDER BY n)) "
     "ELSE PLAIN END"
 )
 _NEEDS_QUOTES: Final = r'\A\z|\A(?i:null)\z|["\\{},\s]'
-"""Which elements array_out() puts into quotes. Not $: in Java it also matches before a line separator at the end."""
+"""The elements that array_out() quotes. Not $: in Java it also matches before a line separator at the end."""
 _NEVER_QUOTED: Final = frozenset({"BooleanType", "DecimalType", "FloatType", "DoubleType", "DateType"})
-"""Spark's types whose texts array_out() writes as they are; integers are others."""
+"""Spark's types, besides integers, whose texts array_out() never quotes."""
 
 
 def sql_array(element: SqlText, plain: str) -> str:
-    """Return the canonical text of a list in SQL, ``{value}``, whose elements have not PostgreSQL's own.
+    """Return an SQL expression for the canonical text of a list ``{value}`` whose elements have a text of their own.
 
     Args:
-        element: That of the elements.
-        plain: PostgreSQL's own text of the whole array.
+        element: The canonical text of an element.
+        plain: An SQL expression for PostgreSQL's own text of the whole array.
     """
     holds = f"AND {element.of_elements}" if element.of_elements else ""
     one = element.text.replace("{value}", "e")
@@ -172,7 +179,7 @@ def sql_array(element: SqlText, plain: str) -> str:
 
 
 def spark_quoted(text: "Column", kind: "T.DataType | None" = None) -> "Column":
-    """Return the text of an element as array_out() writes it, null for NULL; without a ``kind``, of a string."""
+    """Return the text of an element as array_out() writes it, null for NULL; ``kind`` None stands for a string."""
     from pyspark.sql import functions as F  # noqa: N812
 
     if kind is not None and spark_is_plain(kind):
@@ -182,14 +189,14 @@ def spark_quoted(text: "Column", kind: "T.DataType | None" = None) -> "Column":
 
 
 def spark_is_plain(kind: "T.DataType") -> bool:
-    """Return whether no text of a type in Spark needs quotes as an element."""
+    """Return whether texts of a Spark type never need quotes as array elements."""
     from pyspark.sql import types as T  # noqa: N812
 
     return isinstance(kind, T.IntegralType) or type(kind).__name__ in _NEVER_QUOTED
 
 
 def spark_array(elements: "Column") -> "Column":
-    """Return the text of an array in Spark, given its elements, in quotes where they need them."""
+    """Return the text of an array in Spark from the texts of its elements, which are quoted already."""
     from pyspark.sql import functions as F  # noqa: N812
 
     return F.concat(F.lit("{"), F.array_join(elements, ",", "NULL"), F.lit("}"))

@@ -1,17 +1,17 @@
 """Which Arrow type a column gets, by the OID and the modifier of its PostgreSQL type.
 
-Families say which Arrow types their values have: see the tables at the top of ``numbers`` and ``dates``. An oid is
-int64 (it is unsigned), bytea is binary, a one-dimensional array of any built-in type is a list, and everything else is
-string: PostgreSQL's text.
+Families define the Arrow types of their values: see the tables at the top of ``numbers`` and ``dates``. An oid is int64
+(it is unsigned), bytea is binary, an array of any built-in type is a list, and everything else is string: PostgreSQL's
+text.
 
-A reader may choose other types (``chosen_types``). A column that was altered gets a type that holds its values of
-before, too (``unify``).
+A reader may choose other types (``chosen_types``). An altered column gets a type that can represent its earlier values,
+too (``unify``).
 
-Values that the Arrow type cannot hold are not lost: the column is null, and the row's map ``_untyped`` has
+Values that the Arrow type cannot represent are not lost: the column is null, and the row's map ``_untyped`` has
 PostgreSQL's text under the column's name. These are NaN and infinities in numeric(p, s), dates and timestamps that are
-infinite or outside the years 1 to 9999, arrays of several dimensions or with bounds other than 1, and arrays that
-hold any such value. Bytes for which no text is known stand there as ``\\x`` and hexadecimal digits: text that is not
-UTF-8, and the binary format of money, of regclass and its like, and of types that are not built in, unless they are
+infinite or outside the years 1 to 9999, arrays of several dimensions or with lower bounds other than 1, and arrays that
+contain any such value. If the text cannot be determined, it is ``\\x`` and hexadecimal digits: for text that is not
+UTF-8, and for the binary format of money, of regclass and its like, and of types that are not built in, unless they are
 enums, composites or arrays of them.
 
 A domain counts as its base type, without that type's modifier (a Type message names no more); enums, composites and
@@ -30,7 +30,7 @@ from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES, 
 from pgoutput_construct.pgtypes.family import CannotHold
 from pgoutput_construct.pgtypes.loader import base_oid
 from pgoutput_construct.pgtypes.numbers import decimal_type
-from pgoutput_construct.pgtypes.registry import FAMILIES
+from pgoutput_construct.pgtypes.type_registry import FAMILIES
 from pgoutput_construct.wire.messages import RelationColumn, Type
 
 __all__ = ["ARROW", "AS_USUAL", "UNTYPED", "Choices", "arrow_type", "chosen_types", "fitted", "is_known", "unify"]
@@ -39,10 +39,10 @@ Choices = Mapping[str, pa.DataType]
 """Arrow types by the names of built-in types, for columns that would have others."""
 
 AS_USUAL: Final[Choices] = MappingProxyType({})
-"""Nothing is chosen."""
+"""No choices."""
 
 UNTYPED: Final = pa.map_(pa.string(), pa.string())
-"""The type of ``_untyped``: column name -> text; the old row's columns stand under ``_before.`` and their name."""
+"""The type of ``_untyped``: column name -> text; names of the old row's columns have the prefix ``_before.``."""
 
 _BETWEEN: Final = re.compile(r",(?![^(]*\))")
 _FORM: Final = "write numeric=decimal(38,10), numeric=double, uuid=binary, or NAME=string; several with commas between"
@@ -52,27 +52,33 @@ _KINDS: Final = tuple(kind for family in _ARROW_FAMILIES for kind in family.kind
 ARROW: Final[Mapping[str, pa.DataType]] = {
     name: kind for family in _ARROW_FAMILIES for name, kind in family.types.items()
 }
-"""By the names that spec/builtin_types.yaml has for them; ``decimal`` depends on the column's modifier."""
+"""Arrow types by their names in spec/builtin_types.yaml; a ``decimal`` depends on the modifier instead."""
 
 
 def chosen_types(text: str) -> Choices:
-    """Read what types a reader chooses, such as ``numeric=decimal(38,10),uuid=binary``.
+    """Parse a reader's choice of types, such as ``numeric=decimal(38,10),uuid=binary``; raise PgoutputError.
 
-    Each is of a built-in type, by its name in pg_type: ``string`` (PostgreSQL's text) for any; ``decimal(p,s)`` or
-    ``double`` for a numeric whose own modifier says no decimal that Arrow holds; ``binary`` for a uuid. Arrays of the
-    type are lists of it. What a type then cannot hold stands in ``_untyped``. Raises PgoutputError for anything else.
+    Each item names a built-in type (typname) and its Arrow type: ``string`` (PostgreSQL's text) for any type;
+    ``decimal(p,s)`` or ``double`` for a numeric whose own modifier is not a decimal that Arrow supports; ``binary`` for
+    a uuid. Arrays of the type are lists of it. Values that the chosen type cannot represent go to ``_untyped``.
     """
     found: dict[str, pa.DataType] = {}
     for part in filter(None, (each.strip() for each in _BETWEEN.split(text))):
         name, _, kind = (each.strip() for each in part.partition("="))
         if name not in TYPE_NAMES or name.startswith("_"):
-            raise PgoutputError(f"types: {name!r} is no built-in type of PostgreSQL by its name in pg_type: {_FORM}")
+            raise PgoutputError(f"types: {name!r} is not the name in pg_type of a built-in type: {_FORM}")
         found[name] = _chosen(name, kind)
     return found
 
 
 def arrow_type(column: RelationColumn, types: Mapping[int, Type], choices: Choices = AS_USUAL) -> pa.DataType:
-    """Return the Arrow type of a column; ``types`` are the Type messages that came before its Relation."""
+    """Return the Arrow type of a column.
+
+    Args:
+        column: The column, as the Relation describes it.
+        types: The Type messages before the Relation, by OID.
+        choices: The types that a reader has chosen.
+    """
     builtin = BUILTIN_TYPES.get(base_oid(column.type_oid, types))
     if builtin is None:
         return pa.string()
@@ -99,10 +105,10 @@ def _chosen(name: str, words: str) -> pa.DataType:
 
 
 def unify(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Return a type for the values of ``one`` and of ``other``: the wider one, or string when there is none.
+    """Return a type that can represent the values of both types: the wider one, or string if neither is.
 
-    Integers go into decimals, and into floating-point numbers that hold each of them; dates into timestamps without a
-    time zone. Lists are unified by their elements.
+    Decimals, and floating-point types that represent each integer exactly, are wider than integers; timestamps without
+    a time zone are wider than dates. Lists are unified by their elements.
     """
     if one.equals(other):
         return one
@@ -112,14 +118,14 @@ def unify(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def is_known(target: pa.DataType) -> bool:
-    """Return whether values are read into an Arrow type."""
+    """Return whether values can be read into this Arrow type."""
     if pa.types.is_list(target):
         return is_known(target.value_type)
     return any(kind.is_kind(target) for kind in _KINDS)
 
 
 def fitted(value: Any, target: pa.DataType) -> Any:
-    """Return a value, as psycopg loads it, as an Arrow type wants it; raise CannotHold where it has no such."""
+    """Convert a value, as psycopg loads it, for an Arrow type; raise CannotHold if the type cannot represent it."""
     if value is None:
         return None
     if pa.types.is_list(target):

@@ -1,12 +1,12 @@
-"""Bytes: bytea (varlena.c), and uuid (uuid.c), which a reader may have as bytes."""
+"""Bytes: bytea (varlena.c), and uuid (uuid.c), which a reader may choose to get as bytes."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
-from pgoutput_construct.pgtypes.codec import Codec, hexadecimal
 from pgoutput_construct.pgtypes.family import ArrowKind, ArrowTypes, Compiled, Family, SqlText
+from pgoutput_construct.pgtypes.value_codec import Codec, hexadecimal
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,7 @@ def _hexadecimal_binary(text: str) -> bytes:
 
 def _uuid_text(data: bytes) -> str:
     if len(data) != _UUID_SIZE:
-        raise ValueError("this is no uuid")
+        raise ValueError(f"a uuid has {_UUID_SIZE} bytes, not {len(data)}")
     digits = data.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
@@ -56,7 +56,7 @@ def _compiled() -> Mapping[str, Sequence[Compiled]]:
 
 
 def _sql(name: str, target: "pa.DataType") -> SqlText | None:
-    """A uuid that is bytes in Arrow has the text of a bytea."""
+    """Return the canonical text of a uuid that is binary in Arrow: that of a bytea."""
     import pyarrow as pa
 
     is_bytes = name == "uuid" and pa.types.is_binary(target)

@@ -3,8 +3,8 @@
 import struct
 from typing import Final
 
-from pgoutput_construct.pgtypes.codec import Codec
 from pgoutput_construct.pgtypes.family import Family
+from pgoutput_construct.pgtypes.value_codec import Codec
 
 __all__ = ["FAMILY"]
 
@@ -12,12 +12,12 @@ __all__ = ["FAMILY"]
 def _bits_text(data: bytes) -> str:
     (count,) = struct.unpack_from("!i", data)
     if len(data) != 4 - -count // 8:
-        raise ValueError(f"bit count {count} does not fit {len(data) - 4} bytes")
+        raise ValueError(f"bit count {count} does not match {len(data) - 4} bytes")
     return "".join(f"{byte:08b}" for byte in data[4:])[:count]
 
 
 def _bits_binary(text: str) -> bytes:
-    # varbit_send(): how many, then bytes, the last one filled with zeros.
+    # varbit_send(): the bit count, then the bytes, the last one padded with zero bits.
     size = -(-len(text) // 8)
     return struct.pack("!i", len(text)) + int(text.ljust(size * 8, "0") or "0", 2).to_bytes(size)
 

@@ -1,4 +1,7 @@
-"""One column's values, from the wire to what its Arrow type holds; or a refusal, and PostgreSQL's text."""
+"""Converts the values of one column one by one: to Python objects for its Arrow type, or to PostgreSQL's text.
+
+The slow path: every value that the kernels leave comes here, so this module defines what decoding means.
+"""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -10,11 +13,11 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.arrays import binary_elements
 from pgoutput_construct.pgtypes.arrow_types import fitted, is_known
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.pgtypes.codec import CODEC_ERRORS, hexadecimal, utf8
 from pgoutput_construct.pgtypes.family import CannotHold
 from pgoutput_construct.pgtypes.loader import ValueLoader, base_oid, formatted, kind_text
 from pgoutput_construct.pgtypes.numbers import single
-from pgoutput_construct.pgtypes.registry import writer
+from pgoutput_construct.pgtypes.type_registry import writer
+from pgoutput_construct.pgtypes.value_codec import CODEC_ERRORS, hexadecimal, utf8
 from pgoutput_construct.wire.messages import Binary, RelationColumn, Type
 
 __all__ = ["ColumnReader"]
@@ -23,16 +26,22 @@ _SINGLES: Final = (TYPE_NAMES["float4"].oid, TYPE_NAMES["_float4"].oid)
 
 
 class ColumnReader:
-    """Reads the values of one column of one Relation into one Arrow type, which may be wider than the column's."""
+    """Converts values of one column of one Relation for one Arrow type, which may be wider than the column's own."""
 
     def __init__(self, column: RelationColumn, types: Mapping[int, Type], target: pa.DataType) -> None:
-        """``types`` are the Type messages before the Relation; ``target`` is as ``arrow_type`` or ``unify`` say.
+        """Prepare the conversion.
 
-        Raises PgoutputError for another kind of ``target``.
+        Args:
+            column: The column, as the Relation describes it.
+            types: The Type messages before the Relation, by OID.
+            target: An Arrow type, as ``arrow_type`` or ``unify`` return it.
+
+        Raises:
+            PgoutputError: An Arrow type of another kind.
         """
         if not is_known(target):
-            remedy = "read it into string, and cast that"
-            raise PgoutputError(f"the column {column.name!r} cannot be read into Arrow's type {target}: {remedy}")
+            remedy = "read it as string, and cast that"
+            raise PgoutputError(f"the column {column.name!r} cannot be read as Arrow type {target}: {remedy}")
         self.name = column.name
         self._oid = base_oid(column.type_oid, types)
         self._target = target
@@ -48,19 +57,19 @@ class ColumnReader:
         """Return a value (bytes for text format, Binary for binary) for the Arrow type; raise CannotHold."""
         plain = formatted(value)
         if plain is None:
-            raise CannotHold  # what its bytes mean is not known
+            raise CannotHold  # a format of a later version
         try:
             loaded = self._load(plain)
-        except PgoutputError:  # a ValueError too: psycopg is missing
+        except PgoutputError:  # psycopg is missing; also a ValueError, so it must come first
             raise
         except CODEC_ERRORS as error:
             raise CannotHold from error
         return fitted(single(loaded) if self._is_single else loaded, self._target)
 
     def text(self, value: bytes) -> str:
-        """Return PostgreSQL's text, ``\\x`` and hexadecimal digits where it is not known.
+        """Return PostgreSQL's text, or ``\\x`` and hexadecimal digits if it cannot be determined.
 
-        Before those of another kind of value than text and binary stands the kind's name.
+        For a kind of value other than text and binary, the name of the kind precedes the digits.
         """
         plain = formatted(value)
         if plain is None:
@@ -85,6 +94,6 @@ class ColumnReader:
             return [
                 None if item is None else self._value(Binary(item), element, target) for item in binary_elements(value)
             ]
-        if value.startswith(b"["):  # array_out() writes bounds only when one of them is not 1
-            raise ValueError("no list")
+        if value.startswith(b"["):  # array_out() writes bounds only if a lower bound is not 1
+            raise ValueError("lower bounds other than 1")
         return self._values.load(value, TYPE_NAMES["_text"].oid if pa.types.is_string(target) else self._oid)

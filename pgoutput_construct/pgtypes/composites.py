@@ -1,7 +1,8 @@
-"""Values of types that are not built in, of which the stream tells a name alone: text of what shows what it is.
+"""Values of types that are not built in: enums, composites (rowtypes.c), and arrays of them, in binary format.
 
-enum_send() sends the label itself. Arrays and rows of composite types (rowtypes.c) say of which types they consist, and
-how long each part is. Other values have no text here: ranges, and what extensions bring unless it looks like a label.
+The stream has only the name of such a type (Type message), not its definition. Some binary formats are self-describing,
+though: enum_send() sends the label itself, and record_send() and array_send() send the OID and length of each part.
+Other values have no text here: ranges, and types of extensions unless they look like a label.
 """
 
 import struct
@@ -10,25 +11,25 @@ from typing import Final
 
 from pgoutput_construct.pgtypes.arrays import array_text, element_oid
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.pgtypes.codec import Writer, utf8
 from pgoutput_construct.pgtypes.family import Family
+from pgoutput_construct.pgtypes.value_codec import Writer, utf8
 
 __all__ = ["FAMILY", "label", "user_text"]
 
 FAMILY: Final = Family({}, without_codec=["record"])
 _QUOTED: Final = frozenset('"\\(), \t\n\r\v\f')
 _ARRAY = "_"
-"""With what the names of array types begin (makeArrayTypeName())."""
+"""The prefix of the names of array types (makeArrayTypeName())."""
 _SIZES: Final = frozenset(kind.size for kind in BUILTIN_TYPES.values())
-"""Bytes of values that always have as many."""
+"""The sizes in bytes of the built-in types of fixed size."""
 
 
 def user_text(name: str | None, writer: Callable[[int], Writer], data: bytes) -> str:
-    """Write a value, in binary format, of a type that is not built in; raise one of ``CODEC_ERRORS`` where nobody can.
+    """Return the text of a value, in binary format, of a type that is not built in; raise one of ``CODEC_ERRORS``.
 
     Args:
-        name: The type's name; None where the stream does not tell it, as of the parts of arrays and rows.
-        writer: Returns what writes a type's values, by its OID.
+        name: The type's name; None if the stream has no Type message for it, as for parts of arrays and composites.
+        writer: Returns the text writer of a type by its OID.
         data: The value.
     """
     if not data.startswith(b"\0"):
@@ -39,20 +40,23 @@ def user_text(name: str | None, writer: Callable[[int], Writer], data: bytes) ->
 
 
 def _part(data: bytes) -> str:
-    """Read a part of an array or row, of a type that no column has: it may be a domain, of numbers that look alike."""
+    """Return the text of a part of an array or composite whose type is unknown, if it can only be a label.
+
+    The type may also be a domain over a number, whose bytes can look like a label of the same size.
+    """
     if len(data) in _SIZES:
-        raise ValueError("this may be a number")
+        raise ValueError(f"a value of {len(data)} bytes of an unknown type may be a number")
     return label(data)
 
 
 def label(data: bytes) -> str:
-    """Read a value of a type that is not built in, if it looks like an enum's; raise ValueError for others.
+    """Return the label of an enum value; raise ValueError unless the bytes are printable text.
 
-    Composites, ranges and arrays hold lengths, and these hold zero bytes.
+    Composites, ranges and arrays contain lengths, and so zero bytes, which are not printable.
     """
     text = utf8(data)
     if not text or not text.isprintable():
-        raise ValueError("this is no label")
+        raise ValueError("not a label")
     return text
 
 
@@ -63,16 +67,16 @@ def _quoted(text: str) -> str:
 
 
 def _row_text(writer: Callable[[int], Writer], data: bytes) -> str:
-    """Write a row of a composite type (record_out()); ``writer`` returns what writes a type's values, by its OID.
+    """Return the text of a composite (record_out()); ``writer`` returns the text writer of a type by its OID.
 
-    Raises one of ``CODEC_ERRORS`` for what is no row, or has no columns.
+    Raises one of ``CODEC_ERRORS`` for other bytes, and for a composite without columns.
     """
     (count,), at, texts = struct.unpack_from("!i", data), 4, list[str]()
     while at < len(data):
         oid, length = struct.unpack_from("!Ii", data, at)
         at += 8
         if not oid or not -1 <= length <= len(data) - at:
-            raise ValueError("this is no row")
+            raise ValueError("not a composite")
         texts.append("" if length < 0 else _quoted(writer(oid)(data[at : at + length])))
         at += max(length, 0)
     if not texts or len(texts) != count:

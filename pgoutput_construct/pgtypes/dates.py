@@ -1,7 +1,7 @@
 """Dates, times and intervals (date.c, timestamp.c), under DateStyle ISO, IntervalStyle postgres and TimeZone UTC.
 
-Python's datetime holds neither infinity nor years before 1 or after 9999, and psycopg counts a month of an interval
-as thirty days; so text is written from the numbers on the wire.
+Python's datetime supports neither infinity nor years before 1 or after 9999, and psycopg loads a month of an interval
+as thirty days. Therefore text is computed from the numbers on the wire.
 
 | PostgreSQL | Arrow |
 |---|---|
@@ -18,8 +18,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from pgoutput_construct.pgtypes.codec import Codec
 from pgoutput_construct.pgtypes.family import ArrowKind, ArrowTypes, Compiled, Family
+from pgoutput_construct.pgtypes.value_codec import Codec
 from pgoutput_construct.wire.types import POSTGRES_EPOCH, UNIX_TO_POSTGRES, Timestamp
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["FAMILY", "FIRST_TIMESTAMP", "LAST_TIMESTAMP"]
 
 FIRST_TIMESTAMP: Final = Timestamp.from_datetime(datetime.min.replace(tzinfo=UTC))
-"""The first microsecond of the year 1, since 2000: before it, neither Python nor Spark has timestamps."""
+"""The first microsecond of the year 1: the earliest timestamp of Python and Spark."""
 LAST_TIMESTAMP: Final = Timestamp.from_datetime(datetime.max.replace(tzinfo=UTC))
 """The last microsecond of the year 9999."""
 
@@ -39,14 +39,14 @@ _DAY: Final = 86_400_000_000
 _EPOCH: Final = POSTGRES_EPOCH.toordinal()
 _CYCLE_YEARS: Final = 400
 _CYCLE_DAYS: Final = 146_097
-"""The Gregorian calendar repeats itself."""
+"""The Gregorian calendar repeats after 400 years."""
 _DATE_INFINITY: Final = {"infinity": 2**31 - 1, "-infinity": -(2**31)}
 _TIME_INFINITY: Final = {"infinity": 2**63 - 1, "-infinity": -(2**63)}
 _INTERVAL_INFINITY: Final = {
     "infinity": (2**63 - 1, 2**31 - 1, 2**31 - 1),
     "-infinity": (-(2**63), -(2**31), -(2**31)),
 }
-"""Microseconds, days, months; PostgreSQL has these since 17."""
+"""Microseconds, days, months; since PostgreSQL 17."""
 
 _DATE_WORDS = {days: text for text, days in _DATE_INFINITY.items()}
 _TIME_WORDS = {microseconds: text for text, microseconds in _TIME_INFINITY.items()}
@@ -111,7 +111,7 @@ def _date(days: int) -> tuple[str, str]:
     cycles, ordinal = divmod(_EPOCH + days - 1, _CYCLE_DAYS)
     day = date(1, 1, 1) + timedelta(days=ordinal)
     year = day.year + cycles * _CYCLE_YEARS
-    era = "" if year > 0 else " BC"  # there is no year 0: before 1 comes 1 BC
+    era = "" if year > 0 else " BC"  # there is no year 0: the year before 1 is 1 BC
     return f"{year if year > 0 else 1 - year:04}-{day.month:02}-{day.day:02}", era
 
 
@@ -138,11 +138,11 @@ def _found(pattern: re.Pattern[str], text: str) -> re.Match[str]:
 
 
 def _days(text: str) -> int:
-    """Read a date, without what is infinite, as days since 2000-01-01."""
+    """Parse a finite date as days since 2000-01-01."""
     day, _, era = text.partition(" ")
     year, month, number = map(int, _found(_DATE_TEXT, day).groups())
     if era not in ("", "BC"):
-        raise ValueError("this is no era")
+        raise ValueError(f"{era!r} is not an era")
     cycles, year = divmod((1 - year if era else year) - 1, _CYCLE_YEARS)
     return date(year + 1, month, number).toordinal() + cycles * _CYCLE_DAYS - _EPOCH
 
@@ -194,7 +194,7 @@ def _arrow() -> ArrowTypes:
     import pyarrow as pa
 
     plain, zoned = pa.timestamp("us"), pa.timestamp("us", tz="UTC")
-    both = {pa.date32(), plain}  # a timestamptz of a date is another one in each time zone
+    both = {pa.date32(), plain}  # not timestamptz: which instant a date is depends on the time zone
     return ArrowTypes(
         {"date32": pa.date32(), "timestamp": plain, "timestamptz": zoned},
         (
@@ -210,7 +210,7 @@ def _is_timestamp(value: Any, target: "pa.DataType") -> bool:
         return False
     try:
         return bool(value.tzinfo) == bool(target.tz) and (not target.tz or bool(value.astimezone(UTC)))
-    except OverflowError:  # in UTC it is outside of the years 1 to 9999
+    except OverflowError:  # outside of the years 1 to 9999 in UTC
         return False
 
 
@@ -226,7 +226,7 @@ def _compiled() -> Mapping[str, Sequence[Compiled]]:
     from pgoutput_construct.pgtypes.kernels.planned_casts import TEXT, PlannedCast, within
 
     def since_2000(size: int, unit: int) -> PlannedCast:
-        """Read days (4 bytes) or microseconds (8); infinities, and years outside 1 to 9999, are left."""
+        """Read days (4 bytes) or microseconds (8); infinities and years outside 1 to 9999 are left to the slow path."""
         first, last = FIRST_DAY * unit, (LAST_DAY + 1) * unit - 1
         epoch = UNIX_TO_POSTGRES // _DAY * unit
         return PlannedCast(size, within(first - epoch, last - epoch), epoch)
@@ -242,7 +242,7 @@ def _compiled() -> Mapping[str, Sequence[Compiled]]:
 
 
 def _spark_timestamptz(value: "Column", kind: "T.DataType") -> "Column":
-    """A timestamp in UTC, whatever the session's time zone is: without a clock that is set back."""
+    """Return the text of a timestamp in UTC, whatever the session's time zone; timestamp_ntz avoids its DST changes."""
     from pyspark.sql import functions as F  # noqa: N812
 
     seconds = F.unix_micros(value).cast("decimal(20,0)") * F.lit("0.000001").cast("decimal(6,6)")

@@ -1,13 +1,13 @@
-"""What a family of types says of its types, for ``registry`` to gather.
+"""What a family of types defines; ``type_registry`` collects the families.
 
-A family's module is imported without pyarrow, numba, psycopg and pyspark: whatever needs one of them imports it inside
-a function, which is called by those who have it.
+A family's module is imported without pyarrow, numba, psycopg and pyspark. Functions that need one of them import it
+inside, and are called only where it is installed.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pgoutput_construct.pgtypes.codec import Codec
+from pgoutput_construct.pgtypes.value_codec import Codec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["ArrowKind", "ArrowTypes", "CannotHold", "Compiled", "Family", "SqlText"]
 
 
-class CannotHold(Exception):  # noqa: N818 - no error: the value goes elsewhere
-    """A value that the column's Arrow type cannot hold."""
+class CannotHold(Exception):  # noqa: N818 - not an error: the value goes to ``_untyped``
+    """The column's Arrow type cannot represent a value."""
 
 
 def _itself(value: Any, target: "pa.DataType") -> Any:
@@ -33,9 +33,9 @@ class ArrowKind(NamedTuple):
     is_kind: "Callable[[pa.DataType], bool]"
     """Whether a type is of this kind."""
     holds: "Callable[[Any, pa.DataType], bool]"
-    """Whether a value, as psycopg loads it or ``fit`` returns it, goes into a type as it is."""
+    """Whether a type can represent a value, as psycopg loads it or ``fit`` returns it."""
     fit: "Callable[[Any, pa.DataType], Any]" = _itself
-    """Converts a value of another type to what a wider type wants, or one that was chosen; raises CannotHold."""
+    """Converts a value of a narrower type for a wider or a chosen one; raises CannotHold."""
 
 
 def _none(*arguments: Any) -> None:
@@ -43,51 +43,50 @@ def _none(*arguments: Any) -> None:
 
 
 class ArrowTypes(NamedTuple):
-    """A family in Arrow."""
+    """The Arrow types of a family."""
 
     types: "Mapping[str, pa.DataType]"
-    """The types of columns, by their names (the key ``arrow`` of spec/builtin_types.yaml)."""
+    """The Arrow types by name (the key ``arrow`` of spec/builtin_types.yaml)."""
     kinds: Sequence[ArrowKind] = ()
-    """The kinds that values of this family are read into."""
+    """The kinds of Arrow types for values of this family."""
     unify: "Callable[[pa.DataType, pa.DataType], pa.DataType | None]" = _none
-    """Returns the type that holds the values of two different types, None where the family knows none."""
+    """Returns the type that can represent the values of two different types, or None."""
     choose: "Callable[[str, str], pa.DataType | None]" = _none
-    """Returns the type that a reader may choose, by the name of the built-in type and the words of the choice."""
+    """Returns the type that a reader chooses, given the built-in type's name and the text of the choice; or None."""
 
 
 class Compiled(NamedTuple):
-    """How kernels read the values of a type; columns of any type are text in Arrow's strings."""
+    """The kernels of a type, for some Arrow types; values of any type in text format can be read as string."""
 
     holds: "Callable[[pa.DataType], bool]"
-    """For which Arrow types: a column that was altered may have a wider one than its type's own."""
+    """For which Arrow types; an altered column may have a wider one than its type's own."""
     text: "Cast"
     """The cast of text format."""
     binary: "Cast | None"
-    """The cast of binary format, None for none."""
+    """The cast of binary format, None if there is none."""
 
 
 class SqlText(NamedTuple):
-    """The canonical text of a value in SQL; ``{value}`` stands for the value, which is not NULL."""
+    """An SQL expression for the canonical text of ``{value}``, which is not NULL."""
 
     text: str
     of_elements: str = ""
-    """A condition that a list ``{value}`` meets if Arrow's type holds each of its elements; empty: it does."""
+    """A condition: whether Arrow's type can represent every element of a list ``{value}``; empty: always."""
 
 
 class Family(NamedTuple):
-    """Types that have something in common. A type belongs to one family."""
+    """Related types. A type belongs to one family."""
 
     codecs: Mapping[str, Codec]
-    """How values are written, by the type's name in pg_type."""
+    """The codecs by typname."""
     without_codec: Collection[str] = ()
-    """Types whose text a locale decides (money), or a catalog (regclass), and those without a send function."""
+    """Types whose text depends on a locale (money) or the catalog (regclass), and those without a send function."""
     arrow: Callable[[], ArrowTypes | None] = _none
-    """Returns the family in Arrow; needs pyarrow. Without it, values are strings: PostgreSQL's text."""
+    """Returns the family's Arrow types; needs pyarrow. Without them, values are strings: PostgreSQL's text."""
     compiled: Callable[[], Mapping[str, Sequence[Compiled]]] = dict
-    """Returns kernels by the type's name, the one for its own Arrow type first; needs numba. Other values are read one
-    by one."""
+    """Returns kernels by typname, the one for the type's own Arrow type first; needs numba. Values of other types are
+    read one by one."""
     sql: "Callable[[str, pa.DataType], SqlText | None]" = _none
-    """Returns the canonical text (``canonical``) of values of a type, by its name, in an Arrow type; None where that is
-    PostgreSQL's own."""
-    spark: "Mapping[str, Callable[[Column, T.DataType], Column]]" = {}  # noqa: RUF012 - nobody writes to it
+    """Returns the canonical text (``canonical_text``) for a typname and an Arrow type; None: PostgreSQL's own text."""
+    spark: "Mapping[str, Callable[[Column, T.DataType], Column]]" = {}  # noqa: RUF012 - never mutated
     """Write PostgreSQL's text of a value in Spark, by the name of Spark's type; a cast to string does for others."""

@@ -1,13 +1,13 @@
-"""Points, and what is made of them (geo_ops.c)."""
+"""Geometric types: points, and shapes that consist of points (geo_ops.c)."""
 
 import re
 import struct
 from collections.abc import Sequence
 from typing import Final
 
-from pgoutput_construct.pgtypes.codec import Codec
 from pgoutput_construct.pgtypes.family import Family
 from pgoutput_construct.pgtypes.numbers import float_text
+from pgoutput_construct.pgtypes.value_codec import Codec
 
 __all__ = ["FAMILY"]
 
@@ -18,7 +18,7 @@ _OPEN, _CLOSED = b"\0", b"\1"
 
 def _floats_text(data: bytes) -> list[str]:
     if len(data) % _FLOAT_BYTES:
-        raise ValueError("these are no floats")
+        raise ValueError(f"{len(data)} bytes are not a multiple of {_FLOAT_BYTES}")
     return [float_text(_FLOAT, data[at : at + _FLOAT_BYTES]) for at in range(0, len(data), _FLOAT_BYTES)]
 
 
@@ -61,7 +61,7 @@ def _counted_binary(text: str) -> bytes:
 
 
 def _path_text(data: bytes) -> str:
-    # path_send(): whether it is closed, how many points, the points.
+    # path_send(): whether the path is closed, the number of points, the points.
     points = _counted_text(data[1:])
     return f"({points})" if data[:1] != _OPEN else f"[{points}]"
 

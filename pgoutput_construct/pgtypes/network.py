@@ -5,8 +5,8 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Final
 
-from pgoutput_construct.pgtypes.codec import Codec
 from pgoutput_construct.pgtypes.family import Compiled, Family
+from pgoutput_construct.pgtypes.value_codec import Codec
 
 __all__ = ["FAMILY"]
 
@@ -18,7 +18,7 @@ def _address_text(data: bytes) -> str:
     # network_send(): family, bits, whether cidr, length, address.
     bits, cidr, address = data[1], data[2], ip_address(data[4:])
     if bits > address.max_prefixlen:
-        raise ValueError("more bits than the address has")
+        raise ValueError(f"prefix length {bits} exceeds the address's {address.max_prefixlen} bits")
     lead = _IPV4_TAILS.get(data[4:16], "") if any(data[14:18]) else ""
     text = f"{lead}{ip_address(data[16:])}" if lead else str(address)
     return f"{text}/{bits}" if cidr or bits != address.max_prefixlen else text

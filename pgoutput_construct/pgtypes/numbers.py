@@ -2,9 +2,10 @@
 
 | PostgreSQL | Arrow |
 |---|---|
-| bool, int2, int4, int8, float4, float8 | the same |
+| bool, int2, int4, int8, float4, float8 | bool, int16, int32, int64, float32, float64 |
 | numeric(p, s) with p <= 38 and 0 <= s <= p | decimal128(p, s) |
-| other numerics, money | string, or of a numeric what a reader chooses: decimal128 or float64 |
+| other numerics | string, or decimal128 or float64 if a reader chooses them |
+| money | string |
 """
 
 import math
@@ -17,8 +18,8 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from pgoutput_construct.pgtypes.codec import NUMERIC_NEGATIVE, Codec
 from pgoutput_construct.pgtypes.family import ArrowKind, ArrowTypes, CannotHold, Compiled, Family, SqlText
+from pgoutput_construct.pgtypes.value_codec import NUMERIC_NEGATIVE, Codec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +45,7 @@ __all__ = [
 
 _NOT_FINITE, _SIGNS = {0xC000: "NaN", 0xD000: "Infinity", 0xF000: "-Infinity"}, {0: "", NUMERIC_NEGATIVE: "-"}
 _INFINITY_SCALE = 32
-"""What numeric_send() says of them, whose flags it takes for a scale, too."""
+"""The scale that numeric_send() sends for infinities: it interprets their flag bits as a scale."""
 _BASE_DIGITS = 4
 
 _MANTISSA_BITS = {"!f": 24, "!d": 53}
@@ -53,17 +54,17 @@ _PLAIN_DIGITS = {"!f": 6, "!d": 15}  # FLT_DIG and DBL_DIG
 _MOST_DIGITS = 17
 _FLOAT4_DIGITS = (6, 7, 8, 9)
 _POWER_OF_TWO = 0.5
-"""The fraction of one: below it the next number is nearer than above."""
+"""math.frexp()'s fraction of a power of two, whose lower neighbour is nearer than its upper one."""
 
 
 def _numeric_text(data: bytes) -> str:
-    # numeric_send(): digits to base 10,000, the weight of the first, a sign, and how many decimals are written.
+    # numeric_send(): count of digits to base 10,000, weight of the first, sign, display scale; then the digits.
     count, weight, sign, scale = struct.unpack_from("!HhHH", data)
     groups = struct.unpack(f"!{count}H", data[8:])
     if sign in _NOT_FINITE:
         return _NOT_FINITE[sign]
     if sign not in _SIGNS or max(groups, default=0) > 9999:
-        raise ValueError("this is no numeric")
+        raise ValueError("not a numeric")
     digits, point = "".join(f"{group:04}" for group in groups), 4 * (weight + 1)
     digits = digits.rjust(len(digits) - min(point, 0), "0").ljust(point, "0")
     whole, decimals = digits[: max(point, 0)].lstrip("0") or "0", digits[max(point, 0) :].ljust(scale, "0")[:scale]
@@ -79,20 +80,20 @@ def _numeric_binary(text: str) -> bytes:
     digits = whole + decimals.ljust(-(-len(decimals) // _BASE_DIGITS) * _BASE_DIGITS, "0")
     groups = [int(digits[at : at + _BASE_DIGITS]) for at in range(0, len(digits), _BASE_DIGITS)]
     weight = len(whole) // _BASE_DIGITS - 1
-    # strip_var(): no groups of zeros at either end.
-    first = next((place for place, group in enumerate(groups) if group), len(groups))
-    last = next((place for place in range(len(groups), first, -1) if groups[place - 1]), first)
+    # strip_var(): no zero digits at either end.
+    first = next((index for index, group in enumerate(groups) if group), len(groups))
+    last = next((index for index in range(len(groups), first, -1) if groups[index - 1]), first)
     groups, weight = groups[first:last], weight - first if last > first else 0
     sign = NUMERIC_NEGATIVE if text.startswith("-") and groups else 0
     return struct.pack(f"!HhHH{len(groups)}H", len(groups), weight, sign, len(decimals), *groups)
 
 
 def float_text(layout: str, data: bytes) -> str:
-    """Write a float with the fewest digits that tell it from others (extra_float_digits above 0).
+    """Return the shortest text that identifies a float, as servers write it with extra_float_digits above 0.
 
     Args:
-        layout: How ``struct`` unpacks it: ``!f`` or ``!d``.
-        data: Its bytes.
+        layout: The struct format: ``!f`` or ``!d``.
+        data: The value in binary format.
     """
     (value,) = struct.unpack(layout, data)
     if not math.isfinite(value):
@@ -105,7 +106,7 @@ def float_text(layout: str, data: bytes) -> str:
 
 
 def _laid_out(digits: str, exponent: int, plain_digits: int) -> str:
-    """Write digits, the first of which counts ten to the power of ``exponent`` (to_chars() in d2s.c)."""
+    """Format digits; the first has the place value 10**exponent (to_chars() in d2s.c)."""
     if not -4 <= exponent < plain_digits:
         rest = f".{digits[1:]}" if digits[1:] else ""
         return f"{digits[0]}{rest}e{'-' if exponent < 0 else '+'}{abs(exponent):02}"
@@ -116,9 +117,9 @@ def _laid_out(digits: str, exponent: int, plain_digits: int) -> str:
 
 
 def _shortest(layout: str, value: float) -> tuple[str, int]:
-    """Return the fewest digits, and the power of ten of the first of them."""
-    # What lies just between two floats is neither's for PostgreSQL, and the even one's for Python. So many bits as that
-    # takes few digits have only above these numbers.
+    """Return the fewest digits that identify a float, and the exponent of ten of the first of them."""
+    # A decimal exactly halfway between two floats: Python's repr rounds it to the even one, PostgreSQL accepts it for
+    # neither (d2s.c). Below these limits no short decimal is exactly halfway, so Python's shortest digits are right.
     if layout == "!d" and value < 2**52:
         return _scientific(repr(value))
     if layout == "!f" and 2**-126 <= value < 2**24 and math.frexp(value)[0] != _POWER_OF_TWO:
@@ -138,7 +139,7 @@ def _scientific(text: str) -> tuple[str, int]:
 
 
 def _strictly_between(layout: str, value: float) -> tuple[str, int]:
-    """Return the fewest digits between the middles to the next floats, and of those the nearest to the value."""
+    """Return the fewest digits strictly between the midpoints to both neighbours, and of these the nearest ones."""
     bits = _MANTISSA_BITS[layout]
     _, exponent = math.frexp(value)
     exponent = max(exponent - bits, _LEAST_EXPONENT[layout])
@@ -156,7 +157,7 @@ def _strictly_between(layout: str, value: float) -> tuple[str, int]:
             nearest = min(fitting, key=lambda n: (abs(n * down * less - exact * more), n % 2))
             digits = str(nearest)
             return digits.rstrip("0"), power + len(digits) - count
-    raise ValueError("this is no float")
+    raise ValueError("not a float")
 
 
 def _float_binary(layout: str, text: str) -> bytes:
@@ -164,7 +165,7 @@ def _float_binary(layout: str, text: str) -> bytes:
 
 
 def integer_codec(layout: str) -> Codec:
-    """Return the codec of whole numbers that ``struct`` packs so."""
+    """Return the codec of integers with a struct format such as ``!i``."""
     packed = struct.Struct(layout)
     return Codec(lambda data: str(packed.unpack(data)[0]), lambda text: packed.pack(int(text)))
 
@@ -173,17 +174,17 @@ def integer_codec(layout: str) -> Codec:
 
 
 class Numeral(str):
-    """A number that JSON might not keep exactly, as text."""
+    """The text of a number that JSON might not represent exactly."""
 
     __slots__ = ()
 
 
 def json_value(text: str, arrow: str) -> Any:
-    """Return PostgreSQL's text of a value as JSON has it: a bool, int or finite float, or the text itself.
+    """Return the JSON value for PostgreSQL's text of a value: a bool, int or finite float, or the text itself.
 
     Args:
         text: PostgreSQL's text.
-        arrow: The name of the type's Arrow type (spec/builtin_types.yaml); a decimal is a Numeral.
+        arrow: The name of the type's Arrow type (spec/builtin_types.yaml); a decimal becomes a Numeral.
     """
     try:
         if arrow == "bool":
@@ -201,15 +202,15 @@ def json_value(text: str, arrow: str) -> Any:
 
 _MAX_PRECISION: Final = 38
 _DIGITS: Final = {16: 5, 32: 10, 64: 19}
-"""How many decimal digits integers have, by their bits."""
+"""Decimal digits of integers, by their bits."""
 _EXACT_IN: Final = {(16, 32), (16, 64), (32, 64)}
-"""The bits of integers, and of floats that hold each of them exactly."""
+"""Bits of integers and of floats, where the float represents each of the integers exactly."""
 _DECIMAL: Final = re.compile(r"decimal\( *([0-9]{1,2}) *, *([0-9]{1,2}) *\)")
 _EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 
 def decimal_type(modifier: int) -> "pa.DataType | None":
-    """Return the Arrow type of a numeric by its column's modifier (atttypmod), None where Arrow has none."""
+    """Return the Arrow type of a numeric by its column's modifier (atttypmod), None if Arrow has none."""
     import pyarrow as pa
 
     # numeric.c: precision in the upper half, scale in 11 bits, signed since PostgreSQL 15; 4 is VARHDRSZ.
@@ -251,7 +252,7 @@ def _is_decimal(value: Any, target: "pa.DataType") -> bool:
 def _as_decimal(value: Any, target: "pa.DataType") -> Any:
     if type(value) is int:
         value = Decimal(value)
-    # numeric's scale is how it is written; zeros at its end are no part of its value, and need not fit.
+    # A numeric's display scale does not matter for its value: trailing zeros need not fit into the type's scale.
     return value.normalize(_EXACT) if isinstance(value, Decimal) and value.is_finite() else value
 
 
@@ -266,7 +267,7 @@ def _as_float(value: Any, target: "pa.DataType") -> Any:
 
 
 def single(value: Any) -> Any:
-    """Return a float4, alone or in a list, as PostgreSQL converts it to float8: what it holds, not what is printed."""
+    """Round a float4, alone or in a list, to single precision: psycopg loads the decimal text as a Python float."""
     if isinstance(value, list):
         return [single(item) for item in value]
     try:
@@ -276,7 +277,7 @@ def single(value: Any) -> Any:
 
 
 def _wider(one: "pa.DataType", other: "pa.DataType") -> "pa.DataType | None":
-    """Return ``other`` if it holds the values of both, or a decimal that does."""
+    """Return ``other``, or a decimal, if it can represent the values of both types; else None."""
     import pyarrow as pa
 
     is_type = pa.types
@@ -331,7 +332,7 @@ def _compiled() -> Mapping[str, Sequence[Compiled]]:
 
 
 def _exact_floats(target: "pa.DataType") -> tuple[int, int]:
-    """Return the greatest integer, and the greatest power of ten, up to which a float holds all."""
+    """Return the greatest integer, and the greatest power of ten, up to which a float represents all exactly."""
     return (1 << 53, 18) if target.bit_width == 64 else (1 << 24, 10)
 
 
@@ -354,7 +355,7 @@ _ALL_FINITE_SQL: Final = (
 
 
 def _sql(name: str, target: "pa.DataType") -> SqlText | None:
-    """Floats have the bits of their values as hexadecimal digits; decimals as many decimals as their Arrow type."""
+    """Return the canonical text of floats (bits in hexadecimal), and of decimals (with the Arrow type's scale)."""
     import pyarrow as pa
 
     if pa.types.is_floating(target):
@@ -373,7 +374,7 @@ def _sql(name: str, target: "pa.DataType") -> SqlText | None:
 
 
 def float_bits(values: "pa.Array") -> "pa.Array":
-    """Return the bits of floating-point numbers as hexadecimal digits, as float8send() sends them; ``NaN`` for any."""
+    """Return the bits of floats in hexadecimal digits, as float8send() sends them; any NaN is ``NaN``."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -408,7 +409,7 @@ def lists_of_float_texts(values: "pa.Array") -> "pa.Array":
 
 
 def _in_lists(values: "pa.Array", of: "Callable[[pa.Array], pa.Array]") -> "pa.Array":
-    """Return lists of what a function makes of the elements of lists."""
+    """Apply a function to the elements of lists."""
     import numpy as np
     import pyarrow as pa
 
@@ -419,12 +420,12 @@ def _in_lists(values: "pa.Array", of: "Callable[[pa.Array], pa.Array]") -> "pa.A
 
 @dataclass(frozen=True)
 class SparkFloats:
-    """How floating-point numbers are written in Spark; each function takes and returns an Arrow array."""
+    """The text of floating-point numbers in Spark; each function takes and returns an Arrow array."""
 
     of_values: "Callable[[pa.Array], pa.Array]"
     of_lists: "Callable[[pa.Array], pa.Array]"
 
-    # Made where they are used: they are others with Spark Connect.
+    # The UDFs are created on each call, because Spark Connect and classic Spark need different ones.
     def text(self, value: "Column") -> "Column":
         """Return the text of a number."""
         from pyspark.sql import types as T  # noqa: N812
@@ -442,7 +443,7 @@ def _arrow_udf(function: "Callable[[pa.Array], pa.Array]", value: "Column", kind
     import pyarrow as pa
     from pyspark.sql import functions as F  # noqa: N812
 
-    def write(values: pa.Array) -> pa.Array:  # Spark goes by these annotations, which strings would not do for
+    def write(values: pa.Array) -> pa.Array:  # Spark evaluates these annotations; strings would not work
         return function(values)
 
     return F.arrow_udf(write, kind)(value)
@@ -461,7 +462,7 @@ def _spark_boolean(value: "Column", kind: "T.DataType") -> "Column":
 
 
 def _spark_decimal(value: "Column", kind: "T.DecimalType") -> "Column":
-    """A decimal without an exponent, which Spark writes for those near zero unless the session casts as ANSI says."""
+    """Return the text of a decimal without an exponent, which Spark writes near zero unless in ANSI mode."""
     from pyspark.sql import functions as F  # noqa: N812
 
     text = value.cast("string")

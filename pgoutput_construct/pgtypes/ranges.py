@@ -1,4 +1,4 @@
-"""Ranges and multiranges of whatever has a codec (rangetypes.c, multirangetypes.c)."""
+"""Ranges and multiranges of every type with a codec (rangetypes.c, multirangetypes.c)."""
 
 import re
 import struct
@@ -7,8 +7,8 @@ from functools import partial
 from typing import Final
 
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.pgtypes.codec import Codec, Reader, Writer, split_items
 from pgoutput_construct.pgtypes.family import Family
+from pgoutput_construct.pgtypes.value_codec import Codec, Reader, Writer, split_items
 
 __all__ = ["family_over"]
 
@@ -33,7 +33,7 @@ def _range_text(bound: Writer, data: bytes) -> str:
     lower = "" if flags & _LOWER_FREE else bounds.pop(0)
     upper = "" if flags & _UPPER_FREE else bounds.pop()
     if bounds:
-        raise ValueError("more bounds than a range has")
+        raise ValueError("a range has at most two bounds")
     return f"{'(['[flags & _LOWER_IN > 0]}{lower},{upper}{')]'[flags & _UPPER_IN > 0]}"
 
 
@@ -42,7 +42,7 @@ def _range_binary(bound: Reader, text: str) -> bytes:
         return bytes([_EMPTY])
     found = _RANGE.fullmatch(text)
     if found is None:
-        raise ValueError("this is no range")
+        raise ValueError("not a range")
     opening, lower, upper, closing = found.groups()
     flags = _LOWER_IN * (opening == "[") | _UPPER_IN * (closing == "]")
     flags |= _LOWER_FREE * (not lower) | _UPPER_FREE * (not upper)
@@ -74,12 +74,12 @@ def _codec(text: Callable[[Writer, bytes], str], binary: Callable[[Reader, str],
 
 
 def family_over(codecs: Mapping[str, Codec]) -> Family:
-    """Return the ranges whose bounds have one of some codecs (by name in pg_type), and the multiranges of these."""
+    """Return the family of the ranges whose subtypes have a codec (by typname), and of their multiranges."""
     ranges = _over(partial(_codec, _range_text, _range_binary), codecs)
     return Family(ranges | _over(partial(_codec, _multirange_text, _multirange_binary), ranges))
 
 
 def _over(make: Callable[[Codec], Codec], parts: Mapping[str, Codec]) -> dict[str, Codec]:
-    """Return the codecs of the types that are made of ``parts``: ranges of their bounds, multiranges of ranges."""
+    """Return the codecs of the types whose subtype is in ``parts``: ranges over bounds, multiranges over ranges."""
     subtypes = {row.name: BUILTIN_TYPES[row.subtype_oid].name for row in BUILTIN_TYPES.values() if row.subtype_oid}
     return {name: make(parts[subtype]) for name, subtype in subtypes.items() if subtype in parts}

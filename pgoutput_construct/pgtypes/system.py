@@ -1,13 +1,13 @@
-"""What the server counts and names: OIDs, transaction ids, LSNs, row and snapshot identifiers, names in its catalog."""
+"""The server's own identifiers: OIDs, transaction IDs, LSNs, tuple IDs, snapshots, and names in its catalog."""
 
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
-from pgoutput_construct.pgtypes.codec import Codec
 from pgoutput_construct.pgtypes.family import Compiled, Family
 from pgoutput_construct.pgtypes.numbers import integer_codec
+from pgoutput_construct.pgtypes.value_codec import Codec
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["FAMILY"]
@@ -22,10 +22,10 @@ def _tid_binary(text: str) -> bytes:
 
 
 def _snapshot_text(data: bytes) -> str:
-    # pg_snapshot_send(): how many are in progress, xmin, xmax, those in progress.
+    # pg_snapshot_send(): the number of xids in progress, xmin, xmax, the xids in progress.
     count, *xids = struct.unpack(f"!i{(len(data) - 4) // 8}q", data)
     if count != len(xids) - 2:
-        raise ValueError("this is no snapshot")
+        raise ValueError("not a snapshot")
     return f"{xids[0]}:{xids[1]}:{','.join(map(str, xids[2:]))}"
 
 
@@ -36,13 +36,13 @@ def _snapshot_binary(text: str) -> bytes:
 
 
 def _vector(element: str, layout: str) -> Codec:
-    """Return the codec of a vector, which is an array whose index begins at 0 (int2vectorsend(), oidvectorsend())."""
+    """Return the codec of a vector: an array with lower bound 0 (int2vectorsend(), oidvectorsend())."""
     element_oid, header, item = TYPE_NAMES[element].oid, struct.Struct("!iiIii"), struct.Struct(f"!i{layout}")
 
     def text(data: bytes) -> str:
         dimensions, nulls, oid, _, lower = header.unpack_from(data)
         if (dimensions, nulls, oid, lower) != (1, 0, element_oid, 0):
-            raise ValueError("this is no vector")
+            raise ValueError("not a vector")
         return " ".join(str(value) for _, value in item.iter_unpack(data[header.size :]))
 
     def binary(text: str) -> bytes:
@@ -70,7 +70,7 @@ FAMILY: Final = Family(
         **dict.fromkeys(("oid", "xid", "cid"), integer_codec("!I")),
         **dict.fromkeys(("xid8", "oid8"), integer_codec("!Q")),
         "tid": Codec(_tid_text, _tid_binary),
-        # Servers before 19 write a position so; later ones fill up its second half with zeros, to eight digits.
+        # As servers before 19 write it; later ones pad the second half with zeros to eight digits.
         "pg_lsn": Codec(lambda data: str(Lsn(int.from_bytes(data))), lambda text: int(Lsn(text)).to_bytes(8)),
         **dict.fromkeys(("txid_snapshot", "pg_snapshot"), _XIDS),
         "int2vector": _vector("int2", "h"),

@@ -1,19 +1,19 @@
-"""Text, and documents that are text: json, jsonb, jsonpath and xml (varlena.c, jsonb.c, xml.c)."""
+"""Text types, and documents in text format: json, jsonb, jsonpath and xml (varlena.c, jsonb.c, xml.c)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pgoutput_construct.pgtypes.codec import Codec, utf8
 from pgoutput_construct.pgtypes.family import ArrowKind, ArrowTypes, Compiled, Family
+from pgoutput_construct.pgtypes.value_codec import Codec, utf8
 
 __all__ = ["FAMILY"]
 
 _OCTAL = 4
-"""Characters of a byte that "char" writes as an octal number."""
+"""Length of the octal escape that "char" writes for a byte above 127."""
 
 
 def _char_text(data: bytes) -> str:
-    # charout(): a byte of the upper half is written in octal, zero as nothing.
+    # charout(): a byte above 127 is written as an octal escape, zero as the empty string.
     (code,) = data
     return f"\\{code:03o}" if code > 127 else data.decode("ascii").rstrip("\0")
 
@@ -24,7 +24,7 @@ def _char_binary(text: str) -> bytes:
 
 def _versioned_text(data: bytes) -> str:
     if data[:1] != b"\x01":  # jsonb_send(), jsonpath_send(): version 1
-        raise ValueError("unknown version")
+        raise ValueError(f"version {data[:1]!r} is not 1")
     return utf8(data[1:])
 
 

@@ -1,17 +1,17 @@
-"""What is searched, and what for: tsvector and tsquery (tsvector.c and tsquery.c)."""
+"""Full text search: tsvector and tsquery (tsvector.c and tsquery.c)."""
 
 import re
 import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from pgoutput_construct.pgtypes.codec import Codec, utf8
 from pgoutput_construct.pgtypes.family import Family
+from pgoutput_construct.pgtypes.value_codec import Codec, utf8
 
 __all__ = ["FAMILY"]
 
 _WEIGHTS = ("", "C", "B", "A")
-"""D, the lowest, is not written."""
+"""By code; D, the default, is not written."""
 _WEIGHT_SHIFT = 14  # WEP_GETWEIGHT() in ts_type.h
 _LEXEME = re.compile(r"'((?:[^'\\]|''|\\\\)*)'(?::(\d+[ABC]?(?:,\d+[ABC]?)*))?(?: |\Z)")
 
@@ -26,7 +26,7 @@ def _quoted(lexeme: str) -> str:
 
 
 def _word(data: bytes, at: int) -> tuple[str, int]:
-    """Read up to a zero byte; return what it is, and where the next begins."""
+    """Return the NUL-terminated string at an offset, and the offset after it."""
     end = data.index(b"\0", at)
     return utf8(data[at:end]), end + 1
 
@@ -35,11 +35,11 @@ def _vector_text(data: bytes) -> str:
     (count,), at, words = struct.unpack_from("!i", data), 4, list[str]()
     while at < len(data):
         lexeme, at = _word(data, at)
-        (places,) = struct.unpack_from("!H", data, at)
-        found = struct.unpack_from(f"!{places}H", data, at + 2)
-        at += 2 + 2 * places
-        told = ",".join(f"{place % (1 << _WEIGHT_SHIFT)}{_WEIGHTS[place >> _WEIGHT_SHIFT]}" for place in found)
-        words.append(f"{_quoted(lexeme)}:{told}" if told else _quoted(lexeme))
+        (positions,) = struct.unpack_from("!H", data, at)
+        found = struct.unpack_from(f"!{positions}H", data, at + 2)
+        at += 2 + 2 * positions
+        text = ",".join(f"{each % (1 << _WEIGHT_SHIFT)}{_WEIGHTS[each >> _WEIGHT_SHIFT]}" for each in found)
+        words.append(f"{_quoted(lexeme)}:{text}" if text else _quoted(lexeme))
     if len(words) != count:
         raise ValueError(f"{len(words)} lexemes where the count is {count}")
     return " ".join(words)
@@ -50,17 +50,17 @@ def _vector_binary(text: str) -> bytes:
     return struct.pack("!i", len(pieces)) + b"".join(pieces)
 
 
-def _lexeme_binary(lexeme: str, places: str) -> bytes:
+def _lexeme_binary(lexeme: str, positions: str) -> bytes:
     lexeme = lexeme.replace("''", "'").replace("\\\\", "\\")
     found = [
         int(each.rstrip("ABC")) | _WEIGHTS.index(each.strip("0123456789")) << _WEIGHT_SHIFT
-        for each in filter(None, places.split(","))
+        for each in filter(None, positions.split(","))
     ]
     return lexeme.encode() + struct.pack(f"!xH{len(found)}H", len(found), *found)
 
 
 class _Item(NamedTuple):
-    """One part of a query: operators stand before what they join."""
+    """One item of a query; operators precede their operands (prefix notation)."""
 
     operator: int
     """0 for a lexeme."""
@@ -82,7 +82,7 @@ def _items(data: bytes) -> Iterator[_Item]:
             phrase = "<->" if distance == 1 else f"<{distance}>"
             yield _Item(operator, {_NOT: "!", _AND: "&", _OR: "|", _PHRASE: phrase}[operator])
         else:
-            raise ValueError("this is no part of a query")
+            raise ValueError(f"unknown item type {data[at]}")
 
 
 def _query_text(data: bytes) -> str:
@@ -94,12 +94,12 @@ def _query_text(data: bytes) -> str:
     rest = iter(items)
     text = _infix(rest, 0, False)
     if next(rest, None) is not None:
-        raise ValueError("more items follow the query")
+        raise ValueError("items after the end of the query")
     return text
 
 
 def _infix(items: Iterator[_Item], outer: int, is_right_of_phrase: bool) -> str:
-    """Write the next operand (infix() in tsquery.c), which stands in an operator of the priority ``outer``."""
+    """Return the text of the next operand (infix() in tsquery.c), of an operator with the priority ``outer``."""
     operator, text = next(items, _Item(-1, ""))
     if not operator:
         return text

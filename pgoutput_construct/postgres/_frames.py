@@ -18,7 +18,7 @@ import pyarrow as pa
 from psycopg import pq
 
 from pgoutput_construct.columnar.envelope import Frames
-from pgoutput_construct.columnar.foreign import address_of, copy_from, foreign
+from pgoutput_construct.compiled.c_functions import address_of, copy_from, foreign
 from pgoutput_construct.compiled.jit import kernel
 from pgoutput_construct.compiled.memory import read_only
 from pgoutput_construct.errors import ReplicationError

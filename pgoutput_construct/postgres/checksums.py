@@ -10,7 +10,7 @@ import pyarrow as pa
 from psycopg import sql
 
 from pgoutput_construct.changelog._facts.visibility import Snapshot
-from pgoutput_construct.columnar.canonical import (
+from pgoutput_construct.columnar.row_checksums import (
     BUCKET_DIGITS,
     DIGITS,
     NOTHING,
@@ -21,8 +21,8 @@ from pgoutput_construct.columnar.canonical import (
 )
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.pgtypes.canonical import canonical_sql
-from pgoutput_construct.pgtypes.registry import TEXT_WRITERS
+from pgoutput_construct.pgtypes.canonical_text import canonical_sql
+from pgoutput_construct.pgtypes.type_registry import TEXT_WRITERS
 from pgoutput_construct.postgres._snapshot.snapshots import read_snapshot
 from pgoutput_construct.postgres._waiting import Asked, Patience
 from pgoutput_construct.postgres.connection import (

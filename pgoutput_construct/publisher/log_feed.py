@@ -26,8 +26,8 @@ from pgoutput_construct.publisher._feed.feed import About, CopiedTable, Fed, Fee
 from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.publisher.published_tables import ListedTable, LogPublications, PublishedScope
 from pgoutput_construct.stream.identifiers import full_name
-from pgoutput_construct.stream.logged import COMMITTED, EndedTransaction
 from pgoutput_construct.stream.relations import RelationHistory
+from pgoutput_construct.stream.transaction_reader import COMMITTED, EndedTransaction
 from pgoutput_construct.wire.engine import engine
 from pgoutput_construct.wire.types import Lsn
 

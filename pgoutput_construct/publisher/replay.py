@@ -10,7 +10,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
-from pgoutput_construct.changelog._facts.facts import Column
+from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.changelog.timeline import PlacedCopies, lsn_before
@@ -23,8 +23,8 @@ from pgoutput_construct.publisher.published_tables import ListedTable, Published
 from pgoutput_construct.publisher.replay_tables import TargetTable, create_tables, target_tables
 from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.stream.identifiers import quote_identifier
-from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.stream.transaction_reader import EndedTransaction
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["SUBSCRIPTION", "ReplayError", "compare_tables", "connected", "replay"]
@@ -97,9 +97,9 @@ class _ReplayFeed(LogFeed):
         return relation_oid not in self._names or super().is_copied(relation_oid, ended, two_phase_at, without)
 
 
-def _columns(table: TargetTable) -> Iterator[Column]:
+def _columns(table: TargetTable) -> Iterator[CatalogColumn]:
     for number, (name, (column, _)) in enumerate(table.columns.items(), 1):
-        yield Column(number, name, column.type_oid, column.type_modifier)
+        yield CatalogColumn(number, name, column.type_oid, column.type_modifier)
 
 
 def replay(

@@ -437,7 +437,7 @@ class _SlotsFile:
         self._lock: LogLock | None = None
 
     def __str__(self) -> str:
-        return self._store.place(self._name)
+        return self._store.path_of(self._name)
 
     def open(self) -> Any:
         """Lock the file against other publishers; return its content, {} for a new one; raises PgoutputError."""

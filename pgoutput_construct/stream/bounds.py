@@ -1,7 +1,7 @@
-"""What the messages do that begin and end transactions, and what they say of them: by the specification, not by name.
+"""Which messages begin and end transactions, and in which fields they identify them; taken from the specification.
 
-A *piece* is what stands between a begin and its end: a transaction, one that is being prepared, or a segment of a
-stream. A begin and an end inside of pieces (``begin_inner``, ``end_inner``) enclose a part of one.
+A *piece* is everything from a begin to its end: a transaction, a transaction up to its PREPARE, or one segment of a
+streamed transaction. A begin and an end within a piece (``begin_inner``, ``end_inner``) enclose a part of it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,28 +18,28 @@ _PIECE_ENDS: Final = ("commit", "prepare", "abort", "end_segment")
 
 
 def effect_of(message: PgoutputMessage) -> str | None:
-    """Return what a message does to a transaction, None for one that neither begins nor ends anything."""
+    """Return the effect of a message on transactions (BOUNDS), None if it neither begins nor ends anything."""
     bound = BOUNDS.get(type(message))
     return None if bound is None else bound.effect
 
 
 def said(message: PgoutputMessage, role: str) -> Any:
-    """Return what a begin or an end says in a role (xid, subxid, gid, lsn, end_lsn, time, first); None for nothing."""
+    """Return the value that a begin or an end has for a role (xid, subxid, gid, lsn, end_lsn, time, first), or None."""
     return BOUNDS[type(message)].get(message, role)
 
 
 def having(*effects: str) -> frozenset[type[PgoutputMessage]]:
-    """Return the messages that have one of some effects."""
+    """Return the message classes with one of these effects."""
     return frozenset(cls for cls, bound in BOUNDS.items() if bound.effect in effects)
 
 
 def _closes(end: type[PgoutputMessage]) -> frozenset[type[PgoutputMessage]]:
-    """Return the begins of the pieces that a message ends: it can come in a state that they lead to."""
+    """Return the begins of the pieces that a message can end: those that lead to a state in which it is permitted."""
     return frozenset(cls for cls in OPENERS if _leads_to(TRANSITIONS[cls].values()) & TRANSITIONS[end].keys())
 
 
 def _leads_to(entered: Iterable[str]) -> set[str]:
-    """Return the states that a piece can be in, beginning with those that its begin enters."""
+    """Return the states that are reachable within a piece from the states that its begin enters."""
     found = set(entered)
     steps = [step for table in TRANSITIONS.values() for step in table.items()]
     while more := {after for before, after in steps if before in found and after != _INITIAL} - found:
@@ -52,12 +52,12 @@ OPENERS: Final = having(*_PIECES)
 CLOSES: Final[Mapping[type[PgoutputMessage], frozenset[type[PgoutputMessage]]]] = {
     end: _closes(end) for end in having(*_PIECE_ENDS)
 }
-"""The messages that end a piece, each with those that can begin it."""
+"""The messages that end a piece, each with the messages that can begin it."""
 PLAIN_BEGIN: Final = next(cls for cls, bound in BOUNDS.items() if bound.effect == "begin" and "lsn" in bound.roles)
-"""The message that begins a transaction which has committed, and says where: the first of the specification, Begin."""
+"""Begin: the first message of the specification that begins a committed transaction and has its commit LSN."""
 PLAIN_COMMIT: Final = next(
     cls
     for cls, bound in BOUNDS.items()
     if bound.effect == "commit" and PLAIN_BEGIN in CLOSES[cls] and "end_lsn" in bound.roles
 )
-"""The message that ends it: Commit."""
+"""The message that ends such a transaction: Commit."""

@@ -1,4 +1,4 @@
-"""Names of tables: read by SQL's rules, and printed in the one form that can be pasted back into a command or SQL."""
+"""Names of tables: parsed by SQL's rules, and printed so that they can be pasted into a command or an SQL statement."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 DEFAULT_SCHEMA: Final = "public"
-"""The schema of a table that is named without one, whatever the search_path of a role is."""
+"""The schema of unqualified names; the server's search_path is not consulted."""
 
 _WORDS: Final = """
 all analyse analyze and any array as asc asymmetric authorization between bigint binary bit boolean both case
@@ -36,12 +36,12 @@ union unique user using values varchar variadic verbose when where window with x
 xmlelement xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable
 """
 KEYWORDS: Final = frozenset(_WORDS.split())
-"""The keywords that quote_ident() quotes: all of pg_get_keywords() but the unreserved ones (catcode U).
+"""The keywords that quote_ident() quotes: all of pg_get_keywords() except the unreserved ones (catcode U).
 
-Those of every tested server together: a name that only a later one has to quote is quoted for the earlier ones, too.
+The union over all tested servers: a name that only a later server must quote is quoted for earlier ones, too.
 """
 
-# quote_identifier() in ruleutils.c; an identifier of scan.l may have dollar signs and letters of any language, too.
+# quote_identifier() in ruleutils.c quotes more than scan.l requires: dollar signs and non-ASCII letters are permitted.
 _SAFE: Final = re.compile(r"[a-z_][a-z0-9_]*")
 _QUOTED: Final = r'"(?:[^"\0]|"")+"'
 _PART: Final = re.compile(rf"{_QUOTED}|[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_$\u0080-\U0010ffff]*")
@@ -53,12 +53,12 @@ _PARTS: Final = 2
 
 
 def quote_identifier(name: str) -> str:
-    """Return a name as quote_ident() writes it: in double quotes unless SQL reads it as it is."""
+    """Return a name as quote_ident() writes it: in double quotes unless SQL reads it back unchanged without them."""
     return name if _SAFE.fullmatch(name) and name not in KEYWORDS else '"' + name.replace('"', '""') + '"'
 
 
 def qualified_name(namespace: str, name: str) -> str:
-    """Return ``schema.table`` in the form that everything here prints, and that ``split_name`` reads.
+    """Return ``schema.table``, quoted as needed; ``split_name`` parses it.
 
     Args:
         namespace: The schema; empty for pg_catalog, as on the wire.
@@ -76,15 +76,15 @@ class _Named(Protocol):
 
 
 def full_name(named: _Named) -> str:
-    """Return ``qualified_name`` of what has both parts: a Relation, a Type, a copy of a table."""
+    """Return the ``qualified_name`` of an object with a namespace and a name, such as a Relation or a Type."""
     return qualified_name(named.namespace, named.name)
 
 
 def split_name(text: str) -> tuple[str, str]:
-    """Return schema and table of a name that is written as in SQL; raise PgoutputError for what is no such name.
+    """Return the schema and table of a name as written in SQL; raise PgoutputError if it is not one.
 
-    As parse_ident() reads it: what is not in double quotes is folded to lower case (A to Z, as in a UTF-8 database),
-    and may be a keyword. A table without a schema is one of ``DEFAULT_SCHEMA``.
+    The rules are those of parse_ident(): unquoted parts are folded to lower case (A to Z alone, as in a UTF-8
+    database), and may be keywords. An unqualified table is in ``DEFAULT_SCHEMA``.
     """
     parts = tuple(_parts(text))
     if len(parts) > _PARTS:
@@ -94,7 +94,7 @@ def split_name(text: str) -> tuple[str, str]:
 
 
 def split_pattern(text: str) -> tuple[str, str | None]:
-    """Return what ``split_name`` does, or for ``schema.*`` the schema and None; raises as that."""
+    """Return the result of ``split_name``, or (schema, None) for ``schema.*``; raise PgoutputError for other text."""
     named = _WHOLE_SCHEMA.fullmatch(text)
     if named is None:
         return split_name(text)
@@ -105,19 +105,19 @@ def split_pattern(text: str) -> tuple[str, str | None]:
 
 
 def normal_name(text: str) -> str:
-    """Return a name that is written as in SQL in the form of ``qualified_name``; raises as ``split_name``."""
+    """Parse a name as ``split_name`` does, and return its ``qualified_name``; raise PgoutputError."""
     return qualified_name(*split_name(text))
 
 
 def split_list(text: str) -> list[str]:
-    """Split names that are separated by commas, which may also be in double quotes; raise PgoutputError for others."""
+    """Split a list of names at commas outside of double quotes; raise PgoutputError for an empty or unclosed name."""
     names, at = [], 0
     while True:
         item = _ITEM.match(text, at)
         assert item is not None  # it matches nothing, too
         at = item.end()
         if not item[0].strip() or text[at : at + 1] not in ("", ","):
-            raise PgoutputError(f"{text!r} are no names: separate them by single commas, and close each double quote")
+            raise PgoutputError(f"{text!r} is not a list of names: separate them by commas, and close double quotes")
         names.append(item[0].strip())
         if at == len(text):
             return names
@@ -147,6 +147,6 @@ def _after_space(text: str, at: int) -> int:
 
 def _no_name(text: str) -> PgoutputError:
     return PgoutputError(
-        f"{text!r} does not name a table: write schema.table as in SQL, in double quotes what has capitals, dots or "
-        "other characters than letters, digits and underscores"
+        f"{text!r} does not name a table: write schema.table as in SQL; put names with capitals, dots or other "
+        "characters than letters, digits and underscores in double quotes"
     )

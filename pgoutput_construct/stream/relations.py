@@ -1,4 +1,9 @@
-"""Which Relation describes the rows of an OID: now, and at any position of a log."""
+"""Which Relation describes the rows of a relation OID: at the end of the stream so far, and at any position of a log.
+
+PostgreSQL sends a Relation before the first row of a table, and again after the table has changed or its cache entry
+was invalidated. It remembers per table whether it has done so (RelationSyncEntry in pgoutput.c), and separately for
+each streamed transaction, because the table may look different inside it. This module mirrors that bookkeeping.
+"""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,29 +28,29 @@ _FORGOTTEN: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """All that is needed to decode the rows of a table, as sent at one moment."""
+    """A Relation and the types of its columns: all that is needed to decode the rows that follow it."""
 
     seq: int
-    """Position of the Relation message in the log (or how many messages came before it)."""
+    """The seq of the Relation message in the log; without a log, the number of messages before it."""
     relation: m.Relation
     """The table and its columns."""
     types: Mapping[int, m.Type]
-    """The types of the columns that are not built in, by OID, as far as they have been named."""
+    """The Type messages of its columns, by OID, as far as they have been sent; built-in types have none."""
 
 
 class RelationCache:
-    """What describes each OID after the latest message.
+    """The latest Relation of each OID.
 
-    A streamed transaction has relations of its own: PostgreSQL sends each once per relation and top-level
-    transaction (maybe_send_schema()), because the table may look different inside it. When the transaction
-    commits they count for everyone; when it or a subtransaction of it aborts, PostgreSQL forgets having sent them
-    (cleanup_rel_sync_cache()) and so do we; after Stream Prepare PostgreSQL sends them again as well, and so it does
-    when a stream begins again after a lost connection.
+    A streamed transaction has relations of its own: PostgreSQL sends a Relation once per relation and top-level
+    transaction (maybe_send_schema()), because the table may look different inside the transaction. When it commits, its
+    relations become everyone's. When it or one of its subtransactions aborts, PostgreSQL forgets that it has sent them
+    (cleanup_rel_sync_cache()), and so does this cache. PostgreSQL also sends them again after Stream Prepare, and when
+    a stream starts from the beginning after a lost connection.
     """
 
     def __init__(self) -> None:
         self.types: dict[int, m.Type] = {}
-        """The types that are not built in, by OID."""
+        """The Type messages, by OID."""
         self._latest: dict[int | None, dict[int, Description]] = {None: {}}
         self.stream_xid: int | None = None
         """The top-level xid of the stream that is open, None outside a stream."""
@@ -53,14 +58,14 @@ class RelationCache:
         self._seen = 0
 
     def update(self, message: m.PgoutputMessage) -> None:
-        """Take in the next message of the stream, whatever it is."""
+        """Process the next message of the stream; every message must be passed, in order."""
         self.read(ControlMessage(self._seen, self.stream_xid, message))
         self._state.follow(message)
         self.stream_xid = self._state.stream_xid
         self._seen += 1
 
     def read(self, control: ControlMessage) -> None:
-        """Take in the next control message of a log; others may come too and change nothing."""
+        """Process the next control message of a log; other messages are permitted and change nothing."""
         seq, stream_xid, message = control
         match message:
             case m.Relation():
@@ -81,11 +86,11 @@ class RelationCache:
                 self._forget(seq, said(message, "xid"))
 
     def get(self, relation_oid: int) -> m.Relation:
-        """Return the Relation that describes an OID here; raise ProtocolError when none has been sent."""
+        """Return the Relation that describes an OID now; raise ProtocolError if none has been sent."""
         return self.description(relation_oid).relation
 
     def description(self, relation_oid: int) -> Description:
-        """Return all that describes an OID here; raise ProtocolError when no Relation has been sent."""
+        """Return the description of an OID now; raise ProtocolError if no Relation has been sent."""
         description = self._latest.get(self.stream_xid, {}).get(relation_oid)
         if description is None:
             problem = _undescribed(relation_oid, self.stream_xid)
@@ -104,21 +109,27 @@ class RelationCache:
 
 
 class RelationHistory(RelationCache):
-    """The same, kept for every position instead of the latest alone; read a log in order, then ask in any.
+    """A RelationCache that keeps every position: a log is read in order, then queried at any seq.
 
-    A stream has a scope of its own, named by its top-level xid; the scope None is outside of streams.
+    The *scope* of a row is the top-level xid of the stream that it is in, None outside of streams. For each scope and
+    OID, the history has the seqs at which the description changed.
     """
 
     def __init__(self, descriptions: Iterable[Description] = ()) -> None:
-        """Begin with nothing in force; ``descriptions`` are known already, and ``change`` says when they count."""
+        """Start with no description in force; for ``descriptions`` known already, ``change`` adds the seqs."""
         super().__init__()
         self.descriptions: list[Description] = list(descriptions)
-        """Every Relation of the log, in order; rows name theirs by its index in this."""
-        self._indexes: dict[int, int] = {each.seq: place for place, each in enumerate(self.descriptions)}
+        """Every Relation of the log, in order; rows refer to one by its index in this list."""
+        self._indexes: dict[int, int] = {each.seq: index for index, each in enumerate(self.descriptions)}
         self._changes: dict[tuple[int | None, int], tuple[list[int], list[int]]] = {}
 
     def inherit(self, stream_xid: int | None, description: Description) -> None:
-        """Begin with what is in force where the part of a log begins that is read; the types stay the caller's."""
+        """Add a description that is in force at the start of the part of a log that is read; types are not added.
+
+        Args:
+            stream_xid: The scope, None outside of streams.
+            description: The Relation, with its own seq, which is before that part.
+        """
         if description.seq not in self._indexes:
             self._indexes[description.seq] = len(self.descriptions)
             self.descriptions.append(description)
@@ -126,38 +137,51 @@ class RelationHistory(RelationCache):
         self.change(description.seq, stream_xid, description.relation.relation_oid, description.seq)
 
     def in_force(self) -> Iterator[tuple[int | None, Description]]:
-        """Yield what describes an OID now, and in which stream (None outside)."""
+        """Yield each description in force after the last message, with its scope."""
         for stream_xid, by_oid in self._latest.items():
             yield from ((stream_xid, description) for description in by_oid.values())
 
     def leave(self, scope: int) -> None:
-        """Have a scope end without a message; its rows stay described."""
+        """End a scope without a message; the rows read so far stay described."""
         self._latest.pop(scope, None)
 
     def changed(self) -> Iterator[tuple[int, int | None, int, int]]:
-        """Yield all of ``changes``: from which position, in which stream, which OID, seq of what describes it."""
+        """Yield every change of a description, as the arguments of ``change``."""
         for (stream_xid, oid), (seqs, indexes) in self._changes.items():
             for seq, index in zip(seqs, indexes, strict=True):
                 yield seq, stream_xid, oid, index if index == _FORGOTTEN else self.descriptions[index].seq
 
     def change(self, seq: int, stream_xid: int | None, relation_oid: int, description: int) -> None:
-        """Take over what ``changed`` yields of a history that was read earlier; all must come in order."""
+        """Restore a change that ``changed`` has yielded; of one scope and OID they must come in order.
+
+        Args:
+            seq: The first seq to which it applies.
+            stream_xid: The scope, None outside of streams.
+            relation_oid: The OID.
+            description: The seq of the description that applies from there on, -1 for none.
+        """
         index = _FORGOTTEN if description == _FORGOTTEN else self._indexes[description]
         seqs, indexes = self._changes.setdefault((stream_xid, relation_oid), ([], []))
         seqs.append(seq)
         indexes.append(index)
 
     def changes(self, relation_oid: int, stream_xid: int | None = None) -> tuple[Sequence[int], Sequence[int]]:
-        """Return from which positions on an OID had which description (its index, -1 for none)."""
+        """Return the seqs at which the description of an OID changed, and its index from each on (-1 for none)."""
         return self._changes.get((stream_xid, relation_oid), ((), ()))
 
     def index(self, relation_oid: int, seq: int, stream_xid: int | None = None) -> int:
-        """Return the index in ``descriptions`` for rows of an OID at ``seq``; raise ProtocolError if there is none."""
+        """Return the index in ``descriptions`` for rows of an OID at ``seq``; raise ProtocolError if it has none.
+
+        Args:
+            relation_oid: The OID.
+            seq: The seq of the row.
+            stream_xid: The scope of the row, None outside of streams.
+        """
         seqs, indexes = self.changes(relation_oid, stream_xid)
-        place = bisect_right(seqs, seq) - 1
-        if place < 0 or indexes[place] == _FORGOTTEN:
+        last = bisect_right(seqs, seq) - 1
+        if last < 0 or indexes[last] == _FORGOTTEN:
             raise ProtocolError(f"seq {seq}: {_undescribed(relation_oid, stream_xid)} before this row")
-        return indexes[place]
+        return indexes[last]
 
     def _set(self, seq: int, stream_xid: int | None, description: Description) -> None:
         super()._set(seq, stream_xid, description)

@@ -15,11 +15,11 @@ from pgoutput_construct.wire.types import Marker, bare
 __all__ = ["OPERATIONS", "OPS", "SNAPSHOT", "RowChange", "RowReader"]
 
 OPERATIONS: Final = {cls: cls.__name__.lower() for cls in BY_TAG.values() if cls in CHANGES}
-"""What rows say of the message that changed them: insert, update, delete, truncate, and what later versions brought."""
+"""The ``op`` of each message that changes rows: insert, update, delete, truncate, and those of later versions."""
 SNAPSHOT: Final = "snapshot"
-"""What rows say that were copied from a table: no message changed them."""
+"""The ``op`` of rows that were copied from a table."""
 OPS: Final = (SNAPSHOT, *OPERATIONS.values())
-"""All that rows say of where they come from."""
+"""Every ``op``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +29,42 @@ class RowChange:
     op: str
     """One of OPERATIONS."""
     relation: Relation
-    """The table as it was described when the change was sent."""
+    """The description of the table when the change was sent."""
     xid: int | None
     """Transaction or subtransaction ID inside a stream, None outside."""
     new: dict[str, Any] | None
-    """The new row by column name; columns whose value was not sent are missing here."""
+    """The new row by column name, without the columns in ``unchanged``."""
     old: dict[str, Any] | None
-    """The old row, or only its key columns, by column name; None where it was not sent."""
+    """The old row, or only its key columns, by column name; None if it was not sent."""
     unchanged: tuple[str, ...]
-    """The columns of the new row whose value was not sent, such as a TOASTed one that is unchanged."""
+    """The columns of the new row whose value was not sent.
+
+    An UPDATE that does not touch a TOASTed value does not read it either, so PostgreSQL sends 'u' in place of it
+    (logicalrep_write_tuple()). The value is that of the row before, which a consumer must know from elsewhere. 'u' is
+    not NULL, which is sent as 'n'.
+    """
     unsent: Mapping[str, Marker] = field(default_factory=dict)
-    """What was sent in place of these, by column name: UNCHANGED, or what a later version brought."""
+    """The markers that were sent in place of these values, by column name: UNCHANGED, or one of a later version."""
 
 
 class RowReader:
-    """Turns messages into rows; feed it every message of the stream in order, as Session parses them.
+    """Turns messages into rows; pass it every message of the stream in order, as Session parses them.
 
-    Rows come as they are sent. With streaming on or two-phase decoding that is before their transaction has committed:
-    a Stream Abort or a Rollback Prepared takes rows back that were returned, those with the ``xid`` that it names as
-    ``subxid``, or all of the transaction. Keep them until its Stream Commit or Commit Prepared; a change log and the
-    tables made of it do that (``pgoutput_construct.changelog``).
+    Rows are returned as they arrive. With streaming on or two-phase decoding, that is before their transaction has
+    committed: a Stream Abort or a Rollback Prepared revokes rows that were returned already, those whose ``xid`` is its
+    ``subxid``, or all of the transaction. Hold them until its Stream Commit or Commit Prepared, or use a change log,
+    which does (``pgoutput_construct.changelog``).
     """
 
     def __init__(self, relations: RelationCache | None = None, values: Literal["python", "raw"] = "python") -> None:
-        """``values`` says what rows hold: Python objects, or the values as they came, bytes and Binary.
+        """Create a reader.
 
-        Raises PgoutputError for other words, and for Python objects where psycopg, which loads them, is missing.
+        Args:
+            relations: The relations sent so far; None: those of a stream that begins now.
+            values: ``python`` loads values into Python objects, ``raw`` leaves them as sent: bytes and Binary.
+
+        Raises:
+            PgoutputError: Another word for ``values``, or Python objects without psycopg, which loads them.
         """
         if values not in ("python", "raw"):
             raise PgoutputError(f"values must be 'python' or 'raw', not {values!r:.40}")
@@ -62,15 +72,15 @@ class RowReader:
         self._loader = ValueLoader(self.relations.types) if values == "python" else None
 
     def read(self, message: PgoutputMessage) -> Iterator[RowChange]:
-        """Return the rows in a message (a truncate has one a table).
+        """Return the rows of a message; a truncate has one for each table.
 
-        Raises ProtocolError for a row without a Relation, or one that does not fit it.
+        Raises ProtocolError for a row without a Relation, or with another number of columns.
         """
         self.relations.update(message)
         return iter(list(self._rows(message)))
 
     def _rows(self, message: Any) -> Iterator[RowChange]:
-        # By their fields, not their names: later versions may bring other messages that change rows.
+        # By their fields, not their names: later versions may add other messages that change rows.
         op = OPERATIONS.get(type(message))
         if op is None:
             return
@@ -98,11 +108,11 @@ class RowReader:
         if len(values) != len(relation.columns):
             raise ProtocolError(
                 f"a row of {full_name(relation)} has {len(values)} values, but its Relation has "
-                f"{len(relation.columns)} columns: a Relation between them is missing"
+                f"{len(relation.columns)} columns: a newer Relation is missing from the stream"
             )
         names = [column.name for column in relation.columns]
         if len(set(names)) < len(names):
-            raise ProtocolError(f"the Relation of {full_name(relation)} has two columns of one name")
+            raise ProtocolError(f"the Relation of {full_name(relation)} has two columns with the same name")
         if self._loader is None:
             return dict(zip(names, values, strict=True))
         load = self._loader.load

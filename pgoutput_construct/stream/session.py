@@ -1,4 +1,4 @@
-"""A session: the options of START_REPLICATION, and whether the next message stands inside a stream."""
+"""A session: the options of START_REPLICATION, and whether the next message is inside a stream."""
 
 from typing import Any, Final, Unpack
 
@@ -14,64 +14,63 @@ _FOLLOWED: Final = frozenset(
     for cls, steps in TRANSITIONS.items()
     if cls in CHANGES_SCOPE or {STATES[state] for state in steps} != set(STATES.values())
 )
-"""The messages that tell, or must fit, where in the stream they stand; the others come inside and outside alike."""
+"""The messages that change the stream state or are not permitted in every one; others need no state transition."""
 
 
 class Session:
     """Parses (or builds) the messages of one replication connection in their order.
 
-    Whether a message carries the xid of its transaction depends on the stream state, which only the messages before
-    it tell; a session keeps that state, and no other. It raises ProtocolError where a message contradicts it: a
-    Stream Stop without a Stream Start, or inside a stream what never stands there, such as a Commit. After any error
-    its state is as before.
+    Whether a message carries the xid of its transaction depends on the stream state, which follows from the messages
+    before it. A session keeps that state and nothing else. A message that contradicts it raises ProtocolError: a Stream
+    Stop without a Stream Start, or a Commit inside a stream. An error leaves the state unchanged.
     """
 
     def __init__(self, proto_version: int = 1, streaming: Streaming = "off", **others: Unpack[MoreOptions]) -> None:
-        """Begin a session; raise PgoutputError for options that PostgreSQL would refuse.
+        """Start a session; raise PgoutputError for options that PostgreSQL would refuse.
 
         Args:
             proto_version: The option proto_version of START_REPLICATION.
             streaming: The option streaming of START_REPLICATION.
-            others: The options that later versions of the protocol brought.
+            others: Options that later versions of the protocol added.
         """
         self.proto_version = proto_version
         self.streaming: Streaming = streaming
         self.others = others
-        """The options that later versions of the protocol brought."""
+        """Options that later versions of the protocol added."""
         self.state = StreamState()
-        """Where the next message stands."""
+        """The stream state before the next message."""
         self._engine = self._engine_here()
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options as keywords, such as parse takes them beside the stream state."""
+        """The options as keywords of ``parse``, without the stream state."""
         return {"proto_version": self.proto_version, "streaming": self.streaming, **self.others}
 
     @property
     def in_stream(self) -> bool:
-        """Whether the next message stands between Stream Start and Stream Stop."""
+        """Whether the next message is between Stream Start and Stream Stop."""
         return self.state.in_stream
 
     @property
     def stream_xid(self) -> int | None:
-        """The top-level xid of the stream that is open, None outside a stream."""
+        """The top-level xid of the open stream, None outside of streams."""
         return self.state.stream_xid
 
     def parse(self, payload: bytes | bytearray | memoryview) -> PgoutputMessage:
-        """Return the next message, whose bytes are ``payload``; raise DecodeError or ProtocolError."""
+        """Parse the next message; raise DecodeError or ProtocolError."""
         message = self._engine.parse(payload)
         if type(message) in _FOLLOWED:
             self._advance(message)
         return message
 
     def build(self, message: PgoutputMessage) -> bytes:
-        """Return the bytes of ``message``, the next one; raise EncodeError or ProtocolError."""
+        """Build the next message; raise EncodeError or ProtocolError."""
         data = self._engine.build(message)
         self._advance(message)
         return data
 
     def follow(self, payload: bytes | bytearray | memoryview) -> None:
-        """Go on behind a message that cannot come where it stands, as if a connection had been lost before it."""
+        """Continue after a message that the state does not permit, as if the connection had been lost before it."""
         self.state.follow(self._engine.parse(payload))
         self._engine = self._engine_here()
 

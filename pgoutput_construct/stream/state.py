@@ -1,4 +1,14 @@
-"""Where in the stream the next message stands: the specification's transition table, executed."""
+"""The state machine of a stream: the specification's transition table, executed.
+
+``TRANSITIONS`` maps each message class to the states in which it is permitted, each with the state that follows.
+``STATES`` maps each state to the layout parameters that it sets. The first state is the initial one, in which no
+transaction and no stream is open.
+
+A consumer of a whole connection knows the exact state. A reader that starts in the middle, as a log's reader may, does
+not know whether a transaction is open, and need not: layouts depend only on whether a stream is open. Therefore
+``StreamState`` tracks a *set* of possible states. Unless it is ``exact``, states with the same layout parameters are
+not told apart: an Insert is then permitted after any message, but a Stream Stop only after a Stream Start.
+"""
 
 from functools import cache
 from typing import Final, NamedTuple
@@ -17,72 +27,68 @@ INSIDE_ONLY: Final = frozenset(
     for message, steps in TRANSITIONS.items()
     if _INITIAL not in steps and all(before == after for before, after in steps.items())
 )
-"""The messages of which transactions and streams consist: they come inside only, and end nothing."""
+"""The messages that are permitted only inside transactions and streams, and do not end them: changes, for example."""
 
 CHANGES_SCOPE: Final = frozenset(
     message
     for message, steps in TRANSITIONS.items()
     if any(STATES[before] != STATES[after] for before, after in steps.items())
 )
-"""The messages after which others are laid out: Stream Start and Stream Stop."""
+"""The messages that change the layout of those after them: Stream Start and Stream Stop."""
 
 
 _RESTARTS: Final = frozenset(cls for cls in BEGINS if _INITIAL in TRANSITIONS[cls])
-"""The messages that a new connection can begin with: they open a transaction or a stream, not a part of one."""
+"""The messages that can start a connection: they open a transaction or a stream, not a part of one."""
 
 
 class ControlMessage(NamedTuple):
-    """A message other than a row's, and where it stands."""
+    """A message that is not a row, with its position."""
 
     seq: int
-    """Its place in the log, strictly increasing."""
+    """Its seq in the log, strictly increasing."""
     stream_xid: int | None
-    """The top-level xid of the stream around it, None outside; a Stream Start is outside, a Stream Stop inside."""
+    """The top-level xid of the stream that it is in, None outside; a Stream Start is outside, a Stream Stop inside."""
     message: PgoutputMessage
     """The message itself."""
 
 
 class StreamState:
-    """The state of one connection's stream; ``advance`` it by every message, in order.
-
-    A reader that begins in the middle of a connection cannot know whether it is in a transaction. So, unless it is
-    ``exact``, only what decides layouts is followed: whether the next message stands inside a stream.
-    """
+    """The state of one connection's stream; ``advance`` it by every message, in order."""
 
     def __init__(self, exact: bool = False) -> None:
-        """Stand at the begin of a connection; ``exact`` also refuses, say, an Insert between transactions."""
+        """Start at the begin of a connection; ``exact`` also refuses, say, an Insert between transactions."""
         self._exact = exact
         self._possible = _together(_INITIAL, exact)
         self.opener: PgoutputMessage | None = None
-        """The message that opened the stream, None outside."""
+        """The message that opened the stream, None outside of streams."""
 
     @property
     def parameters(self) -> dict[str, bool]:
-        """How the next message is laid out: a value for each of STATE_PARAMETERS."""
+        """The layout parameters of the next message: a value for each of STATE_PARAMETERS."""
         return dict(_parameters(self._possible))
 
     @property
     def in_stream(self) -> bool:
-        """Whether the next message stands between Stream Start and Stream Stop."""
+        """Whether the next message is between Stream Start and Stream Stop."""
         return _parameters(self._possible)["in_stream"]
 
     @property
     def stream_xid(self) -> int | None:
-        """The top-level xid of the stream that is open, None outside a stream."""
+        """The top-level xid of the open stream, None outside of streams."""
         bound = BOUNDS.get(type(self.opener)) if self.opener else None
         return None if bound is None else bound.get(self.opener, "xid")
 
     @property
     def between(self) -> bool:
-        """Whether no transaction and no stream is open (never sure unless exact)."""
+        """Whether it is certain that no transaction and no stream is open; always False unless ``exact``."""
         return self._possible == {_INITIAL}
 
     def permits(self, message: type) -> bool:
-        """Whether a message of a class can come here."""
+        """Return whether the state permits a message of this class."""
         return bool(_reached(self._possible, message, self._exact))
 
     def advance(self, message: PgoutputMessage) -> None:
-        """Go on to the state after a message; raise ProtocolError, and stay, where it cannot come."""
+        """Move to the state after a message; if it is not permitted, raise ProtocolError and keep the state."""
         cls: type = type(message)
         reached = _reached(self._possible, cls, self._exact)
         if not reached:
@@ -92,9 +98,10 @@ class StreamState:
             self.opener = message if self.in_stream else None
 
     def follow(self, message: PgoutputMessage) -> None:
-        """Go on to the state after a message of a log, in which a connection may have been lost at any place.
+        """Move to the state after a message of a log, in which the connection may have been lost before any message.
 
-        What opens a transaction or a stream where it cannot come begins again; anything else leaves the state.
+        A message that opens a transaction or a stream restarts from the initial state if it is not permitted; any other
+        message that is not permitted leaves the state unchanged.
         """
         cls: type = type(message)
         if not self.permits(cls) and cls in _RESTARTS:
@@ -109,19 +116,20 @@ class StreamState:
             return f"{cls.__name__} inside the stream of xid {self.stream_xid}: a Stream Stop must come before it"
         if not self.in_stream and inside == {True}:
             return f"{cls.__name__} outside a stream: a Stream Start must come before it"
-        return f"{cls.__name__} in the state {' or '.join(sorted(self._possible))}: it comes in the state {needed} only"
+        now = " or ".join(sorted(self._possible))
+        return f"{cls.__name__} in the state {now}: it is permitted only in the state {needed}"
 
 
 @cache
 def _together(state: str, exact: bool) -> frozenset[str]:
-    """Return the states that are not told apart from a state: itself, or all in which messages are laid out alike."""
+    """Return the states equivalent to a state: itself if ``exact``, else all with the same layout parameters."""
     return frozenset({state} if exact else (s for s, sets in STATES.items() if sets == STATES[state]))
 
 
 @cache
 def _reached(possible: frozenset[str], cls: type, exact: bool) -> frozenset[str]:
     if cls not in TRANSITIONS:
-        raise ProtocolError(f"{cls.__name__} is no message: give an object of a message class")
+        raise ProtocolError(f"{cls.__name__} is not a message: give an object of a message class")
     steps = TRANSITIONS[cls]
     return frozenset().union(*(_together(steps[state], exact) for state in possible if state in steps))
 

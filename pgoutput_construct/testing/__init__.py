@@ -1,6 +1,21 @@
-"""For tests of consumers of pgoutput: strategies of messages, of streams and what they mean, and a publisher.
+"""For tests of consumers of pgoutput: Hypothesis strategies of messages, streams and scenarios, and a publisher.
 
-Strategies need the extra ``testing`` alone, the publisher ``publisher`` alone: each asks for its own when it is used.
+Nothing comes in but options; out go messages and payloads (``messages``, ``payloads``, ``frames``), whole streams that
+a server could send (``streams``), streams with the tables that must result (``scenarios``), and a walsender that serves
+what a test commits (``publisher``). Everything follows from the specification's definitions, so a new message appears
+in the strategies without a change here.
+
+| module | what it holds |
+|---|---|
+| ``payloads``, ``strategies``, ``field_strategies`` | strategies of single messages; start reading in ``strategies`` |
+| ``streams``, ``change_stream``, ``random_tables`` | strategies of streams |
+| ``scenarios``, ``scenario_*`` | strategies of scenarios: a model of the tables runs alongside the stream |
+| ``fake_tables``, ``script_writer``, ``scripted_publisher`` | the publisher, and the tables that a test defines |
+| ``fixtures`` | the publisher as a pytest fixture |
+| ``scenario_feed`` | scenarios of a seed as a publisher's feed, for subscribers in any language |
+
+Strategies need the extra ``testing``, the publisher needs ``publisher``; each is checked on first use. Public: the
+names below and ``fixtures``.
 """
 
 from importlib.util import find_spec
@@ -9,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from pgoutput_construct.extras import needing, require
 
 if TYPE_CHECKING:
-    from pgoutput_construct.testing.publishing import TestPublisher, publisher
+    from pgoutput_construct.testing.scripted_publisher import TestPublisher, publisher
 
 if TYPE_CHECKING or find_spec("hypothesis"):
     from pgoutput_construct.testing.payloads import (
@@ -42,11 +57,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Return what serves streams; raise MissingExtraError where the extra of a name is not installed."""
+    """Import the publisher on first use; raise MissingExtraError if the extra of a name is not installed."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name not in ("TestPublisher", "publisher"):
         require("testing")
     with needing("publisher"):
-        from pgoutput_construct.testing import publishing
-    return getattr(publishing, name)
+        from pgoutput_construct.testing import scripted_publisher
+    return getattr(scripted_publisher, name)

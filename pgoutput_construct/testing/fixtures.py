@@ -1,11 +1,11 @@
-"""A fixture for pytest: ``pytest_plugins = ["pgoutput_construct.testing.fixtures"]`` in a conftest.py brings it."""
+"""A pytest fixture: put ``pytest_plugins = ["pgoutput_construct.testing.fixtures"]`` in conftest.py."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from pgoutput_construct.testing.publishing import TestPublisher
-from pgoutput_construct.testing.publishing import publisher as serving
+from pgoutput_construct.testing.scripted_publisher import TestPublisher
+from pgoutput_construct.testing.scripted_publisher import publisher as serving
 
 __all__ = ["publisher"]
 

@@ -1,4 +1,4 @@
-"""Strategies for those who test a consumer: options, messages, payloads, frames, and damaged bytes."""
+"""Strategies for tests of a consumer: options, messages, payloads, frames, and damaged bytes."""
 
 from collections.abc import Collection
 from typing import Any, Unpack
@@ -44,26 +44,26 @@ def messages(
     kinds: Collection[type[PgoutputMessage] | str] | None = None,
     **others: Unpack[MoreOptions],
 ) -> SearchStrategy[Any]:
-    """Return the messages that can be sent under the options, of all kinds alike.
+    """Return the messages that can be sent under the options, each class with the same probability.
 
     Args:
         proto_version: The option proto_version of START_REPLICATION.
         streaming: The option streaming of START_REPLICATION.
-        in_stream: Whether the messages stand between Stream Start and Stream Stop.
-        kinds: The classes that are wanted, or their names; all that the options allow where it is left out.
-        others: The options that later versions of the protocol brought.
+        in_stream: Whether the messages are between Stream Start and Stream Stop.
+        kinds: The requested classes, or their names; None: all that the options permit.
+        others: Options that later versions of the protocol added.
 
-    Raises PgoutputError for a kind that there is not, or that cannot come under the options.
+    Raises PgoutputError for an unknown class, or one that is not sent under the options.
 
     >>> testing.messages(2, "on", in_stream=True, kinds=["Insert", pgo.Update])
     """
     given = parse_options(proto_version, streaming, in_stream, **others)
-    wanted = _KINDS if kinds is None else [_kind(kind) for kind in kinds]
-    can = [cls for cls in wanted if given.refusal(cls) is None and proto_version >= SINCE.get(cls, 0)]
-    missing = [cls.__name__ for cls in wanted if cls not in can]
+    requested = _KINDS if kinds is None else [_kind(kind) for kind in kinds]
+    can = [cls for cls in requested if given.refusal(cls) is None and proto_version >= SINCE.get(cls, 0)]
+    missing = [cls.__name__ for cls in requested if cls not in can]
     if kinds is not None and missing:
-        asked = f"proto_version={proto_version}, streaming={streaming!r}"
-        raise PgoutputError(f"{' and '.join(missing)} cannot come with {asked}: ask for other kinds")
+        under = f"proto_version={proto_version}, streaming={streaming!r}"
+        raise PgoutputError(f"{' and '.join(missing)} cannot be sent under {under}: request other kinds")
     return st.one_of([any_of(cls, DEFINITIONS[cls], given.parameters()) for cls in can])
 
 
@@ -74,7 +74,7 @@ def _kind(kind: type[PgoutputMessage] | str) -> type[PgoutputMessage]:
     for cls in _KINDS:
         if kind in (cls, cls.__name__):
             return cls
-    raise PgoutputError(f"{kind!r} is no message: write one of {', '.join(cls.__name__ for cls in _KINDS)}")
+    raise PgoutputError(f"{kind!r} is not a message: write one of {', '.join(cls.__name__ for cls in _KINDS)}")
 
 
 def options_and_messages() -> SearchStrategy[tuple[ParseOptions, PgoutputMessage]]:
@@ -90,13 +90,13 @@ def payloads() -> SearchStrategy[tuple[ParseOptions, bytes]]:
 def frames(
     proto_version: int = 1, streaming: Streaming = "off", **others: Unpack[MoreOptions]
 ) -> SearchStrategy[Frame]:
-    """Return the frames of the envelope, of all kinds alike; the options are those of parse_frame."""
+    """Return the frames of the envelope, each class with the same probability; the options are those of parse_frame."""
     given = dict(zip(FRAME_PARAMETERS, frame_parameters(proto_version, streaming, **others), strict=True))
     return st.one_of([any_of(cls, definition, given) for cls, definition in FRAMES.items()])
 
 
 def connection_messages() -> SearchStrategy[ConnectionMessage]:
-    """Return the messages of a connection, of all kinds alike: what client and server say around the stream."""
+    """Return the frontend and backend messages of a connection, each class with the same probability."""
     return st.one_of([any_of(cls, definition, {}) for cls, definition in CONNECTION.items()])
 
 
@@ -105,6 +105,6 @@ def damaged(draw: st.DrawFn, whole: SearchStrategy[bytes]) -> bytes:
     """Return bytes of ``whole`` with some of them replaced, removed or added."""
     data = bytearray(draw(whole))
     for _ in range(draw(st.integers(1, 3))):
-        place = draw(st.integers(0, len(data)))
-        data[place : place + draw(st.integers(0, 2))] = draw(st.binary(max_size=2))
+        at = draw(st.integers(0, len(data)))
+        data[at : at + draw(st.integers(0, 2))] = draw(st.binary(max_size=2))
     return bytes(data)

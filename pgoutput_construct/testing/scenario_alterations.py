@@ -1,8 +1,8 @@
-"""Alterations of the tables of scenarios, which a subscriber follows: the statements travel in the stream.
+"""Alterations of the tables of scenarios; the statements are replicated as rows, which a subscriber executes.
 
-PostgreSQL replicates no ALTER TABLE: whoever subscribes has to run it when all before it is applied, and nothing
-behind it. A scenario has a table for them, into which the transaction that alters inserts the statement; the
-subscriber's table has a trigger, which runs it.
+PostgreSQL does not replicate ALTER TABLE: a subscriber must run it after all earlier changes are applied, and before
+later ones. A scenario therefore has a table of statements. The transaction that alters a table inserts the statement
+into it, and a trigger on the subscriber's table runs the statement.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,23 +10,23 @@ from typing import Final, NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
 
-from pgoutput_construct.testing.invented import InventedTable
+from pgoutput_construct.testing.fake_tables import FakeTable
 from pgoutput_construct.testing.scenario_tables import COLUMN_TYPES, DOMAIN, Row, ScenarioTable
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 __all__ = ["STATEMENTS", "WAYS", "Alteration", "alteration", "alterations_table", "trigger"]
 
 STATEMENTS: Final = "alterations"
-"""The name of the table that has the statements."""
+"""The name of the table of statements."""
 _STATEMENT: Final = "statement"
 WAYS: Final = frozenset(("add a column", "rename a column", "drop a column", "convert a column", "rename a table"))
-"""What alterations do."""
+"""The kinds of alterations."""
 _COLUMNS: Final = tuple(f"c{number}" for number in range(24))
 _TABLES: Final = tuple(f"t{number}" for number in range(8))
 _NEAR: Final = 2
-"""New names are among so many that are free, so that names come back."""
+"""A new name is one of this many free ones, so that names are reused."""
 _INTO: Final[Mapping[str, tuple[str, ...]]] = {"int4": (DOMAIN, "int8"), DOMAIN: ("int4", "int8")}
-"""Types that a column can have instead, with the same values."""
+"""Types to which a column can be converted without changing its values."""
 
 _Columns: TypeAlias = dict[int, tuple[str, str]]
 """Name and type of each column, by number."""
@@ -36,20 +36,20 @@ class Alteration(NamedTuple):
     """An ALTER TABLE of the publisher."""
 
     way: str
-    """What it does, one of WAYS."""
+    """Its kind, one of WAYS."""
     table: ScenarioTable
-    """The table behind it."""
+    """The table after it."""
     was: str
     """The table's name before it."""
     statement: str
     """The statement, for a subscriber."""
     column: str | None = None
-    """A column before it, which is renamed or dropped."""
+    """The old name of the column that is renamed or dropped."""
     called: str | None = None
-    """The name of that column behind it, or of a column that is added."""
+    """The new name of the column that is renamed or added."""
 
     def row(self, row: Row) -> Row:
-        """Return what a row of the table is behind it."""
+        """Return a row of the table after the alteration."""
         if self.column is None:
             return row if self.called is None else row | {self.called: None}
         kept = {name: value for name, value in row.items() if name != self.column or self.called is not None}
@@ -57,32 +57,30 @@ class Alteration(NamedTuple):
 
 
 def alteration(draw: st.DrawFn, table: ScenarioTable, names: Iterable[str]) -> Alteration:
-    """Return an alteration of a table; ``names`` are those of all tables of its schema."""
+    """Draw an alteration of a table; ``names`` are those of all tables of its schema."""
     taken = set(names)
     ways: list[Callable[[], Alteration]] = [
         lambda: _add(draw, table),
         *[lambda: _rename_column(draw, table)] * 2,
         *[lambda: _rename(draw, table, [name for name in _TABLES if name not in taken])] * 2,
     ]
-    droppable = [name for name in table.invented.columns if name not in table.primary_key]
-    if droppable and len(table.invented.columns) > 1:
+    droppable = [name for name in table.fake.columns if name not in table.primary_key]
+    if droppable and len(table.fake.columns) > 1:
         ways += [lambda: _drop(draw, table, droppable)] * 2
-    if convertible := [name for name, kind in table.invented.columns.items() if kind in _INTO]:
+    if convertible := [name for name, kind in table.fake.columns.items() if kind in _INTO]:
         ways += [lambda: _convert(draw, table, convertible)] * 4
     return draw(st.sampled_from(ways))()
 
 
 def alterations_table(namespace: str, oid: int) -> ScenarioTable:
-    """Return the table that has the statements."""
-    invented = InventedTable(
-        STATEMENTS, {_STATEMENT: "text"}, (), namespace, oid, identity=RelationReplicaIdentity.NOTHING
-    )
-    return ScenarioTable(invented, (), (1,), 1)
+    """Return the table of statements."""
+    fake = FakeTable(STATEMENTS, {_STATEMENT: "text"}, (), namespace, oid, identity=RelationReplicaIdentity.NOTHING)
+    return ScenarioTable(fake, (), (1,), 1)
 
 
 def trigger(table: ScenarioTable) -> str:
-    """Return the statements that have a subscriber run what comes into the table."""
-    function = f'"{table.invented.namespace}"."alter"()'
+    """Return the statements that create the trigger at a subscriber, which runs replicated statements."""
+    function = f'"{table.fake.namespace}"."alter"()'
     body = f"BEGIN EXECUTE NEW.{_STATEMENT}; RETURN NULL; END"
     create = f"CREATE TRIGGER alter AFTER INSERT ON {table.in_sql} FOR EACH ROW EXECUTE FUNCTION {function}"
     always = f"ALTER TABLE {table.in_sql} ENABLE ALWAYS TRIGGER alter"
@@ -96,7 +94,7 @@ def _add(draw: st.DrawFn, table: ScenarioTable) -> Alteration:
 
 
 def _rename_column(draw: st.DrawFn, table: ScenarioTable) -> Alteration:
-    old, new = draw(st.sampled_from(list(table.invented.columns))), _new_name(draw, table)
+    old, new = draw(st.sampled_from(list(table.fake.columns))), _new_name(draw, table)
     columns = {number: (new if name == old else name, kind) for number, (name, kind) in _columns(table).items()}
     return _altered("rename a column", table, columns, f'RENAME COLUMN "{old}" TO "{new}"', column=old, called=new)
 
@@ -109,7 +107,7 @@ def _drop(draw: st.DrawFn, table: ScenarioTable, names: list[str]) -> Alteration
 
 def _convert(draw: st.DrawFn, table: ScenarioTable, names: list[str]) -> Alteration:
     chosen = draw(st.sampled_from(names))
-    into = draw(st.sampled_from(_INTO[table.invented.columns[chosen]]))
+    into = draw(st.sampled_from(_INTO[table.fake.columns[chosen]]))
     columns = {number: (name, into if name == chosen else kind) for number, (name, kind) in _columns(table).items()}
     statement = f'ALTER COLUMN "{chosen}" TYPE {table.type_in_sql(into)}'
     return _altered("convert a column", table, columns, statement)
@@ -134,9 +132,9 @@ def _altered(
 
 
 def _columns(table: ScenarioTable) -> _Columns:
-    return dict(zip(table.numbers, table.invented.columns.items(), strict=True))
+    return dict(zip(table.numbers, table.fake.columns.items(), strict=True))
 
 
 def _new_name(draw: st.DrawFn, table: ScenarioTable) -> str:
-    free = [name for name in _COLUMNS if name not in table.invented.columns]
+    free = [name for name in _COLUMNS if name not in table.fake.columns]
     return draw(st.sampled_from(free[:_NEAR]))

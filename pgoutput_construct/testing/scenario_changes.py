@@ -1,4 +1,4 @@
-"""What a scenario has inside its transactions: changes of rows that are there, and what describes them."""
+"""The changes inside the transactions of a scenario, which fit the existing rows, and their Relations."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from hypothesis import strategies as st
 
-from pgoutput_construct.testing.invented import Change
+from pgoutput_construct.testing.fake_tables import Change
 from pgoutput_construct.testing.scenario_alterations import Alteration, alterations_table
 from pgoutput_construct.testing.scenario_model import Model, Running
 from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable, scenario_tables, schema_of
@@ -20,16 +20,16 @@ T = TypeVar("T")
 _STRIDE: Final = 1 << 20
 """Bytes of WAL of one scenario."""
 _XIDS: Final = 1000
-"""Transactions of one scenario, with subtransactions."""
+"""Transaction IDs of one scenario, including subtransactions."""
 _RECORD: Final = 0x40
 _START: Final = 800_000_000_000_000
-"""When scenarios begin: microseconds since 2000-01-01 UTC, in May 2025."""
+"""The time at which scenarios start: microseconds since 2000-01-01 UTC, in May 2025."""
 _MOST: Final = 4
-"""Changes in a transaction, or in a part of a streamed one."""
+"""The most changes in a transaction, or in a part of a streamed one."""
 
 
 class ScenarioChanges:
-    """Sends changes of tables; what a stream has around these is the subclass's."""
+    """Sends changes of tables; subclasses send what encloses them."""
 
     def __init__(self, draw: st.DrawFn, number: int) -> None:
         self.draw = draw
@@ -38,16 +38,16 @@ class ScenarioChanges:
         self.model = Model([*self.tables, self.statements])
         self.sent: list[tuple[Lsn, m.PgoutputMessage]] = []
         self.described: set[int] = set()
-        """OIDs whose Relation counts for every transaction that is not streamed."""
+        """OIDs whose Relation was sent for transactions that are not streamed."""
         self._xid = (number + 1) * _XIDS
         self._lsn = (number + 16) * _STRIDE
 
     def begin(self) -> Running:
-        """Return a transaction that has done nothing."""
+        """Return a new transaction."""
         return Running(self.next_xid())
 
     def collected(self, running: Running, alteration: Alteration | None = None) -> list[tuple[Lsn, m.PgoutputMessage]]:
-        """Return the changes of a transaction that is sent when it is over, and that alters a table in their midst."""
+        """Return the changes of a transaction that is sent at its commit; ``alteration`` takes place between them."""
         before, self.sent = self.sent, []
         self.changes(running, self.described, in_stream=False)
         if alteration is not None:
@@ -66,13 +66,13 @@ class ScenarioChanges:
             self._send(*change, described, running.current if in_stream else None)
 
     def alter(self, alteration: Alteration, running: Running) -> None:
-        """Alter a table that the transaction may touch as a whole, and send the statement."""
+        """Alter a table that no other transaction uses, and send the statement."""
         table, row = self.statements, {"statement": alteration.statement}
         self.model.alter(alteration, running)
         running.whole.add(alteration.table.oid)
         self.tables = [alteration.table if each.oid == alteration.table.oid else each for each in self.tables]
         self.model.change(table, running, come=[row])
-        self._send([table], table.invented.insert(row).message, self.described, None)
+        self._send([table], table.fake.insert(row).message, self.described, None)
         self.described.discard(alteration.table.oid)
 
     def _send(
@@ -84,7 +84,7 @@ class ScenarioChanges:
         self.send(self.next_lsn(), replace(changed, xid=xid))
 
     def _change(self, running: Running) -> tuple[Sequence[ScenarioTable], m.PgoutputMessage] | None:
-        """Make a change, and return the tables and the message of it; None where there is none to make."""
+        """Make a change, and return its tables and its message; None if no change is possible."""
         free = [table for table in self.tables if self.model.is_free(table, running, whole=False)]
         what = self.draw(st.integers(0, 12))
         if not free or what == 12:
@@ -105,7 +105,7 @@ class ScenarioChanges:
         if not self.model.is_new(table, running, row):
             return None
         self.model.change(table, running, come=[row])
-        return table.invented.insert(self._sent(table, row))
+        return table.fake.insert(self._sent(table, row))
 
     def _update(self, table: ScenarioTable, running: Running, old: Row) -> Change:
         new = {name: self._updated(table, name, value) for name, value in old.items()}
@@ -114,11 +114,11 @@ class ScenarioChanges:
             new = moved
         self.model.change(table, running, [old], [new])
         # An old key also comes where it is the same, but stored out of line (ExtractReplicaIdentity()).
-        says_old = not table.invented.key or table.key_of(old) != table.key_of(new) or self._seldom()
+        says_old = not table.fake.key or table.key_of(old) != table.key_of(new) or self._seldom()
         before = self._sent(table, old) if says_old else None
         kept = [name for name, value in new.items() if value == old[name] and table.is_toasted(name)]
         absent = {name: m.UNCHANGED for name in kept if new[name] is not None and self.draw(st.booleans())}
-        return table.invented.update(self._sent(table, new | absent), before)
+        return table.fake.update(self._sent(table, new | absent), before)
 
     def _updated(self, table: ScenarioTable, name: str, value: Any) -> Any:
         return value if name in table.primary_key or self.draw(st.booleans()) else table.value(self.draw, name)
@@ -131,7 +131,7 @@ class ScenarioChanges:
 
     def _delete(self, table: ScenarioTable, running: Running, row: Row) -> Change:
         self.model.change(table, running, [row])
-        return table.invented.delete(self._sent(table, row))
+        return table.fake.delete(self._sent(table, row))
 
     def _truncate(self, running: Running) -> tuple[Sequence[ScenarioTable], m.PgoutputMessage] | None:
         free = [table for table in self.tables if self.model.is_free(table, running, whole=True)]
@@ -140,11 +140,11 @@ class ScenarioChanges:
         tables = self.draw(st.lists(st.sampled_from(free), min_size=1, unique=True))
         for table in tables:
             self.model.empty(table, running)
-        first, *others = (table.invented for table in tables)
+        first, *others = (table.fake for table in tables)
         return tables, first.truncate(*others, restart_identity=self.draw(st.booleans())).message
 
     def _message(self, running: Running, in_stream: bool) -> None:
-        """Send a message of the transaction: in a stream it has the top-level xid (ReorderBufferApplyMessage())."""
+        """Send a transactional message; in a stream it has the top-level xid (ReorderBufferApplyMessage())."""
         lsn, flags = self.next_lsn(), int(MessageFlags.TRANSACTIONAL)
         xid = running.xid if in_stream else None
         content = f"{running.xid} {lsn}"
@@ -152,13 +152,13 @@ class ScenarioChanges:
         running.said += ["inside", content]
 
     def _describe(self, table: ScenarioTable, described: set[int], xid: int | None) -> None:
-        if table.invented.oid in described:
+        if table.fake.oid in described:
             return
-        described.add(table.invented.oid)
-        for kind in table.invented.columns.values():
-            if kind in table.invented.types:  # PostgreSQL says it of each column
-                self.send(Lsn(0), replace(table.invented.types[kind], xid=xid))
-        self.send(Lsn(0), replace(table.invented.relation, xid=xid))
+        described.add(table.fake.oid)
+        for kind in table.fake.columns.values():
+            if kind in table.fake.types:  # PostgreSQL sends a Type for each column
+                self.send(Lsn(0), replace(table.fake.types[kind], xid=xid))
+        self.send(Lsn(0), replace(table.fake.relation, xid=xid))
 
     def _sent(self, table: ScenarioTable, row: Row) -> Row:
         return table.sent(row, binary=self.draw(st.booleans()))
@@ -168,12 +168,12 @@ class ScenarioChanges:
         self.sent.append((lsn, message))
 
     def record(self, name: str) -> dict[str, Any]:
-        """Return what messages say of a commit or prepare record: where it is, where it ends, and its time."""
+        """Return the fields for a new commit or prepare record: its LSN, the LSN after it, and its time."""
         lsn = self.next_lsn()
         return {f"{name}_lsn": lsn, "end_lsn": Lsn(lsn + _RECORD), f"{name}_time": self.time()}
 
     def taken(self, some: list[T]) -> T:
-        """Return one of some, which is none of them any more."""
+        """Remove and return a random element."""
         return some.pop(self.draw(st.integers(0, len(some) - 1)))
 
     def next_xid(self) -> int:
@@ -182,10 +182,10 @@ class ScenarioChanges:
         return self._xid
 
     def next_lsn(self) -> Lsn:
-        """Return the position of a new record."""
+        """Return the LSN of a new record."""
         self._lsn += 2 * _RECORD
         return Lsn(self._lsn)
 
     def time(self) -> Timestamp:
-        """Return the moment of the newest record: later records are later."""
+        """Return the time of the latest record; it increases with the LSN."""
         return Timestamp(_START + self._lsn)

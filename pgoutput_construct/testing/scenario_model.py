@@ -1,4 +1,4 @@
-"""What the tables of a scenario hold: committed rows, what running transactions do to them, and who has locked what."""
+"""A model of the tables of a scenario: committed rows, the effects of running transactions, and their locks."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ __all__ = ["Effect", "Level", "Model", "Running"]
 
 
 class Effect(NamedTuple):
-    """What one change did to the rows of a table."""
+    """The effect of one change on the rows of a table: rows that it removes and adds."""
 
     xid: int
     """The transaction or subtransaction that made it."""
@@ -27,7 +27,7 @@ class Level:
 
     xid: int
     released: list[int] = field(default_factory=list)
-    """Subtransactions inside it that were released: it takes them with it."""
+    """Subtransactions inside it that were released, and are rolled back with it."""
 
 
 @dataclass(eq=False)
@@ -38,29 +38,29 @@ class Running:
     effects: list[Effect] = field(default_factory=list)
     levels: list[Level] = field(default_factory=list)
     keys: dict[int, set[tuple[Any, ...]]] = field(default_factory=dict)
-    """By OID of the table: the keys of rows that it touched, its own until it ends, after a ROLLBACK TO, too."""
+    """By table OID: the keys of the rows that it has locked until its end; ROLLBACK TO does not release them here."""
     whole: set[int] = field(default_factory=set)
-    """OIDs of tables that are its own as a whole."""
+    """OIDs of the tables that it has locked as a whole."""
     described: set[int] = field(default_factory=set)
-    """OIDs whose Relation its stream has had."""
+    """OIDs whose Relation was sent in its stream."""
     said: list[str] = field(default_factory=list)
-    """What it says besides its changes: the name of its origin, and the prefixes and contents of messages."""
+    """The name of its origin, and the prefixes and contents of its logical messages."""
     prepare: dict[str, Any] = field(default_factory=dict)
-    """What its Prepare said."""
+    """The fields of its Prepare."""
 
     @property
     def current(self) -> int:
-        """The xid that changes are made with."""
+        """The xid of new changes."""
         return self.levels[-1].xid if self.levels else self.xid
 
     def release(self) -> None:
-        """Release the innermost subtransaction: what is around it goes on with its changes."""
+        """Release the innermost subtransaction: its changes become those of the enclosing one."""
         level = self.levels.pop()
         if self.levels:
             self.levels[-1].released += [*level.released, level.xid]
 
     def roll_back(self) -> list[int]:
-        """Roll the innermost subtransaction back; return the xids of what is gone, those inside it first."""
+        """Roll back the innermost subtransaction; return the xids that were rolled back, inner ones first."""
         level = self.levels.pop()
         gone = [*level.released, level.xid]
         self.effects = [effect for effect in self.effects if effect.xid not in gone]
@@ -70,17 +70,17 @@ class Running:
 class Model:
     """The rows of all tables, as transactions see them.
 
-    Transactions that run at the same time keep out of each other's way as those of a server do: a row that one has
-    touched waits for its end, and so does TRUNCATE. Where no key tells rows apart, a table is for one at a time.
+    Concurrent transactions respect each other's locks, as on a server: a row that one has touched is locked until its
+    end, and so is a truncated table. A table without a key is locked as a whole.
     """
 
     def __init__(self, tables: Iterable[ScenarioTable]) -> None:
         self.rows: dict[int, list[Row]] = {table.oid: [] for table in tables}
-        """What is committed, by the OID of the table."""
+        """The committed rows, by the OID of the table."""
         self.running: list[Running] = []
 
     def is_free(self, table: ScenarioTable, running: Running | None, whole: bool) -> bool:
-        """Return whether a transaction may touch rows of a table, or the table as a whole."""
+        """Return whether no other transaction has locked a table, or, if ``whole``, any of its rows."""
         others = [other for other in self.running if other is not running]
         whole = whole or not table.primary_key
         return not any(table.oid in other.whole or (whole and table.oid in other.keys) for other in others)
@@ -110,19 +110,19 @@ class Model:
     def change(
         self, table: ScenarioTable, running: Running, gone: Sequence[Row] = (), come: Sequence[Row] = ()
     ) -> None:
-        """Note what a change does."""
+        """Apply a change of a transaction: ``gone`` rows are replaced by ``come`` rows."""
         running.effects.append(Effect(running.current, table.oid, gone, come))
         running.keys.setdefault(table.oid, set()).update(map(table.key_of, (*gone, *come)))
         if not table.primary_key:
             running.whole.add(table.oid)
 
     def empty(self, table: ScenarioTable, running: Running) -> None:
-        """Note a TRUNCATE."""
+        """Apply a TRUNCATE."""
         self.change(table, running, self.seen(table, running))
         running.whole.add(table.oid)
 
     def alter(self, alteration: Alteration, running: Running) -> None:
-        """Let rows be as an alteration makes them, those that the transaction which alters has touched before, too."""
+        """Apply an alteration to the rows of its table, including those that the transaction has changed before."""
         table = alteration.table
         self.rows[table.oid] = [alteration.row(row) for row in self.rows[table.oid]]
         running.effects = [
@@ -133,7 +133,7 @@ class Model:
         ]
 
     def commit(self, running: Running) -> None:
-        """Let everybody see what a transaction did."""
+        """Make the changes of a transaction visible to all."""
         self.end(running)
         for effect in running.effects:
             for row in effect.gone:
@@ -141,7 +141,7 @@ class Model:
             self.rows[effect.table] += effect.come
 
     def end(self, running: Running) -> None:
-        """Let a transaction be gone."""
+        """Discard a transaction, and release its locks."""
         if running in self.running:
             self.running.remove(running)
 

@@ -1,4 +1,4 @@
-"""The tables of scenarios: their columns, the rows that fit them, and the same tables in SQL."""
+"""The tables of scenarios: their columns, strategies of their rows, and their definitions in SQL."""
 
 import struct
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
-from pgoutput_construct.testing.invented import InventedTable
+from pgoutput_construct.testing.fake_tables import FakeTable
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
@@ -31,23 +31,23 @@ _FULL: Final = RelationReplicaIdentity.FULL
 _NOTHING: Final = RelationReplicaIdentity.NOTHING
 
 
-def _moment(value: datetime) -> str:
-    """Return a moment as the server writes it for a session in UTC."""
+def _timestamptz_text(value: datetime) -> str:
+    """Return the text of a timestamptz as the server writes it for a session in UTC."""
     return str(value).removesuffix(":00")
 
 
 class ColumnType(NamedTuple):
-    """A type of columns."""
+    """A column type."""
 
     values: SearchStrategy[Any]
-    """Its values in Python, as psycopg loads them; equal ones are equal for the server, too."""
+    """Its values in Python, as psycopg loads them; equal values are equal for the server, too."""
     binary: Callable[[Any], bytes] | None = None
-    """What its send function writes; None: not drawn."""
+    """Converts a value to binary format; None: values are sent in text format only."""
     is_toasted: bool = False
     """Whether values may be stored out of line, so that an update need not send them."""
     may_be_key: bool = True
     text: Callable[[Any], Any] = lambda value: value
-    """What makes of a value one that ``text_of`` writes as the server does."""
+    """Converts a value so that ``text_of`` writes it as the server does."""
 
 
 COLUMN_TYPES: Final[Mapping[str, ColumnType]] = {
@@ -61,50 +61,50 @@ COLUMN_TYPES: Final[Mapping[str, ColumnType]] = {
     "float8": ColumnType(st.floats(allow_nan=False).map(lambda f: f + 0.0), struct.Struct("!d").pack, may_be_key=False),
     "date": ColumnType(st.dates(date(1, 1, 1)), lambda value: struct.pack("!i", (value - date(2000, 1, 1)).days)),
     "timestamptz": ColumnType(
-        st.datetimes(datetime(1900, 1, 1), datetime(2999, 1, 1), timezones=st.just(UTC)), text=_moment
+        st.datetimes(datetime(1900, 1, 1), datetime(2999, 1, 1), timezones=st.just(UTC)), text=_timestamptz_text
     ),
     _ENUM: ColumnType(st.sampled_from(_MOODS), str.encode),
     DOMAIN: ColumnType(st.integers(-(2**31), 2**31 - 1), struct.Struct("!i").pack),
 }
-"""The types that scenarios have, by name: ``mood`` is an enum and ``whole`` a domain in the schema of the scenario."""
+"""The column types of scenarios, by name: ``mood`` is an enum and ``whole`` a domain in the schema of the scenario."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScenarioTable:
-    """A table of a scenario, as it is between two alterations."""
+    """A table of a scenario between two alterations."""
 
-    invented: InventedTable
+    fake: FakeTable
     primary_key: tuple[str, ...]
-    """Its columns; none: rows may be there more than once."""
+    """The columns of the primary key; empty: rows may occur more than once."""
     numbers: tuple[int, ...]
-    """The number of each column in pg_attribute, which a rename keeps, and no column has after another one."""
+    """The attnum of each column, which a rename keeps, and which is never reused."""
     made: int
-    """How many columns it had, with those that were dropped."""
+    """The number of columns that it ever had, including dropped ones."""
 
     @property
     def oid(self) -> int:
         """Its OID."""
-        return self.invented.oid
+        return self.fake.oid
 
     @property
     def name(self) -> str:
-        """Its name, which no other table of the scenario has at the same time."""
-        return self.invented.name
+        """Its name, unique within the scenario at any time."""
+        return self.fake.name
 
     @property
     def in_sql(self) -> str:
-        """Its schema and name, quoted where SQL needs that."""
-        return f'"{self.invented.namespace}"."{self.name}"'
+        """Its schema and name, quoted for SQL."""
+        return f'"{self.fake.namespace}"."{self.name}"'
 
     @property
     def only_grows(self) -> bool:
-        """Whether its rows cannot be updated or deleted: PostgreSQL refuses that where nothing identifies them."""
-        return self.invented.replica_identity == _NOTHING
+        """Whether its rows cannot be updated or deleted, which PostgreSQL refuses without a replica identity."""
+        return self.fake.replica_identity == _NOTHING
 
     @property
     def definition(self) -> str:
         """The statement that creates it, for a subscriber."""
-        columns = [f'"{name}" {self.type_in_sql(kind)}' for name, kind in self.invented.columns.items()]
+        columns = [f'"{name}" {self.type_in_sql(kind)}' for name, kind in self.fake.columns.items()]
         key = ", ".join(f'"{name}"' for name in self.primary_key)
         return f"CREATE TABLE {self.in_sql} ({', '.join([*columns, *([f'PRIMARY KEY ({key})'] if key else [])])})"
 
@@ -113,54 +113,52 @@ class ScenarioTable:
         return tuple(row[name] for name in self.primary_key)
 
     def drawn(self, draw: st.DrawFn) -> Row:
-        """Return a row, which may have the key of another one."""
-        return {name: self.value(draw, name) for name in self.invented.columns}
+        """Draw a row, whose key may already exist."""
+        return {name: self.value(draw, name) for name in self.fake.columns}
 
     def value(self, draw: st.DrawFn, name: str) -> Any:
-        """Return a value of a column."""
-        values = COLUMN_TYPES[self.invented.columns[name]].values
+        """Draw a value of a column."""
+        values = COLUMN_TYPES[self.fake.columns[name]].values
         return draw(values if name in self.primary_key else st.none() | values)
 
     def is_toasted(self, name: str) -> bool:
-        """Return whether an update may leave out the value of a column that it does not change."""
-        return name not in self.primary_key and COLUMN_TYPES[self.invented.columns[name]].is_toasted
+        """Return whether an update may omit the value of a column that it does not change."""
+        return name not in self.primary_key and COLUMN_TYPES[self.fake.columns[name]].is_toasted
 
     def sent(self, row: Row, binary: bool) -> Row:
-        """Return a row as a message has it: in text format, or in binary format where its type has that here."""
+        """Return a row as a message contains it: in text format, or in binary format for types that have one here."""
         return {name: self._sent(name, value, binary) for name, value in row.items()}
 
     def altered(self, columns: Mapping[int, tuple[str, str]], name: str) -> "ScenarioTable":
-        """Return the table with other columns, by their numbers: name and type; and with a name, old or new."""
-        of_number = zip(self.numbers, self.invented.columns, strict=True)
+        """Return the table with these columns (name and type by attnum), and this name."""
+        of_number = zip(self.numbers, self.fake.columns, strict=True)
         called = {was: columns[number][0] for number, was in of_number if number in columns}
-        key, primary_key = (tuple(called[was] for was in of) for of in (self.invented.key, self.primary_key))
-        invented = replace(self.invented, name=name, columns=dict(columns.values()), key=key)
-        return replace(
-            self, invented=invented, primary_key=primary_key, numbers=tuple(columns), made=max(self.made, *columns)
-        )
+        key, primary_key = (tuple(called[was] for was in of) for of in (self.fake.key, self.primary_key))
+        fake = replace(self.fake, name=name, columns=dict(columns.values()), key=key)
+        return replace(self, fake=fake, primary_key=primary_key, numbers=tuple(columns), made=max(self.made, *columns))
 
     def with_other_identity(self) -> "ScenarioTable":
-        """Return a table that has a key with the other replica identity: its key, or the whole row."""
-        if self.invented.replica_identity == _FULL:
-            return replace(self, invented=replace(self.invented, key=self.primary_key, identity=None))
-        return replace(self, invented=replace(self.invented, key=(), identity=_FULL))
+        """Return the table, which has a key, with its replica identity switched between the key and the full row."""
+        if self.fake.replica_identity == _FULL:
+            return replace(self, fake=replace(self.fake, key=self.primary_key, identity=None))
+        return replace(self, fake=replace(self.fake, key=(), identity=_FULL))
 
     def _sent(self, name: str, value: Any, binary: bool) -> Any:
         if value is None or value is m.UNCHANGED:
             return value
-        kind = COLUMN_TYPES[self.invented.columns[name]]
+        kind = COLUMN_TYPES[self.fake.columns[name]]
         return m.Binary(kind.binary(value)) if binary and kind.binary is not None else kind.text(value)
 
     def type_in_sql(self, kind: str) -> str:
-        """Return the name of a type, quoted where SQL needs that."""
-        return f'"{self.invented.namespace}"."{kind}"' if kind in self.invented.types else kind
+        """Return the name of a type, quoted for SQL."""
+        return f'"{self.fake.namespace}"."{kind}"' if kind in self.fake.types else kind
 
 
 @st.composite
 def scenario_tables(draw: st.DrawFn, number: int) -> list[ScenarioTable]:
-    """Return the tables of a scenario, in a schema of its own."""
+    """Draw the tables of a scenario, in a schema of its own."""
     first = FIRST_USER_OID + number * _OIDS
-    # Of a domain PostgreSQL says the OID, and the schema and name of the type under it (logicalrep_write_typ()).
+    # A Type message has a domain's own OID with the schema and name of its base type (logicalrep_write_typ()).
     domain = m.Type(type_oid=first + 1, namespace="", name=_BASE)
     types = {_ENUM: m.Type(type_oid=first, namespace=schema_of(number), name=_ENUM), DOMAIN: domain}
     return [_table(draw, number, at, first + 2 + at, types) for at in range(draw(st.integers(1, 3)))]
@@ -172,7 +170,7 @@ def schema_of(number: int) -> str:
 
 
 def create_types(number: int) -> str:
-    """Return the statements that create what the tables of a scenario need."""
+    """Return the statements that create the schema and types of a scenario."""
     schema, values = schema_of(number), ", ".join(f"'{value}'" for value in _MOODS)
     enum = f'CREATE TYPE "{schema}"."{_ENUM}" AS ENUM ({values})'
     return f'CREATE SCHEMA "{schema}"; {enum}; CREATE DOMAIN "{schema}"."{DOMAIN}" AS {_BASE}'
@@ -187,5 +185,5 @@ def _table(draw: st.DrawFn, number: int, at: int, oid: int, types: Mapping[str, 
     known = [RelationReplicaIdentity.DEFAULT, RelationReplicaIdentity.INDEX] if primary_key else [_NOTHING]
     identity = draw(st.sampled_from([*known, _FULL]))
     key = primary_key if identity in (RelationReplicaIdentity.DEFAULT, RelationReplicaIdentity.INDEX) else ()
-    invented = InventedTable(f"t{at}", columns, key, schema_of(number), oid, types=types, identity=identity)
-    return ScenarioTable(invented, primary_key, tuple(range(1, len(columns) + 1)), len(columns))
+    fake = FakeTable(f"t{at}", columns, key, schema_of(number), oid, types=types, identity=identity)
+    return ScenarioTable(fake, primary_key, tuple(range(1, len(columns) + 1)), len(columns))

@@ -1,4 +1,4 @@
-"""Strategies of scenarios: streams that mean something, and what the tables must hold behind them."""
+"""Strategies of scenarios: streams together with the tables that must result from them."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from hypothesis import strategies as st
 
-from pgoutput_construct.stream.logged import ABORTED, COMMITTED, ROLLED_BACK
+from pgoutput_construct.stream.transaction_reader import ABORTED, COMMITTED, ROLLED_BACK
 from pgoutput_construct.testing.scenario_alterations import Alteration, alteration, trigger
 from pgoutput_construct.testing.scenario_changes import ScenarioChanges
 from pgoutput_construct.testing.scenario_model import Level, Running
@@ -20,11 +20,11 @@ from pgoutput_construct.wire.types import Lsn, Timestamp
 __all__ = ["Outcome", "Scenario", "scenarios"]
 
 _LONGEST: Final = 10
-"""Steps of a scenario, before what is open then comes to its end."""
+"""The most steps of a scenario, before open transactions are ended."""
 
 
 class Outcome(NamedTuple):
-    """How a transaction ended, in the words of ``stream.logged``."""
+    """How a transaction ended; ``outcome`` is one of those in ``stream.transaction_reader``."""
 
     xid: int
     gid: str | None
@@ -36,57 +36,56 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True)
 class Scenario:
-    """A stream, and what it means."""
+    """A stream, and its expected result."""
 
     number: int
-    """What tells it from others: its OIDs, xids, positions and times are between those of its neighbours."""
+    """Identifies it among scenarios of one stream: OIDs, xids, LSNs and times increase with the number."""
     first: tuple[ScenarioTable, ...]
-    """Its tables as they are in the beginning, in a schema of their own; one has what the others are altered with."""
+    """Its tables at the start, in a schema of their own; the last one is the table of statements."""
     tables: tuple[ScenarioTable, ...]
-    """Its tables as they are in the end."""
+    """Its tables at the end."""
     sent: tuple[tuple[Lsn, m.PgoutputMessage], ...]
-    """Each message, and its position in the WAL, in the order of the stream."""
+    """The messages in the order of the stream, each with its LSN."""
     rows: dict[str, list[Row]]
-    """By table, as it is called in the end: the rows that it must hold then."""
+    """The expected rows of each table at the end, by its name then."""
     outcomes: tuple[Outcome, ...]
-    """How the transactions ended, in the order of their ends."""
+    """The outcomes of the transactions, in the order of their ends."""
     said: tuple[str, ...]
-    """What those that committed say besides changes: names of origins, and prefixes and contents of messages."""
+    """Of committed transactions, the names of origins, and the prefixes and contents of logical messages."""
     alterations: tuple[tuple[int, Alteration], ...]
-    """What the tables are altered with, each with how many messages there are up to its commit."""
+    """The alterations, each with the number of messages up to and including its commit."""
 
     @property
     def end(self) -> Lsn:
-        """The position behind it."""
+        """The LSN after its last transaction."""
         return max(outcome.end_lsn for outcome in self.outcomes)
 
     @property
     def definitions(self) -> list[str]:
-        """The statements that create its tables as they are in the beginning; they follow alterations by a trigger."""
+        """The statements that create its tables at a subscriber, as at the start, and the trigger that alters them."""
         tables = [table.definition for table in self.first]
         return [create_types(self.number), *tables, trigger(self.first[-1])]
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """How many messages of each kind it has."""
+        """The number of messages of each class."""
         return Counter(type(message).__name__ for _, message in self.sent)
 
 
 @st.composite
 def scenarios(draw: st.DrawFn, number: int = 0) -> Scenario:
-    """Return scenarios, which a server that streams in parallel and in two phases could send from the start of a slot.
+    """Return scenarios that a server with parallel streaming and two-phase could send from the start of a slot.
 
-    Rows of tables with and without a key, with each replica identity, are inserted, updated (with TOASTed values left
-    out, and with new keys), deleted and truncated, in transactions that are plain, streamed and interleaved, with
-    subtransactions that are released and rolled back, prepared, and committed or rolled back. Tables get other replica
-    identities, and are altered: columns are added, renamed, dropped and get other types, tables are renamed, and names
-    go from one to another. PostgreSQL replicates no ALTER TABLE: the statements come in rows of another table, which
-    the trigger that ``Scenario.definitions`` creates at a subscriber runs. The messages are those of a stream under
-    ``proto_version`` 4 and ``streaming`` parallel; ``pgoutput_construct.publisher`` serves them to clients that ask for
-    something else, too.
+    Rows of tables with and without a key, with each replica identity, are inserted, updated (with TOASTed values
+    omitted, and with new keys), deleted and truncated, in transactions that are plain, streamed and interleaved, with
+    subtransactions that are released or rolled back, prepared, and committed or rolled back. Replica identities change,
+    and tables are altered: columns are added, renamed, dropped and converted, tables are renamed, and names are reused.
+    PostgreSQL does not replicate ALTER TABLE: the statements are rows of another table, which a trigger that
+    ``Scenario.definitions`` creates at a subscriber executes. The messages are those of ``proto_version`` 4 and
+    ``streaming`` parallel; ``pgoutput_construct.publisher`` serves them to clients with other options, too.
 
     Args:
-        number: Scenarios of several numbers, in their order, are one stream.
+        number: Scenarios with increasing numbers, concatenated, are one stream.
     """
     machine = _Machine(draw, number)
     for _ in range(draw(st.integers(2, _LONGEST))):
@@ -99,7 +98,7 @@ def scenarios(draw: st.DrawFn, number: int = 0) -> Scenario:
 
 
 class _Machine(ScenarioChanges):
-    """Takes steps, each of which leaves the stream where any other may follow."""
+    """Draws steps, after each of which any other step is possible."""
 
     def __init__(self, draw: st.DrawFn, number: int) -> None:
         super().__init__(draw, number)
@@ -111,7 +110,7 @@ class _Machine(ScenarioChanges):
         self.said: list[str] = []
 
     def steps(self) -> list[Callable[[], None]]:
-        """Return what can happen next."""
+        """Return the steps that are possible now."""
         steps = [self.transaction, self.transaction, self.segment, self.prepare, self.message_outside]
         if any(self.model.is_free(table, None, whole=True) for table in self.tables):
             steps += [self.alter_table, self.alter_table]
@@ -122,7 +121,7 @@ class _Machine(ScenarioChanges):
         return steps + [self.end_prepared] * bool(self.prepared)
 
     def finish(self) -> None:
-        """Bring what has no outcome to its end, and commit once more, so that there is one."""
+        """End all open and prepared transactions, and commit one more, so that at least one committed."""
         while self.open:
             self.end_stream()
         while self.prepared:
@@ -130,7 +129,7 @@ class _Machine(ScenarioChanges):
         self.transaction()
 
     def transaction(self, alteration: Alteration | None = None) -> None:
-        """Send a transaction that has committed, from another origin now and then, and that may alter a table."""
+        """Send a committed transaction, sometimes of another origin; ``alteration`` makes it alter a table."""
         running = self.begin()
         changes = self.collected(running, alteration)
         record = self.record("commit")
@@ -144,7 +143,7 @@ class _Machine(ScenarioChanges):
         self.commit(running, None, record)
 
     def prepare(self) -> None:
-        """Send a transaction that was prepared."""
+        """Send a prepared transaction."""
         running = self.begin()
         changes = self.collected(running)
         self.say_prepared(running)
@@ -160,7 +159,7 @@ class _Machine(ScenarioChanges):
             self.model.running.append(running)
 
     def end_prepared(self) -> None:
-        """Commit what was prepared, or roll it back."""
+        """Commit or roll back a prepared transaction."""
         running = self.taken(self.prepared)
         names = {"xid": running.xid, "gid": running.prepare["gid"]}
         record = self.record("commit")
@@ -174,7 +173,7 @@ class _Machine(ScenarioChanges):
         return self.model.end(running)
 
     def segment(self) -> None:
-        """Send a segment of a streamed transaction, the first one of a new one now and then."""
+        """Send a segment of a streamed transaction, sometimes the first one of a new transaction."""
         running = self.draw(st.sampled_from([None, *self.open]))
         is_first = running is None
         if running is None:
@@ -189,7 +188,7 @@ class _Machine(ScenarioChanges):
         self.send(Lsn(0), m.StreamStop())
 
     def enter_or_leave(self, running: Running) -> None:
-        """Set a savepoint, release one, or go on."""
+        """Set a savepoint, release one, or do nothing."""
         what = self.draw(st.integers(0, 3))
         if what == 1 and running.levels:
             running.release()
@@ -197,7 +196,7 @@ class _Machine(ScenarioChanges):
             running.levels.append(Level(self.next_xid()))
 
     def roll_back_to(self) -> None:
-        """Roll a subtransaction back, and with it those inside it."""
+        """Roll back a subtransaction, and with it those inside it."""
         running = self.draw(st.sampled_from([each for each in self.open if each.levels]))
         for subxid in running.roll_back():
             self.abort(running.xid, subxid)
@@ -232,12 +231,12 @@ class _Machine(ScenarioChanges):
         self.model.commit(running)
 
     def message_outside(self) -> None:
-        """Send a message of pg_logical_emit_message() that waits for no commit."""
+        """Send a non-transactional message of pg_logical_emit_message()."""
         lsn = self.next_lsn()
         self.send(lsn, m.Message(flags=0, lsn=lsn, prefix="outside", content=b"\0"))
 
     def alter_table(self) -> None:
-        """Alter a table that nobody uses, or change its replica identity, which needs no statement."""
+        """Alter a table that no transaction uses, or change its replica identity, which needs no statement."""
         table = self.draw(st.sampled_from([each for each in self.tables if self.model.is_free(each, None, whole=True)]))
         if table.primary_key and self.draw(st.integers(0, 5)) == 5:
             other = table.with_other_identity()

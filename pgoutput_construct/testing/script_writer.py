@@ -1,4 +1,4 @@
-"""Writes invented transactions into a script, each record behind the one before, as a server writes its WAL."""
+"""Writes a test's transactions into a publisher's script, with increasing LSNs, as a server writes its WAL."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher.faults import Fault
-from pgoutput_construct.testing.invented import Change
+from pgoutput_construct.testing.fake_tables import Change
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import StreamStartFirstSegment
 from pgoutput_construct.wire.types import Lsn, Timestamp
@@ -15,13 +15,13 @@ __all__ = ["ScriptWriter"]
 
 _START: Final = 0x1000000
 _RECORD: Final = 0x40
-"""Bytes of WAL that an invented record takes."""
+"""Bytes of WAL of a record."""
 _FIRST: Final = int(StreamStartFirstSegment.FIRST_SEGMENT)
 _LATER: Final = int(StreamStartFirstSegment.LATER_SEGMENT)
 
 
 class ScriptWriter:
-    """Knows where the next record stands, which xid is next, and what was described."""
+    """Writes transactions; keeps the next LSN and xid, and the tables whose Relation was sent."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -31,7 +31,7 @@ class ScriptWriter:
         self._in_stream: dict[int, set[int]] = {}
 
     def commit_prepared(self, gid: str, xid: int) -> Lsn:
-        """Serve a COMMIT PREPARED; return the position behind it."""
+        """Serve a COMMIT PREPARED; return the LSN after it."""
         start, end = self._record()
         self._add(end, m.CommitPrepared(start, end, Timestamp.now(), xid, gid))
         return end
@@ -96,7 +96,7 @@ class ScriptWriter:
         self._script.add(lsn, message)
 
     def _record_behind(self, changes: Sequence[Change | Fault]) -> tuple[Lsn, Lsn]:
-        """Return where the record of a commit will stand: behind those of its changes, as a server writes them."""
+        """Return the start and end LSN of a commit record that follows the records of its changes."""
         start = self._lsn + _RECORD * sum(not isinstance(change, Fault) for change in changes)
         return Lsn(start), Lsn(start + _RECORD)
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies of whatever a definition describes: the definitions parse, build, and say what there can be."""
+"""Hypothesis strategies derived from the construct definitions, so that they generate whatever these can build."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -9,13 +9,16 @@ from construct.expr import BinExpr, UniExpr
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from pgoutput_construct.testing.primitives import After, blobs, branches, record, several, strings
-from pgoutput_construct.wire.composites import (
+from pgoutput_construct.testing.field_strategies import After, blobs, branches, record, several, strings
+from pgoutput_construct.wire.primitives import Absent, Bits, Constant, Data, Letter, Number, OneOf, String
+from pgoutput_construct.wire.structures import (
+    Closed,
     Composed,
     Counted,
     Extending,
     HasBit,
     Kind,
+    Length,
     Record,
     Reserved,
     SizeOf,
@@ -23,8 +26,6 @@ from pgoutput_construct.wire.composites import (
     ToEnd,
     Valued,
 )
-from pgoutput_construct.wire.framing import Closed, Length
-from pgoutput_construct.wire.primitives import Absent, Bits, Constant, Data, Letter, Number, OneOf, String
 from pgoutput_construct.wire.types import FieldedBytes
 
 __all__ = ["any_of"]
@@ -33,17 +34,21 @@ Strategy = SearchStrategy[Any]
 
 
 def any_of(cls: type, definition: Struct, parameters: Mapping[str, Any], complete: bool = False) -> Strategy:
-    """Return the objects of a message class that its definition can carry under the parameters of the layouts.
+    """Return the objects of a message class that its definition can build under some parameters.
 
-    Those that are ``complete`` have an item in each repeat, and a branch of each choice.
+    Args:
+        cls: The message class.
+        definition: Its definition.
+        parameters: The parameters of the layouts.
+        complete: Whether each repeat has an item, and each optional choice a branch.
     """
     return record(cls, **_fields(definition, {"_params": parameters, "complete": complete}))
 
 
 def _fields(struct: Any, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the strategies of what an object holds: neither constants nor counts and lengths.
+    """Return the strategies of an object's fields, without constants, counts and lengths.
 
-    What is there by a bit has one that depends on the values before it.
+    The strategy of a field whose presence depends on a bit is an After of the earlier fields.
     """
     found: dict[str, Any] = {}
     kind: Any = None
@@ -66,7 +71,7 @@ def _after(construct: Any, context: Mapping[str, Any]) -> After:
 
 
 def _leaves(construct: Any) -> Iterator[Construct]:
-    """Yield what can stand in a field under any parameters."""
+    """Yield the constructs that a field can have under any parameters."""
     match construct:
         case Renamed(subcon=inner) | Default(subcon=inner):
             yield from _leaves(inner)
@@ -78,7 +83,7 @@ def _leaves(construct: Any) -> Iterator[Construct]:
 
 
 def _is_by_bit(construct: Any) -> bool:
-    """Return whether a bit of an earlier field decides if a field is there."""
+    """Return whether the presence of a field depends on a bit of an earlier one."""
     parts: tuple[Any, ...] = ()
     match construct:
         case Renamed(subcon=inner) | Default(subcon=inner) | UniExpr(operand=inner):
@@ -91,7 +96,7 @@ def _is_by_bit(construct: Any) -> bool:
 
 
 def _content(construct: Any, context: Mapping[str, Any] | None = None) -> Construct:
-    """Return what stands in a field under some parameters; without them, where it is there."""
+    """Return the construct of a field under some parameters; without parameters, the one if it is present."""
     while isinstance(construct, Renamed | Default | IfThenElse):
         if isinstance(construct, IfThenElse):
             there = context is None or construct.condfunc(context)
@@ -102,7 +107,7 @@ def _content(construct: Any, context: Mapping[str, Any] | None = None) -> Constr
 
 
 def _cases(kind: Kind, cases: Mapping[str, Construct], context: Mapping[str, Any]) -> dict[str, Strategy]:
-    """Return the strategies of what follows each tag that can come under the parameters."""
+    """Return the strategies of the content of each tag that the parameters permit."""
     known = [tag for tag in kind.letters if kind.problem(tag, context) is None]
     return {tag: _strategy(cases[tag], context) if tag in cases else st.none() for tag in known}
 
@@ -135,14 +140,14 @@ def _held(content: Construct, context: Mapping[str, Any]) -> Strategy:
 
 
 def _value(value: Any, has_content: bool, content: Strategy) -> Strategy:
-    """Return a value of a tuple: a constant, bytes, or bytes of a class that names their format."""
+    """Return the strategy of a tuple value of one kind: a constant, bytes, or a class of bytes."""
     if not has_content:
         return st.just(value)
     return content if value is bytes or issubclass(value, FieldedBytes) else content.map(value)
 
 
 def _begins_above_zero(item: Any) -> bool:
-    """Return whether an item of a Terminated is none that would end it: its first text is not empty."""
+    """Return whether an item may be in a Terminated: its first text is not empty, so no zero byte begins it."""
     while is_dataclass(item):
         item = getattr(item, fields(item)[0].name)
     return bool(item != "")

@@ -1,4 +1,4 @@
-"""Strategies of whole streams: what a server sends after START_REPLICATION, in an order that it could have."""
+"""Strategies of whole streams: messages that a server could send after START_REPLICATION, in a possible order."""
 
 from collections.abc import Callable
 from typing import Any, Final, Unpack
@@ -6,15 +6,15 @@ from typing import Any, Final, Unpack
 from hypothesis import strategies as st
 
 from pgoutput_construct.stream.session import Session
-from pgoutput_construct.testing.changes import Changes, Sent, Transaction
-from pgoutput_construct.testing.tables import tables
+from pgoutput_construct.testing.change_stream import ChangeStream, Sent, Transaction
+from pgoutput_construct.testing.random_tables import tables
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import OPTIONS, MoreOptions, Streaming
 
 __all__ = ["Sent", "streams"]
 
 _LONGEST: Final = 12
-"""Steps of a stream: transactions, segments of streamed ones, and what happens to these."""
+"""The most steps of a stream: transactions, segments of streamed ones, and their ends."""
 
 
 @st.composite
@@ -29,22 +29,22 @@ def streams(
 ) -> list[Sent]:
     """Return streams that a server could send under these options, from the start of a replication connection.
 
-    Transactions come whole in the order of their commits; under ``streaming`` others come in segments that
-    interleave, with subtransactions, and end by a commit, an abort or a prepare; under ``two_phase`` transactions are
-    prepared, and committed or rolled back later. Types and Relations come before the rows that they describe, again
-    where PostgreSQL repeats them; rows fit their Relation, in text or, with ``binary``, in binary format. The stream
-    may end anywhere between messages that belong together: streamed and prepared transactions may be open.
+    Transactions are sent as a whole, in the order of their commits. With ``streaming``, others are sent in interleaved
+    segments, with subtransactions, and end by a commit, an abort or a prepare. With ``two_phase``, transactions are
+    prepared, and committed or rolled back later. Types and Relations precede the rows that they describe, and are
+    repeated where PostgreSQL does so. Rows fit their Relation, in text or, with ``binary``, in binary format. A stream
+    may end between any two steps, so streamed and prepared transactions may be open at its end.
 
-    The messages are those of PostgreSQL's versions until now, with the fields that later options bring to them, and
-    those that later versions add where they stand by themselves: new changes, descriptions, begins and ends of
-    transactions, and messages that lead to another state, ``messages`` makes one by one.
+    The messages are those of the released versions of PostgreSQL, with the fields that later options add, and
+    standalone messages of later versions. Other new messages (changes, descriptions, begins and ends) are not included;
+    ``messages`` generates those one by one.
 
     Args:
         proto_version: The option proto_version of START_REPLICATION.
         streaming: The option streaming of START_REPLICATION.
-        two_phase: Whether the slot was made with two_phase; servers then send prepared transactions in every version.
+        two_phase: Whether the slot has two_phase; servers then send prepared transactions in every version.
         binary: The option binary of START_REPLICATION.
-        others: The options that later versions of the protocol brought.
+        others: Options that later versions of the protocol added.
 
     Raises PgoutputError for options that PostgreSQL refuses.
 
@@ -59,8 +59,8 @@ def streams(
     return server.sent
 
 
-class _Server(Changes):
-    """Sends transactions; each step leaves the stream where any other step may follow."""
+class _Server(ChangeStream):
+    """Sends transactions in steps, after each of which any other step is possible."""
 
     def __init__(self, draw: st.DrawFn, session: Session, two_phase: bool, binary: bool) -> None:
         super().__init__(draw, session, binary)
@@ -69,7 +69,7 @@ class _Server(Changes):
         self.prepared: list[Transaction] = []
 
     def steps(self) -> list[Callable[[], None]]:
-        """Return what can happen next, outside of any transaction's messages."""
+        """Return the steps that are possible now, between transactions and segments."""
         steps = [self.transaction, self.outside_message, *([self.prepare] if self.two_phase else [])]
         whole = self.session.streaming == OPTIONS["streaming"].default
         steps += [self.stray_abort] if whole else [self.segment, self.segment]
@@ -82,11 +82,11 @@ class _Server(Changes):
         return steps + ([self.commit_prepared, self.rollback_prepared] if self.prepared else [])
 
     def record(self, name: str) -> dict[str, Any]:
-        """Return what messages say of a commit or prepare record: where it is, where it ends, and its time."""
+        """Return the fields for a new commit or prepare record: its LSN, the LSN after it, and its time."""
         return {f"{name}_lsn": self.next_lsn(), "end_lsn": self.next_lsn(), f"{name}_time": self.time()}
 
     def transaction(self) -> None:
-        """Send a transaction that has committed."""
+        """Send a committed transaction."""
         ending = self.record("commit")
         transaction = self.begin()
         self.send(m.Begin, final_lsn=ending["commit_lsn"], commit_time=ending["commit_time"], xid=transaction.xid)
@@ -94,7 +94,7 @@ class _Server(Changes):
         self.send(m.Commit, **ending)
 
     def prepare(self) -> None:
-        """Send a transaction that was prepared; of one without changes PostgreSQL 18 sends the end, others nothing."""
+        """Send a prepared transaction; if it has no changes, PostgreSQL 18 sends the Prepare alone, others nothing."""
         transaction = self.begin()
         self.say_prepared(transaction)
         if self.draw(st.integers(0, 4)) < 4:
@@ -120,7 +120,7 @@ class _Server(Changes):
         self.send(m.RollbackPrepared, **prepared, **places, rollback_time=self.time())
 
     def segment(self) -> None:
-        """Send a segment of a streamed transaction, the first one of a new one now and then."""
+        """Send a segment of a streamed transaction, sometimes the first one of a new transaction."""
         transaction = self.draw(st.sampled_from([*self.open, None]))
         first = transaction is None
         if transaction is None:
@@ -153,7 +153,7 @@ class _Server(Changes):
             transaction.described.clear()
 
     def stray_abort(self) -> None:
-        """PostgreSQL 18 may send this to who did not ask for streams (ReorderBufferCheckAndTruncateAbortedTXN())."""
+        """Send what PostgreSQL 18 may send without streaming, too (ReorderBufferCheckAndTruncateAbortedTXN())."""
         transaction = self.begin()
         self.abort(transaction.xid, self.next_xid())
 
@@ -164,7 +164,7 @@ class _Server(Changes):
         self.send(m.Message, flags=0, lsn=self.next_lsn())
 
     def alter(self) -> None:
-        """Change a table, or invalidate what PostgreSQL knows of it: its Relation is sent again."""
+        """Alter a table, or invalidate its cache entry: its Relation is sent again."""
         number = self.draw(st.integers(0, len(self.tables) - 1))
         self.tables[number] = self.draw(st.one_of(st.just(self.tables[number]), tables(number)))
         self.described.discard(self.tables[number].oid)

@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Any, Final
 
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.fast import NOTHING, Reject, draft, number, string_bytes
+from pgoutput_construct.wire.codec_runtime import NOTHING, Reject, draft, number, string_bytes
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["BUILDERS", "READERS"]

@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Any, Final
 
 from pgoutput_construct.wire import connection_messages as m
-from pgoutput_construct.wire.fast import Reject, draft, string_bytes
+from pgoutput_construct.wire.codec_runtime import Reject, draft, string_bytes
 
 __all__ = ["BUILDERS", "LENGTH", "READERS"]
 

@@ -11,14 +11,7 @@ from typing import Final
 from construct import FocusedSeq, Struct, this
 
 from pgoutput_construct.wire import connection_messages as m
-from pgoutput_construct.wire.composites import (
-    Counted,
-    Record,
-    SizeOf,
-    Terminated,
-)
-from pgoutput_construct.wire.framing import Closed, Length
-from pgoutput_construct.wire.given import Given
+from pgoutput_construct.wire.parameters import ParameterDefaults
 from pgoutput_construct.wire.primitives import (
     Constant,
     Data,
@@ -32,6 +25,14 @@ from pgoutput_construct.wire.primitives import (
     UInt8,
     UInt16,
     UInt32,
+)
+from pgoutput_construct.wire.structures import (
+    Closed,
+    Counted,
+    Length,
+    Record,
+    SizeOf,
+    Terminated,
 )
 
 __all__ = [
@@ -77,7 +78,7 @@ __all__ = [
     "Terminate",
 ]
 
-given: Final = Given()
+parameters: Final = ParameterDefaults()
 """The parameters, and what holds where one is left out."""
 
 NoticeField = Record(
@@ -88,7 +89,7 @@ NoticeField = Record(
     ),
 )
 
-StartupMessage = given.layout(
+StartupMessage = parameters.definition(
     "length" / Length(UInt32),
     "major_version" / Constant(b"\x00\x03"),
     "minor_version" / UInt16,
@@ -105,19 +106,19 @@ StartupMessage = given.layout(
     Closed(0, UInt32),
 )
 
-SSLRequest = given.layout(
+SSLRequest = parameters.definition(
     "length" / Length(UInt32),
     "request_code" / Constant(b"\x04\xd2\x16/"),
     Closed(0, UInt32),
 )
 
-GSSENCRequest = given.layout(
+GSSENCRequest = parameters.definition(
     "length" / Length(UInt32),
     "request_code" / Constant(b"\x04\xd2\x160"),
     Closed(0, UInt32),
 )
 
-CancelRequest = given.layout(
+CancelRequest = parameters.definition(
     "length" / Length(UInt32),
     "request_code" / Constant(b"\x04\xd2\x16."),
     "process_id" / UInt32,
@@ -125,31 +126,31 @@ CancelRequest = given.layout(
     Closed(0, UInt32),
 )
 
-EncryptionAccepted = given.layout(
+EncryptionAccepted = parameters.definition(
     "tag" / Constant(b"S"),
     End,
 )
 
-EncryptionRefused = given.layout(
+EncryptionRefused = parameters.definition(
     "tag" / Constant(b"N"),
     End,
 )
 
-AuthenticationOk = given.layout(
+AuthenticationOk = parameters.definition(
     "tag" / Constant(b"R"),
     "length" / Length(UInt32),
     "request" / Constant(b"\x00\x00\x00\x00"),
     Closed(1, UInt32),
 )
 
-AuthenticationCleartextPassword = given.layout(
+AuthenticationCleartextPassword = parameters.definition(
     "tag" / Constant(b"R"),
     "length" / Length(UInt32),
     "request" / Constant(b"\x00\x00\x00\x03"),
     Closed(1, UInt32),
 )
 
-AuthenticationSASL = given.layout(
+AuthenticationSASL = parameters.definition(
     "tag" / Constant(b"R"),
     "length" / Length(UInt32),
     "request" / Constant(b"\x00\x00\x00\n"),
@@ -157,7 +158,7 @@ AuthenticationSASL = given.layout(
     Closed(1, UInt32),
 )
 
-AuthenticationSASLContinue = given.layout(
+AuthenticationSASLContinue = parameters.definition(
     "tag" / Constant(b"R"),
     "length" / Length(UInt32),
     "request" / Constant(b"\x00\x00\x00\x0b"),
@@ -165,7 +166,7 @@ AuthenticationSASLContinue = given.layout(
     Closed(1, UInt32),
 )
 
-AuthenticationSASLFinal = given.layout(
+AuthenticationSASLFinal = parameters.definition(
     "tag" / Constant(b"R"),
     "length" / Length(UInt32),
     "request" / Constant(b"\x00\x00\x00\x0c"),
@@ -173,14 +174,14 @@ AuthenticationSASLFinal = given.layout(
     Closed(1, UInt32),
 )
 
-PasswordMessage = given.layout(
+PasswordMessage = parameters.definition(
     "tag" / Constant(b"p"),
     "length" / Length(UInt32),
     "password" / String,
     Closed(1, UInt32),
 )
 
-SASLInitialResponse = given.layout(
+SASLInitialResponse = parameters.definition(
     "tag" / Constant(b"p"),
     "length" / Length(UInt32),
     "mechanism" / String,
@@ -189,14 +190,14 @@ SASLInitialResponse = given.layout(
     Closed(1, UInt32),
 )
 
-SASLResponse = given.layout(
+SASLResponse = parameters.definition(
     "tag" / Constant(b"p"),
     "length" / Length(UInt32),
     "data" / Data(),
     Closed(1, UInt32),
 )
 
-NegotiateProtocolVersion = given.layout(
+NegotiateProtocolVersion = parameters.definition(
     "tag" / Constant(b"v"),
     "length" / Length(UInt32),
     "newest_version" / UInt32,
@@ -205,7 +206,7 @@ NegotiateProtocolVersion = given.layout(
     Closed(1, UInt32),
 )
 
-ParameterStatus = given.layout(
+ParameterStatus = parameters.definition(
     "tag" / Constant(b"S"),
     "length" / Length(UInt32),
     "name" / String,
@@ -213,7 +214,7 @@ ParameterStatus = given.layout(
     Closed(1, UInt32),
 )
 
-BackendKeyData = given.layout(
+BackendKeyData = parameters.definition(
     "tag" / Constant(b"K"),
     "length" / Length(UInt32),
     "process_id" / UInt32,
@@ -221,21 +222,21 @@ BackendKeyData = given.layout(
     Closed(1, UInt32),
 )
 
-ReadyForQuery = given.layout(
+ReadyForQuery = parameters.definition(
     "tag" / Constant(b"Z"),
     "length" / Length(UInt32),
     "status" / Letter("ITE"),
     Closed(1, UInt32),
 )
 
-Query = given.layout(
+Query = parameters.definition(
     "tag" / Constant(b"Q"),
     "length" / Length(UInt32),
     "text" / String,
     Closed(1, UInt32),
 )
 
-RowDescription = given.layout(
+RowDescription = parameters.definition(
     "tag" / Constant(b"T"),
     "length" / Length(UInt32),
     "column_count" / SizeOf("columns", UInt16),
@@ -258,7 +259,7 @@ RowDescription = given.layout(
     Closed(1, UInt32),
 )
 
-DataRow = given.layout(
+DataRow = parameters.definition(
     "tag" / Constant(b"D"),
     "length" / Length(UInt32),
     "value_count" / SizeOf("row", UInt16),
@@ -274,34 +275,34 @@ DataRow = given.layout(
     Closed(1, UInt32),
 )
 
-CommandComplete = given.layout(
+CommandComplete = parameters.definition(
     "tag" / Constant(b"C"),
     "length" / Length(UInt32),
     "command" / String,
     Closed(1, UInt32),
 )
 
-EmptyQueryResponse = given.layout(
+EmptyQueryResponse = parameters.definition(
     "tag" / Constant(b"I"),
     "length" / Length(UInt32),
     Closed(1, UInt32),
 )
 
-ErrorResponse = given.layout(
+ErrorResponse = parameters.definition(
     "tag" / Constant(b"E"),
     "length" / Length(UInt32),
     "details" / Terminated(NoticeField),
     Closed(1, UInt32),
 )
 
-NoticeResponse = given.layout(
+NoticeResponse = parameters.definition(
     "tag" / Constant(b"N"),
     "length" / Length(UInt32),
     "details" / Terminated(NoticeField),
     Closed(1, UInt32),
 )
 
-CopyBothResponse = given.layout(
+CopyBothResponse = parameters.definition(
     "tag" / Constant(b"W"),
     "length" / Length(UInt32),
     "format" / OneOf(UInt8, 0, 1),
@@ -310,33 +311,33 @@ CopyBothResponse = given.layout(
     Closed(1, UInt32),
 )
 
-CopyData = given.layout(
+CopyData = parameters.definition(
     "tag" / Constant(b"d"),
     "length" / Length(UInt32),
     "data" / Data(),
     Closed(1, UInt32),
 )
 
-ClientCopyDone = given.layout(
+ClientCopyDone = parameters.definition(
     "tag" / Constant(b"c"),
     "length" / Length(UInt32),
     Closed(1, UInt32),
 )
 
-ServerCopyDone = given.layout(
+ServerCopyDone = parameters.definition(
     "tag" / Constant(b"c"),
     "length" / Length(UInt32),
     Closed(1, UInt32),
 )
 
-CopyFail = given.layout(
+CopyFail = parameters.definition(
     "tag" / Constant(b"f"),
     "length" / Length(UInt32),
     "reason" / String,
     Closed(1, UInt32),
 )
 
-Parse = given.layout(
+Parse = parameters.definition(
     "tag" / Constant(b"P"),
     "length" / Length(UInt32),
     "statement" / String,
@@ -346,7 +347,7 @@ Parse = given.layout(
     Closed(1, UInt32),
 )
 
-Bind = given.layout(
+Bind = parameters.definition(
     "tag" / Constant(b"B"),
     "length" / Length(UInt32),
     "portal" / String,
@@ -368,7 +369,7 @@ Bind = given.layout(
     Closed(1, UInt32),
 )
 
-Describe = given.layout(
+Describe = parameters.definition(
     "tag" / Constant(b"D"),
     "length" / Length(UInt32),
     "subject" / Letter("SP"),
@@ -376,7 +377,7 @@ Describe = given.layout(
     Closed(1, UInt32),
 )
 
-Execute = given.layout(
+Execute = parameters.definition(
     "tag" / Constant(b"E"),
     "length" / Length(UInt32),
     "portal" / String,
@@ -384,7 +385,7 @@ Execute = given.layout(
     Closed(1, UInt32),
 )
 
-Close = given.layout(
+Close = parameters.definition(
     "tag" / Constant(b"C"),
     "length" / Length(UInt32),
     "subject" / Letter("SP"),
@@ -392,19 +393,19 @@ Close = given.layout(
     Closed(1, UInt32),
 )
 
-Flush = given.layout(
+Flush = parameters.definition(
     "tag" / Constant(b"H"),
     "length" / Length(UInt32),
     Closed(1, UInt32),
 )
 
-Sync = given.layout(
+Sync = parameters.definition(
     "tag" / Constant(b"S"),
     "length" / Length(UInt32),
     Closed(1, UInt32),
 )
 
-Terminate = given.layout(
+Terminate = parameters.definition(
     "tag" / Constant(b"X"),
     "length" / Length(UInt32),
     Closed(1, UInt32),

@@ -12,15 +12,7 @@ from typing import Final
 from construct import FocusedSeq, Struct, Switch, this
 
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.composites import (
-    Counted,
-    Kind,
-    Record,
-    SizeOf,
-    Valued,
-    when,
-)
-from pgoutput_construct.wire.given import Given
+from pgoutput_construct.wire.parameters import ParameterDefaults
 from pgoutput_construct.wire.primitives import (
     Absent,
     Bits,
@@ -39,6 +31,14 @@ from pgoutput_construct.wire.primitives import (
     UInt32,
     Xid,
     XLogRecPtr,
+)
+from pgoutput_construct.wire.structures import (
+    Counted,
+    Kind,
+    Record,
+    SizeOf,
+    Valued,
+    when,
 )
 
 __all__ = [
@@ -65,7 +65,7 @@ __all__ = [
     "Update",
 ]
 
-given: Final = Given(proto_version=1, in_stream=False, parallel=False)
+parameters: Final = ParameterDefaults(proto_version=1, in_stream=False, parallel=False)
 """The parameters, and what holds where one is left out."""
 
 TupleData = FocusedSeq(
@@ -97,7 +97,7 @@ TupleData = FocusedSeq(
     ),
 )
 
-Begin = given.layout(
+Begin = parameters.definition(
     "tag" / Constant(b"B"),
     "final_lsn" / XLogRecPtr,
     "commit_time" / TimestampTz,
@@ -105,9 +105,9 @@ Begin = given.layout(
     End,
 )
 
-Message = given.layout(
+Message = parameters.definition(
     "tag" / Constant(b"M"),
-    "xid" / when((given.proto_version >= 2) & (given.in_stream), Xid),
+    "xid" / when((parameters.proto_version >= 2) & (parameters.in_stream), Xid),
     "flags" / Bits(UInt8, 0x1),
     "lsn" / XLogRecPtr,
     "prefix" / String,
@@ -116,7 +116,7 @@ Message = given.layout(
     End,
 )
 
-Commit = given.layout(
+Commit = parameters.definition(
     "tag" / Constant(b"C"),
     "flags" / Constant(b"\x00"),
     "commit_lsn" / XLogRecPtr,
@@ -125,16 +125,16 @@ Commit = given.layout(
     End,
 )
 
-Origin = given.layout(
+Origin = parameters.definition(
     "tag" / Constant(b"O"),
     "origin_lsn" / XLogRecPtr,
     "name" / String,
     End,
 )
 
-Relation = given.layout(
+Relation = parameters.definition(
     "tag" / Constant(b"R"),
-    "xid" / when((given.proto_version >= 2) & (given.in_stream), Xid),
+    "xid" / when((parameters.proto_version >= 2) & (parameters.in_stream), Xid),
     "relation_oid" / Oid,
     "namespace" / String,
     "name" / String,
@@ -156,27 +156,27 @@ Relation = given.layout(
     End,
 )
 
-Type = given.layout(
+Type = parameters.definition(
     "tag" / Constant(b"Y"),
-    "xid" / when((given.proto_version >= 2) & (given.in_stream), Xid),
+    "xid" / when((parameters.proto_version >= 2) & (parameters.in_stream), Xid),
     "type_oid" / Oid,
     "namespace" / String,
     "name" / String,
     End,
 )
 
-Insert = given.layout(
+Insert = parameters.definition(
     "tag" / Constant(b"I"),
-    "xid" / when((given.proto_version >= 2) & (given.in_stream), Xid),
+    "xid" / when((parameters.proto_version >= 2) & (parameters.in_stream), Xid),
     "relation_oid" / Oid,
     "new_tag" / Constant(b"N"),
     "new" / TupleData,
     End,
 )
 
-Update = given.layout(
+Update = parameters.definition(
     "tag" / Constant(b"U"),
-    "xid" / when((given.proto_version >= 2) & (given.in_stream), Xid),
+    "xid" / when((parameters.proto_version >= 2) & (parameters.in_stream), Xid),
     "relation_oid" / Oid,
     "old_kind" / Kind("KO", before=b"N"),
     "old" / Switch(this.old_kind, {"K": TupleData, "O": TupleData}, default=Absent),
@@ -185,25 +185,25 @@ Update = given.layout(
     End,
 )
 
-Delete = given.layout(
+Delete = parameters.definition(
     "tag" / Constant(b"D"),
-    "xid" / when((given.proto_version >= 2) & (given.in_stream), Xid),
+    "xid" / when((parameters.proto_version >= 2) & (parameters.in_stream), Xid),
     "relation_oid" / Oid,
     "old_kind" / Kind("KO"),
     "old" / Switch(this.old_kind, {"K": TupleData, "O": TupleData}, default=Absent),
     End,
 )
 
-Truncate = given.layout(
+Truncate = parameters.definition(
     "tag" / Constant(b"T"),
-    "xid" / when((given.proto_version >= 2) & (given.in_stream), Xid),
+    "xid" / when((parameters.proto_version >= 2) & (parameters.in_stream), Xid),
     "relation_count" / SizeOf("relation_oids", UInt32),
     "options" / Bits(UInt8, 0x3),
     "relation_oids" / Counted(this.relation_count, Oid),
     End,
 )
 
-StreamStart = given.layout(
+StreamStart = parameters.definition(
     Since(2),
     "tag" / Constant(b"S"),
     "xid" / Xid,
@@ -211,13 +211,13 @@ StreamStart = given.layout(
     End,
 )
 
-StreamStop = given.layout(
+StreamStop = parameters.definition(
     Since(2),
     "tag" / Constant(b"E"),
     End,
 )
 
-StreamCommit = given.layout(
+StreamCommit = parameters.definition(
     Since(2),
     "tag" / Constant(b"c"),
     "xid" / Xid,
@@ -228,16 +228,16 @@ StreamCommit = given.layout(
     End,
 )
 
-StreamAbort = given.layout(
+StreamAbort = parameters.definition(
     "tag" / Constant(b"A"),
     "xid" / Xid,
     "subxid" / Xid,
-    "abort_lsn" / when((given.proto_version >= 4) & (given.parallel), XLogRecPtr),
-    "abort_time" / when((given.proto_version >= 4) & (given.parallel), TimestampTz),
+    "abort_lsn" / when((parameters.proto_version >= 4) & (parameters.parallel), XLogRecPtr),
+    "abort_time" / when((parameters.proto_version >= 4) & (parameters.parallel), TimestampTz),
     End,
 )
 
-BeginPrepare = given.layout(
+BeginPrepare = parameters.definition(
     "tag" / Constant(b"b"),
     "prepare_lsn" / XLogRecPtr,
     "end_lsn" / XLogRecPtr,
@@ -247,7 +247,7 @@ BeginPrepare = given.layout(
     End,
 )
 
-Prepare = given.layout(
+Prepare = parameters.definition(
     "tag" / Constant(b"P"),
     "flags" / Constant(b"\x00"),
     "prepare_lsn" / XLogRecPtr,
@@ -258,7 +258,7 @@ Prepare = given.layout(
     End,
 )
 
-CommitPrepared = given.layout(
+CommitPrepared = parameters.definition(
     "tag" / Constant(b"K"),
     "flags" / Constant(b"\x00"),
     "commit_lsn" / XLogRecPtr,
@@ -269,7 +269,7 @@ CommitPrepared = given.layout(
     End,
 )
 
-RollbackPrepared = given.layout(
+RollbackPrepared = parameters.definition(
     "tag" / Constant(b"r"),
     "flags" / Constant(b"\x00"),
     "prepare_end_lsn" / XLogRecPtr,
@@ -281,7 +281,7 @@ RollbackPrepared = given.layout(
     End,
 )
 
-StreamPrepare = given.layout(
+StreamPrepare = parameters.definition(
     "tag" / Constant(b"p"),
     "flags" / Constant(b"\x00"),
     "prepare_lsn" / XLogRecPtr,

@@ -1,7 +1,12 @@
-"""Parse and build: one message, or one frame of the envelope.
+"""Parse and build: one message, or one frame of the CopyData envelope.
 
-The fast engine decides, the reference explains: what the codec does not accept, the construct definitions read (or
-build) again, and they raise the error with its path and offset.
+The fast engine decides, the reference explains. A generated codec reads the bytes first. If it rejects them, the
+construct definitions read the same bytes and raise DecodeError with path and offset, to which this module adds a hint
+at the likely mistake (hexadecimal text, a whole frame, the wrong stream state). If the definitions accept what the
+codec rejects, the two disagree, and that is reported as EngineError. Building works alike.
+
+Options are checked once: an ``Engine`` binds the parameters of the layouts into the codec's functions, and engines are
+cached by their options.
 """
 
 from __future__ import annotations  # so that help(parse) names PgoutputMessage instead of listing its classes
@@ -12,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pgoutput_construct.errors import DecodeError, EncodeError, EngineError, PgoutputError
 from pgoutput_construct.wire import codec, definitions, frame_codec, frame_definitions, frames, messages
-from pgoutput_construct.wire.fast import PAD, REJECTIONS, Reject, bound, read_prefix, read_whole
-from pgoutput_construct.wire.hints import hint_for_frame, hint_for_message
-from pgoutput_construct.wire.options import Options, options
-from pgoutput_construct.wire.protocol import LAID_OUT_BY_STATE
+from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS, Reject, bound, read_prefix, read_whole
+from pgoutput_construct.wire.options import STATE_PARAMETERS, Options, noun, options
+from pgoutput_construct.wire.protocol import LAID_OUT_BY_STATE, STATES
 from pgoutput_construct.wire.reference import Reference, payload_bytes
 
 if TYPE_CHECKING:
@@ -47,11 +51,11 @@ MESSAGES: Final = Reference(messages.BY_TAG, definitions.DEFINITIONS)
 FRAMES: Final = Reference(frames.BY_TAG, frame_definitions.DEFINITIONS)
 """The reference engine of frames."""
 FRAME_PARAMETERS: Final = tuple(signature(next(iter(frame_codec.READERS.values()))).parameters)[3:]
-"""The parameters of the layouts of frames, in the engines' order: none, unless the envelope has conditions."""
+"""The parameters of the frames' layouts, in the order of the codec's arguments; empty if no field has a condition."""
 
 
 class Engine:
-    """The fast engine under some options; made by ``engine``."""
+    """The fast engine for one set of options; ``engine`` creates and caches them."""
 
     __slots__ = ("_builders", "_readers", "options")
 
@@ -59,13 +63,13 @@ class Engine:
         self.options = given
         """The options, checked."""
         said = [cls for cls in messages.BY_TAG.values() if _unsaid(given, cls) is None]
-        # Whoever builds decides what comes; only who parses was asked for streams or not.
+        # Options that the client did not request matter to parse alone: whoever builds decides what is sent.
         self._builders = {cls: bound(codec.BUILDERS[cls], given.values) for cls in said}
         tags = [cls.TAG[0] for cls in said if given.refusal(cls) is None]
         self._readers = {tag: bound(codec.READERS[tag], given.values) for tag in tags}
 
     def parse(self, payload: bytes | bytearray | memoryview) -> PgoutputMessage:
-        """Return the message in a payload; see ``parse`` of this module."""
+        """Return the message in a payload; see the function ``parse``."""
         data = payload if type(payload) is bytes else payload_bytes(payload)
         try:
             message: PgoutputMessage
@@ -77,9 +81,9 @@ class Engine:
         return message
 
     def parse_prefix(self, data: bytes, start: int) -> tuple[PgoutputMessage, int]:
-        """Return the message at a place, and its size; see ``parse_prefix`` of this module."""
+        """Return the message at an offset, and its size in bytes; see the function ``parse_prefix``."""
         if type(start) is not int or start < 0:
-            raise PgoutputError(f"start is a position in data, an int from 0 on, not {start!r:.40}")
+            raise PgoutputError(f"start must be an offset in data, an int of at least 0, not {start!r:.40}")
         raw = data if type(data) is bytes else payload_bytes(data)
         try:
             return read_prefix(self._readers, raw, start)
@@ -89,10 +93,10 @@ class Engine:
             return MESSAGES.parse_prefix(raw, start, self.options.parameters())
 
     def build(self, message: PgoutputMessage) -> bytes:
-        """Return the bytes of a message; see ``build`` of this module."""
+        """Return the bytes of a message; see the function ``build``."""
         try:
             data: bytes = self._builders[type(message)](message)
-        except Exception:  # REJECTIONS, and whatever an object of the user raises
+        except Exception:  # REJECTIONS, and whatever a user's object raises
             cls = type(message)
             if cls in definitions.DEFINITIONS and (reason := _unsaid(self.options, cls)):
                 raise EncodeError(reason, message=cls.__name__) from None
@@ -103,13 +107,13 @@ class Engine:
 _engine: Final = lru_cache(maxsize=1024, typed=True)(Engine)
 
 _KNOWN: Final[dict[tuple[int, str, bool | None], Engine]] = {}
-"""The engines that were asked for, for those who cannot wait for ``options``."""
+"""Fast-path cache of engines, keyed by raw arguments: skips the validation in ``options``."""
 
 
 def _known(proto_version: int, streaming: str, in_stream: bool | None, others: Mapping[str, Any]) -> Engine:
     try:
         found = _KNOWN[proto_version, streaming, in_stream]
-    except (KeyError, TypeError):  # TypeError: what cannot be hashed is no option
+    except (KeyError, TypeError):  # TypeError: an unhashable argument, which ``options`` refuses
         return engine(proto_version, streaming, in_stream, **others)
     plain = type(proto_version) is int and not others
     return found if plain else engine(proto_version, streaming, in_stream, **others)
@@ -121,7 +125,14 @@ def engine(
     in_stream: bool | None = None,
     **others: Unpack[MoreOptions],
 ) -> Engine:
-    """Return the fast engine under some options, those of parse; raise PgoutputError for options that are refused."""
+    """Return the fast engine for the options of ``parse``; raise PgoutputError for options that PostgreSQL refuses.
+
+    Args:
+        proto_version: As of ``parse``.
+        streaming: As of ``parse``.
+        in_stream: As of ``parse``.
+        others: As of ``parse``.
+    """
     found = _engine(options(proto_version, streaming, in_stream, **others))
     if not others and in_stream in (None, False, True):
         _KNOWN[proto_version, streaming, in_stream] = found
@@ -137,17 +148,20 @@ def parse(
 ) -> PgoutputMessage:
     """Return the message in a payload (the data of one XLogData, or one row of the SQL interface).
 
-    Strict: truncated, trailing or unknown bytes, values that PostgreSQL does not define, and messages that do not come
-    under the options raise DecodeError with the field's path and the offset in bytes. Options that PostgreSQL refuses
-    raise PgoutputError.
+    Strict: truncated, trailing or unknown bytes, values that PostgreSQL does not define, and messages that are not sent
+    under the options are errors.
 
     Args:
         payload: The bytes of one message.
         proto_version: The option proto_version of START_REPLICATION.
         streaming: The option streaming of START_REPLICATION.
-        in_stream: Whether the message stands between Stream Start and Stream Stop, which Session keeps track of. It
-            may be left out where it cannot matter: without streaming, and for messages that are laid out alike.
-        others: The options and stream states that later versions of the protocol brought.
+        in_stream: Whether the message is between Stream Start and Stream Stop, which Session keeps track of. Required
+            only if the message's layout depends on it: with streaming, and not for messages laid out alike.
+        others: Options and stream states that later versions of the protocol added.
+
+    Raises:
+        DecodeError: With the path of the field and the offset in bytes.
+        PgoutputError: Options that PostgreSQL refuses.
 
     Source: PostgreSQL's documentation, "Logical Replication Message Formats".
     """
@@ -162,12 +176,21 @@ def parse_prefix(
     in_stream: bool | None = None,
     **others: Unpack[MoreOptions],
 ) -> tuple[PgoutputMessage, int]:
-    """Return the message that starts at ``start``, and how many bytes it takes; whatever follows it is not looked at.
+    """Return the message that starts at ``start``, and its size in bytes; the bytes after it are not read.
 
-    The messages say themselves where they end: that is how a file without lengths, as pg_recvlogical writes it, is
-    taken apart. Raises IncompleteError (a DecodeError) where data ends before the message does, DecodeError as parse
-    does; both give offsets from the start of the message. ``data`` may hold anything before and behind it;
-    ``proto_version``, ``streaming``, ``in_stream`` and ``others`` are those of parse.
+    Every message determines its own end, so a file without lengths, such as pg_recvlogical writes, can be split.
+
+    Args:
+        data: Bytes that contain a message at ``start``, with anything before and after it.
+        start: Offset of its first byte.
+        proto_version: As of ``parse``.
+        streaming: As of ``parse``.
+        in_stream: As of ``parse``.
+        others: As of ``parse``.
+
+    Raises:
+        IncompleteError: ``data`` ends before the message does; a DecodeError.
+        DecodeError: As of ``parse``; offsets count from the start of the message.
     """
     return _known(proto_version, streaming, in_stream, others).parse_prefix(data, start)
 
@@ -181,8 +204,15 @@ def build(
 ) -> bytes:
     """Return the bytes of ``message``, the inverse of parse under the same options.
 
-    ``proto_version``, ``streaming``, ``in_stream`` and ``others`` are those of parse. A value that the field, the
-    options or the stream state cannot carry raises EncodeError with the field's path.
+    Args:
+        message: An object of a message class.
+        proto_version: As of ``parse``.
+        streaming: As of ``parse``.
+        in_stream: As of ``parse``.
+        others: As of ``parse``.
+
+    Raises:
+        EncodeError: A value that the field, the options or the stream state cannot carry, with the field's path.
     """
     return _known(proto_version, streaming, in_stream, others).build(message)
 
@@ -195,9 +225,13 @@ def parse_frame(
 ) -> Frame:
     """Return the frame in one CopyData of a replication connection, sent by either side; raise DecodeError.
 
-    ``data`` is all of that CopyData; ``proto_version``, ``streaming`` and ``others`` are the options of
-    START_REPLICATION, as of parse. Source: PostgreSQL's documentation, "Streaming Replication Protocol",
-    START_REPLICATION.
+    Args:
+        data: The whole content of the CopyData.
+        proto_version: As of ``parse``.
+        streaming: As of ``parse``.
+        others: As of ``parse``.
+
+    Source: PostgreSQL's documentation, "Streaming Replication Protocol", START_REPLICATION.
     """
     data, given = payload_bytes(data), frame_parameters(proto_version, streaming, **others)
     try:
@@ -216,12 +250,16 @@ def build_frame(
 ) -> bytes:
     """Return the bytes of a frame, to be sent as one CopyData; raise EncodeError.
 
-    ``proto_version``, ``streaming`` and ``others`` are the options of START_REPLICATION, as of build.
+    Args:
+        frame: An object of a frame class.
+        proto_version: As of ``parse``.
+        streaming: As of ``parse``.
+        others: As of ``parse``.
     """
     given = frame_parameters(proto_version, streaming, **others)
     try:
         data: bytes = frame_codec.BUILDERS[type(frame)](frame, *given)
-    except Exception:  # REJECTIONS, and whatever an object of the user raises
+    except Exception:  # REJECTIONS, and whatever a user's object raises
         _disagree(frame, FRAMES.build(frame, dict(zip(FRAME_PARAMETERS, given, strict=True))))
     return data
 
@@ -230,7 +268,7 @@ def frame_parameters(proto_version: int = 1, streaming: str = "off", **others: A
     """Return the values of FRAME_PARAMETERS under options; raise PgoutputError for options that are refused."""
     try:
         return _frame_parameters(proto_version, streaming, **others)
-    except TypeError:  # what cannot be hashed is no option
+    except TypeError:  # an unhashable argument, which ``options`` refuses
         return _frame_values(proto_version, streaming, **others)
 
 
@@ -243,7 +281,7 @@ _frame_parameters: Final = lru_cache(maxsize=1024, typed=True)(_frame_values)
 
 
 def explain(data: bytes, given: Options) -> DecodeError:
-    """Return why bytes are no message under some options, as the definitions say it; EngineError if they disagree."""
+    """Return the definitions' error for bytes that the codec rejected; raise EngineError if they accept them."""
     if refusal := refused(data[:1], given):
         return refusal
     try:
@@ -254,7 +292,7 @@ def explain(data: bytes, given: Options) -> DecodeError:
 
 
 def refused(tag: bytes, given: Options) -> DecodeError | None:
-    """Return why the message of a tag is refused before its bytes are looked at, None where they are to be read."""
+    """Return why a message with this tag is refused under the options before its bytes are read, None if it is not."""
     cls = messages.BY_TAG.get(tag)
     reason = None if cls is None else _unsaid(given, cls) or given.refusal(cls)
     return None if cls is None or reason is None else DecodeError(reason, message=cls.__name__, offset=0)
@@ -263,7 +301,7 @@ def refused(tag: bytes, given: Options) -> DecodeError | None:
 def _unsaid(given: Options, cls: type[PgoutputMessage]) -> str | None:
     unsaid = sorted(LAID_OUT_BY_STATE.get(cls, frozenset()) & given.unsaid)
     said = " and ".join(unsaid)
-    return f"its layout depends on the stream state: use Session, or say {said}" if unsaid else None
+    return f"its layout depends on the stream state: use Session, or pass {said}" if unsaid else None
 
 
 def _hinted(error: DecodeError, hint: str | None) -> DecodeError:
@@ -276,3 +314,48 @@ def _disagree(given: Any, accepted: Any) -> NoReturn:
     text = given.hex() if isinstance(given, bytes) else repr(given)
     problem = "the fast engine refuses what the definitions accept; please report this"
     raise EngineError(f"{problem}: {text:.2000} gives {accepted!r:.2000}")
+
+
+_DIGITS = frozenset(b"0123456789abcdefABCDEF")
+
+
+def hint_for_message(data: bytes, given: Options, reference: Reference, envelope: Reference) -> str | None:
+    """Return the likely mistake if a payload is not a message, such as a whole frame; None if none is recognised."""
+    cls = messages.BY_TAG.get(data[:1])
+    if cls is None:
+        frame = frames.BY_TAG.get(data[:1])
+        if frame is not None and _accepts(envelope, data, {}):
+            rest = ": parse_frame(data).data is the message" if "data" in frame.__dataclass_fields__ else ""
+            article = "an" if frame.__name__[0] in "AEIOX" else "a"
+            return f"this is {article} {frame.__name__} frame{rest}"
+        return _hexadecimal(data, messages.BY_TAG)
+    before = given.parameters()
+    for sets in dict.fromkeys(STATES.values()) if cls in LAID_OUT_BY_STATE else ():
+        others = {name: name in sets for name in STATE_PARAMETERS if (name in sets) != before[name]}
+        if others and _accepts(reference, data, before | others):
+            said = ", ".join(f"{name}={value}" for name, value in others.items())
+            where = " and ".join(f"{'inside' if on else 'outside'} a {noun(name)}" for name, on in others.items())
+            return f"with {said} these bytes are a valid {cls.__name__}: {where}?"
+    return None
+
+
+def hint_for_frame(data: bytes) -> str | None:
+    """Return the likely mistake if bytes are not a frame, such as a bare message; None if none is recognised."""
+    if data[:1] in messages.BY_TAG and data[:1] not in frames.BY_TAG:
+        return f"{messages.BY_TAG[data[:1]].__name__} is a message: parse reads the data of an XLogData frame"
+    return _hexadecimal(data, frames.BY_TAG)
+
+
+def _hexadecimal(data: bytes, by_tag: Mapping[bytes, type]) -> str | None:
+    digits = data.removeprefix(b"\\x")
+    if len(digits) < 2 or not _DIGITS.issuperset(digits[:64]) or bytes([int(digits[:2], 16)]) not in by_tag:
+        return None
+    return "this is hexadecimal text: bytes.fromhex() gives the bytes"
+
+
+def _accepts(reference: Reference, data: bytes, parameters: Mapping[str, Any]) -> bool:
+    try:
+        reference.parse(data, parameters)
+    except PgoutputError:
+        return False
+    return True

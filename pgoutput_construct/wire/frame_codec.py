@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Any, Final
 
 from pgoutput_construct.wire import frames as m
-from pgoutput_construct.wire.fast import Reject, draft, number
+from pgoutput_construct.wire.codec_runtime import Reject, draft, number
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
 __all__ = ["BUILDERS", "READERS"]

@@ -11,7 +11,7 @@ from typing import Final
 from construct import Struct
 
 from pgoutput_construct.wire import frames as m
-from pgoutput_construct.wire.given import Given
+from pgoutput_construct.wire.parameters import ParameterDefaults
 from pgoutput_construct.wire.primitives import (
     Constant,
     Data,
@@ -35,10 +35,10 @@ __all__ = [
     "XLogData",
 ]
 
-given: Final = Given()
+parameters: Final = ParameterDefaults()
 """The parameters, and what holds where one is left out."""
 
-XLogData = given.layout(
+XLogData = parameters.definition(
     "tag" / Constant(b"w"),
     "wal_start" / XLogRecPtr,
     "wal_end" / XLogRecPtr,
@@ -47,7 +47,7 @@ XLogData = given.layout(
     End,
 )
 
-PrimaryKeepalive = given.layout(
+PrimaryKeepalive = parameters.definition(
     "tag" / Constant(b"k"),
     "wal_end" / XLogRecPtr,
     "send_time" / TimestampTz,
@@ -55,7 +55,7 @@ PrimaryKeepalive = given.layout(
     End,
 )
 
-PrimaryStatusUpdate = given.layout(
+PrimaryStatusUpdate = parameters.definition(
     "tag" / Constant(b"s"),
     "lsn" / XLogRecPtr,
     "oldest_full_xid" / FullXid,
@@ -64,7 +64,7 @@ PrimaryStatusUpdate = given.layout(
     End,
 )
 
-StandbyStatusUpdate = given.layout(
+StandbyStatusUpdate = parameters.definition(
     "tag" / Constant(b"r"),
     "write_lsn" / XLogRecPtr,
     "flush_lsn" / XLogRecPtr,
@@ -74,7 +74,7 @@ StandbyStatusUpdate = given.layout(
     End,
 )
 
-HotStandbyFeedback = given.layout(
+HotStandbyFeedback = parameters.definition(
     "tag" / Constant(b"h"),
     "send_time" / TimestampTz,
     "xmin" / Xid,
@@ -84,7 +84,7 @@ HotStandbyFeedback = given.layout(
     End,
 )
 
-PrimaryStatusRequest = given.layout(
+PrimaryStatusRequest = parameters.definition(
     "tag" / Constant(b"p"),
     "send_time" / TimestampTz,
     End,

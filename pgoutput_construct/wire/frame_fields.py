@@ -5,7 +5,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from pgoutput_construct.wire.tables import Described
+from pgoutput_construct.wire.spec_metadata import Described
 
 __all__ = ["FIELDS"]
 

@@ -1,4 +1,4 @@
-"""How each type of a message's field looks in JSON."""
+"""The JSON encoding of each type that a message's field can have."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,14 +17,14 @@ def refuse(path: str, must: str, value: object) -> EncodeError:
 
 
 class Form(NamedTuple):
-    """How the values of one type look in JSON: a function of value and path each way; both raise EncodeError."""
+    """The JSON encoding of one type: a function of value and path in each direction; both raise EncodeError."""
 
     to_json: Callable[[Any, str], Any]
     from_json: Callable[[Any, str], Any]
 
 
 def _plain(python: str, write: Callable[[Any], Any], json: str, read: Callable[[Any], Any]) -> Form:
-    """Return the form of a value without parts; ``write`` and ``read`` raise an error of Python for another type."""
+    """Return the form of a scalar; ``write`` and ``read`` raise a built-in exception for values of another type."""
     return Form(partial(_converted, write, python), partial(_converted, read, json))
 
 
@@ -54,7 +54,7 @@ def _write_lsn(value: Any) -> str:
 
 
 def _hex(key: str, cls: Any) -> Form:
-    """Return the form of bytes of one class: an object of one key with hexadecimal digits."""
+    """Return the form of one class of bytes: an object with one key, the digits in hexadecimal."""
     return _plain(
         cls.__name__,
         lambda value: {key: _only(cls, value).hex()},
@@ -95,18 +95,18 @@ LEAVES: Final[Mapping[Any, Form]] = {
         Timestamp.from_text,
     ),
     str: _plain(
-        "a str that UTF-8 with surrogateescape gives back",
+        "a str that survives encoding as UTF-8 with surrogateescape",
         _write_text,
         'a string without lone surrogates, or {"hex": "<hexadecimal digits>"}',
         _read_text,
     ),
     bytes: _hex("hex", bytes),
 }
-"""The forms of the types that have no parts; text that is not UTF-8 is written as the digits of its bytes."""
+"""The forms of scalar types; text that is not UTF-8 is written as the hexadecimal digits of its bytes."""
 
 
 def _fielded(key: str, cls: Any) -> Form:
-    """Return the form of bytes with more fields: an object of one key, with their digits as data and the fields."""
+    """Return the form of a FieldedBytes class: an object with one key, which holds ``data`` (digits) and the fields."""
     hints = get_type_hints(cls)
     forms = {name: LEAVES[hints[name]] for name in cls.FIELDS}
 
@@ -132,7 +132,7 @@ _FORMATTED: Final = {
     for kind, value in VALUES.items()
     if isinstance(value, type)
 }
-"""The kinds of values that are bytes."""
+"""The kinds of tuple values that are bytes, each with its form."""
 
 
 def _write_value(value: Any, path: str) -> Any:
@@ -168,15 +168,15 @@ def _value_shapes() -> str:
 
 
 VALUE: Final = Form(_write_value, _read_value)
-"""A value of a tuple, whose kind shows in Python by a constant or a class of bytes (``VALUES``).
+"""The form of a value of a tuple, whose kind is a constant or a class of bytes in Python (``VALUES``).
 
-None is null. Plain bytes are a string where they are UTF-8. Others name their kind: ``{"unchanged": true}``,
+None is null. Plain bytes are a string if they are UTF-8. Other values name their kind: ``{"unchanged": true}``,
 ``{"binary": "<hex>"}``.
 """
 
 
 def optional(form: Form) -> Form:
-    """Return the form of a field that may be absent on the wire: None, as null."""
+    """Return the form of a field that may be absent on the wire: null for None."""
     return Form(
         lambda value, path: None if value is None else form.to_json(value, path),
         lambda value, path: None if value is None else form.from_json(value, path),
@@ -184,10 +184,10 @@ def optional(form: Form) -> Form:
 
 
 def one_of(forms: Mapping[type, Form], other: Form | None = None) -> Form:
-    """Return the form of a value of one of several classes: an object of the class's name, and the value in its form.
+    """Return the form of a value of one of several classes: an object whose one key is the name of the class.
 
-    A value of another class looks as ``other`` says, where there is one. No field and no kind of value has the name of
-    a class, so that the two are never the same.
+    ``other`` is the form of values of any other class. The two cannot be confused, because no field and no kind of
+    value has the name of a class.
     """
     by_name = {cls.__name__: form for cls, form in forms.items()}
 
@@ -212,7 +212,7 @@ def one_of(forms: Mapping[type, Form], other: Form | None = None) -> Form:
 
 
 def items(form: Form) -> Form:
-    """Return the form of a tuple: an array."""
+    """Return the form of a tuple of items: an array."""
 
     def to_json(value: Any, path: str) -> list[Any]:
         if not isinstance(value, tuple | list):

@@ -1,9 +1,9 @@
-"""Messages as plain JSON values, and back, exactly.
+"""Messages as plain JSON values, and back, without loss.
 
-A message is an object: its class under ``message``, then its fields. Bytes and text that JSON cannot hold as they
-are become an object that names their form, such as ``{"hex": "ff00"}``; what is absent on the wire is null, and may be
-left out. All of it follows from the generated classes: each type of a field has one form, so that a new message needs
-nothing here.
+A message is an object: its class under ``message``, then its fields. Bytes and text that JSON cannot represent become
+an object that names their encoding, such as ``{"hex": "ff00"}``; fields that are absent on the wire are null, and may
+be omitted. The encoding follows from the type annotations of the generated classes, so a new message needs no code
+here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from types import UnionType
 from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
 from pgoutput_construct.errors import EncodeError
-from pgoutput_construct.wire.former import of_today
+from pgoutput_construct.wire.field_renames import of_today
 from pgoutput_construct.wire.json_forms import LEAVES, VALUE, Form, items, one_of, optional, refuse
 from pgoutput_construct.wire.messages import BY_TAG, VALUES, PgoutputMessage
 from pgoutput_construct.wire.types import Extended
@@ -23,7 +23,7 @@ __all__ = ["from_json", "to_json"]
 def to_json(message: PgoutputMessage) -> dict[str, Any]:
     """Return a message as an object of plain JSON values.
 
-    Raises EncodeError with the field's path for a value that its field cannot have.
+    Raises EncodeError, with the field's path, for a value that does not fit its field.
     """
     name = type(message).__name__
     if name not in _MESSAGES:
@@ -32,7 +32,7 @@ def to_json(message: PgoutputMessage) -> dict[str, Any]:
 
 
 def from_json(value: object) -> PgoutputMessage:
-    """Return the message in an object that to_json has made, or someone has written in its form.
+    """Return the message of an object such as ``to_json`` returns.
 
     Strict: an unknown message, unknown or missing keys, and values of another type raise EncodeError with the path.
     """
@@ -46,7 +46,7 @@ def from_json(value: object) -> PgoutputMessage:
 
 
 def _object(cls: type) -> Form:
-    """Return the form of a generated class: an object of its fields."""
+    """Return the encoding of a generated class: an object of its fields."""
     hints = get_type_hints(cls)
     forms = {field.name: _form(hints[field.name]) for field in fields(cls)}
     absent = {field.name for field in fields(cls) if field.default is None}
@@ -75,7 +75,7 @@ def _misfit(path: str, reason: str) -> EncodeError:
 
 
 def _form(hint: Any) -> Form:
-    """Return the form of a type hint of a generated class."""
+    """Return the encoding for a type hint of a generated class."""
     if hint in LEAVES:
         return LEAVES[hint]
     if is_dataclass(hint) and isinstance(hint, type):
@@ -85,7 +85,7 @@ def _form(hint: Any) -> Form:
         return items(_form(members[0]))
     if get_origin(hint) in (Union, UnionType):
         return _union(members)
-    raise TypeError(f"{hint!r} has no form in JSON: add it to {__name__}")
+    raise TypeError(f"{hint!r} has no JSON encoding: add it to {__name__}")
 
 
 def _union(members: Sequence[Any]) -> Form:

@@ -1,4 +1,8 @@
-"""What decides the layout of messages from outside their bytes: the replication options, and the stream state."""
+"""Options that determine the layout of messages: those of START_REPLICATION, and the stream state.
+
+``options`` checks them as PostgreSQL does, and computes the parameters of the layouts, which every engine takes in the
+same order (``PARAMETERS``).
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +23,7 @@ from pgoutput_construct.wire.protocol import (
     ParseOptions,
     Streaming,
 )
-from pgoutput_construct.wire.tables import Option
+from pgoutput_construct.wire.spec_metadata import Option
 
 __all__ = [
     "LAYOUT_OPTIONS",
@@ -37,46 +41,50 @@ __all__ = [
 STATE_PARAMETERS: Final = tuple(name for name in PARAMETERS if any(name in sets for sets in STATES.values()))
 """The parameters that the stream state sets, such as in_stream."""
 LAYOUT_OPTIONS: Final = tuple(name for name in ParseOptions._fields if name not in STATE_PARAMETERS)
-"""The options of START_REPLICATION that decide which messages come, and how they are laid out."""
+"""The options of START_REPLICATION that determine which messages are sent, and their layout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Checked options, and the parameters of the layouts that follow from them."""
+    """Validated options, and the layout parameters that follow from them."""
 
     values: tuple[int, ...]
     """The parameters, in the order of PARAMETERS."""
     off: frozenset[str]
-    """The options that decide layouts and are not on: they have their default value."""
+    """The layout options that have their default value."""
     unsaid: frozenset[str]
-    """The parameters of the stream state that were not said, and that can matter under these options."""
+    """The stream state parameters that the caller left out, and that can matter under these options."""
 
     def parameters(self) -> dict[str, int]:
         """Return the parameters as the keywords that every definition takes."""
         return dict(zip(PARAMETERS, self.values, strict=True))
 
     def refusal(self, message: type[PgoutputMessage]) -> str | None:
-        """Return why a message does not come under these options, None where it may."""
+        """Return why a message is not sent under these options, None if it may be."""
         option = ASKED_BY.get(message)
         if option not in self.off:
             return None
-        version, said, reason = self.values[0], first_with(message), f"comes only when the option {option} is on"
+        version, said, reason = self.values[0], first_with(message), f"is sent only if the option {option} is on"
         if version < said["proto_version"]:
             reason = f"belongs to protocol version {said['proto_version']} and newer, not to version {version}"
         else:
             del said["proto_version"]
-        return f"{reason}: say {', '.join(f'{name}={value!r}' for name, value in said.items())}"
+        return f"{reason}: pass {', '.join(f'{name}={value!r}' for name, value in said.items())}"
 
 
 def options(proto_version: int = 1, streaming: str = "off", in_stream: bool | None = None, **others: Any) -> Options:
-    """Return checked options; raise PgoutputError for those that PostgreSQL would refuse.
+    """Return validated options; raise PgoutputError for those that PostgreSQL would refuse.
 
-    ``in_stream`` None means: not said. ``others`` are the options and states of MoreOptions.
+    Args:
+        proto_version: The option proto_version of START_REPLICATION.
+        streaming: The option streaming of START_REPLICATION.
+        in_stream: Whether a stream is open; None: unknown.
+        others: The options and states of MoreOptions.
     """
     given = {"proto_version": proto_version, "streaming": streaming, "in_stream": in_stream, **others}
     for name in given:
         if name not in ParseOptions._fields:
-            raise PgoutputError(f"there is no option {name!r}: the options are {', '.join(ParseOptions._fields)}")
+            raise PgoutputError(f"unknown option {name!r}: the options are {', '.join(ParseOptions._fields)}")
     for name in STATE_PARAMETERS:
         if isinstance(given.get(name), str):
             raise PgoutputError(f"{name} must be True or False, not {given[name]!r:.40}")
@@ -94,7 +102,7 @@ def options(proto_version: int = 1, streaming: str = "off", in_stream: bool | No
 
 
 def first_with(message: type[PgoutputMessage]) -> dict[str, Any]:
-    """Return the first options under which a message comes: its protocol version, and the option that asks for it."""
+    """Return the minimal options under which a message is sent: protocol version, and the enabling option."""
     since = SINCE.get(message, min(PROTOCOL_VERSIONS))
     if message not in ASKED_BY:
         return {"proto_version": since}
@@ -104,7 +112,7 @@ def first_with(message: type[PgoutputMessage]) -> dict[str, Any]:
 
 
 def noun(state: str) -> str:
-    """Return what a parameter of the stream state is about: ``stream`` for ``in_stream``."""
+    """Return the noun in the name of a stream state parameter: ``stream`` of ``in_stream``."""
     return state.removeprefix("in_").replace("_", " ")
 
 
@@ -117,7 +125,7 @@ def _sets(option: Option, value: object) -> tuple[str, ...]:
 
 
 def _can_be_set(parameter: str, proto_version: int, off: frozenset[str]) -> bool:
-    """Whether a message comes under these options that enters a state which sets a parameter."""
+    """Return whether, under these options, some message enters a state that sets the parameter."""
     return any(
         proto_version >= SINCE.get(message, 0) and ASKED_BY.get(message) not in off
         for message, steps in TRANSITIONS.items()
@@ -127,7 +135,7 @@ def _can_be_set(parameter: str, proto_version: int, off: frozenset[str]) -> bool
 
 
 def problems(given: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with values of options, as pgoutput_startup() and parse_output_parameters() check them."""
+    """Yield the errors in option values, by the rules of pgoutput_startup() and parse_output_parameters()."""
     version = given.get("proto_version", OPTIONS["proto_version"].default)
     if type(version) is not int or version not in PROTOCOL_VERSIONS:
         yield f"proto_version must be one of {list(PROTOCOL_VERSIONS)}, not {version!r:.40}"
@@ -142,7 +150,7 @@ def problems(given: Mapping[str, Any]) -> Iterator[str]:
 
 
 def combinations() -> Iterator[ParseOptions]:
-    """Yield every combination of protocol version, options and stream state that can be."""
+    """Yield every possible combination of protocol version, options and stream state."""
     for version in PROTOCOL_VERSIONS:
         others = [OPTIONS[name].values for name in LAYOUT_OPTIONS[1:]]
         for values in product(*others):
@@ -152,6 +160,6 @@ def combinations() -> Iterator[ParseOptions]:
 
 
 def _states(proto_version: int, off: frozenset[str]) -> list[dict[str, bool]]:
-    """Return the parameters of the states that can be reached, each once."""
+    """Return the distinct parameters of the reachable states."""
     reached = {sets for sets in STATES.values() if all(_can_be_set(name, proto_version, off) for name in sets)}
     return [{name: name in sets for name in STATE_PARAMETERS} for sets in sorted(reached, key=sorted)]

@@ -1,7 +1,7 @@
-"""The primitives that the generated definitions are made of.
+"""The primitives of the generated definitions: integers, letters, strings, bytes, constants.
 
-construct's own primitives are not used for bytes that come from elsewhere: theirs do not know their offset, a String
-without its NUL is read byte by byte, and text with a NUL inside is built without complaint.
+construct's own are not used, because their errors have no offset, an unterminated CString is read byte by byte, and a
+text that contains a NUL is built without an error.
 """
 
 import struct
@@ -45,7 +45,7 @@ __all__ = [
 
 
 class FieldError(ConstructError):
-    """A field that cannot be read or built, and where."""
+    """A field that cannot be parsed or built, with its path and offset."""
 
     def __init__(self, reason: str, path: str, offset: int | None) -> None:
         super().__init__(reason, path=path)
@@ -54,7 +54,7 @@ class FieldError(ConstructError):
 
 
 def take(stream: IO[bytes], size: int, path: str) -> bytes:
-    """Read exactly size bytes, never more than are there; raise FieldError at the offset where they should start."""
+    """Read exactly ``size`` bytes; raise FieldError, at the offset where they start, if fewer are left."""
     offset = stream.tell()
     data = stream.read(size)
     if len(data) != size:
@@ -64,7 +64,7 @@ def take(stream: IO[bytes], size: int, path: str) -> bytes:
 
 
 def shown(obj: object) -> str:
-    """Return an object as an error shows it; also one that cannot be shown, or that is huge."""
+    """Return a short repr of any object, for error texts; also of one that is huge, or whose repr raises."""
     try:
         return f"{obj!r:.80}"
     except Exception:  # whatever a class of the user's raises, or the limit on an int's digits
@@ -72,10 +72,10 @@ def shown(obj: object) -> str:
 
 
 def as_int(obj: Any) -> int | None:
-    """Return what is an integer, also one of another library, as an int; None for anything else."""
+    """Return an integer, or an integer type of another library, as an int; None for anything else."""
     try:
         return index(obj)
-    except Exception:  # also what an __index__ of the user's raises
+    except Exception:  # also whatever a user's __index__ raises
         return None
 
 
@@ -84,7 +84,7 @@ def _plural(size: int) -> str:
 
 
 class Primitive(Construct):
-    """A construct without parts; sizeof works where fixed_size is set. A parameter ``recorder`` sees what it reads."""
+    """A construct without parts. ``sizeof`` needs ``fixed_size``; a parameter ``recorder`` is passed what it reads."""
 
     fixed_size: int | None = None
 
@@ -101,7 +101,7 @@ class Primitive(Construct):
 
 
 class Number(Primitive):
-    """A big-endian integer; ``code`` is struct's, ``convert`` wraps what is read."""
+    """A big-endian integer; ``code`` is its struct format character, ``convert`` is applied to parsed values."""
 
     def __init__(self, code: str, convert: Callable[[int], int] | None = None) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ TimestampTz = Number("q", Timestamp)
 
 
 class OneOf(Primitive):
-    """A number that is one of a few."""
+    """A number with a set of permitted values."""
 
     def __init__(self, number: Number, *values: int) -> None:
         super().__init__()
@@ -169,7 +169,7 @@ class OneOf(Primitive):
 
 
 class Bits(OneOf):
-    """Flags: a number without other bits than those of the mask."""
+    """Flags: a number whose set bits are all in the mask."""
 
     def __init__(self, number: Number, mask: int) -> None:
         super().__init__(number)
@@ -204,7 +204,7 @@ class Letter(Primitive):
 
 
 class Constant(Primitive):
-    """Bytes that are always the same: tags and reserved flags. Building needs no value."""
+    """Fixed bytes: tags and reserved flags. Building needs no value."""
 
     def __init__(self, value: bytes) -> None:
         super().__init__()
@@ -258,7 +258,10 @@ String = _String()
 
 
 class Data(Primitive):
-    """As many bytes as an earlier field says, or always so many, or all that are left; None where it is ``absent``."""
+    """Bytes: as many as an earlier field gives, a fixed number, or all that are left.
+
+    ``absent`` is the length that stands for None, such as -1 for NULL.
+    """
 
     def __init__(self, length: Callable[[Any], int] | int | None = None, absent: int | None = None) -> None:
         super().__init__()
@@ -273,7 +276,7 @@ class Data(Primitive):
         length = self.length if isinstance(self.length, int) else self.length(context)
         if self.absent is not None and length < 0:
             if length != self.absent:
-                problem = f"has the length {length}: it is {self.absent}, or from 0 on"
+                problem = f"has the length {length}: it must be {self.absent}, or at least 0"
                 raise FieldError(problem, path, stream.tell())
             return None
         return take(stream, length, path)
@@ -306,7 +309,7 @@ class _Nothing(Primitive):
 
 
 class _Absent(_Nothing):
-    """Nothing on the wire, None in Python. construct's Pass would drop a value that it is given, silently."""
+    """Nothing on the wire, None in Python. Unlike construct's Pass it refuses to build another value."""
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
         if obj is not None:
@@ -318,7 +321,7 @@ Absent = _Absent()
 
 
 class _End(_Nothing):
-    """The end of the bytes: anything left over is an error, unless the parameter ``open_end`` is set."""
+    """The end of the message: trailing bytes are an error, unless the parameter ``open_end`` is set."""
 
     def _parse(self, stream: IO[bytes], context: Any, path: str) -> None:
         if context._params.get("open_end"):
@@ -333,7 +336,7 @@ End = _End()
 
 
 class Since(_Nothing):
-    """A check that the protocol version has this message."""
+    """A check that the protocol version is at least the message's first one."""
 
     def __init__(self, version: int) -> None:
         super().__init__()
@@ -343,7 +346,7 @@ class Since(_Nothing):
         asked = context._params.get("proto_version", 1)
         if asked < self.version:
             problem = f"belongs to protocol version {self.version} and newer, not to version {asked}"
-            raise FieldError(f"{problem}: say proto_version={self.version}", path, stream.tell())
+            raise FieldError(f"{problem}: pass proto_version={self.version}", path, stream.tell())
 
     def _build(self, obj: Any, stream: IO[bytes], context: Any, path: str) -> Any:
         self._parse(stream, context, path)

@@ -8,7 +8,7 @@ from enum import IntEnum, IntFlag, StrEnum
 from typing import Final, Literal, NamedTuple, TypeAlias, TypedDict
 
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.tables import Bound, Option, OptionValue
+from pgoutput_construct.wire.spec_metadata import Bound, Option, OptionValue
 
 __all__ = [
     "ASKED_BY",

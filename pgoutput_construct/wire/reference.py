@@ -1,4 +1,4 @@
-"""The reference engine: the construct definitions, and the one place where their errors become ours."""
+"""The reference engine: parses and builds through the construct definitions, and translates their errors into ours."""
 
 from collections.abc import Mapping
 from io import BytesIO
@@ -7,21 +7,21 @@ from typing import Any
 from construct import Struct
 
 from pgoutput_construct.errors import DecodeError, EncodeError
-from pgoutput_construct.wire.composites import record, wire_fields
 from pgoutput_construct.wire.primitives import shown
+from pgoutput_construct.wire.structures import record, wire_fields
 
 __all__ = ["LARGEST", "IncompleteError", "Reference", "path_text", "payload_bytes"]
 
 LARGEST = 1 << 30
-"""Bytes that no message reaches: PostgreSQL builds it in one StringInfo, which holds less than 1 GiB."""
+"""1 GiB: every message is smaller, because PostgreSQL builds it in one StringInfo (MaxAllocSize)."""
 
 
 class IncompleteError(DecodeError):
-    """The bytes end before the message does: it may be valid when more of them are there."""
+    """The bytes end before the message does; with more bytes it may be valid."""
 
 
-class _Front(BytesIO):
-    """Bytes of which only the front is wanted; it knows whether the last read found too few, and more may help."""
+class _PrefixStream(BytesIO):
+    """Bytes of which a prefix is parsed; ``short``: the last read ran past the end, and more bytes may help."""
 
     short = False
 
@@ -32,7 +32,7 @@ class _Front(BytesIO):
 
 
 def payload_bytes(data: object) -> bytes:
-    """Return any bytes-like object as bytes; raise DecodeError for anything else."""
+    """Return bytes, a bytearray or a memoryview as bytes; raise DecodeError for anything else."""
     if isinstance(data, bytes):
         return data
     if isinstance(data, bytearray | memoryview):
@@ -59,29 +59,37 @@ class Reference:
         return self._read(cls, BytesIO(data), parameters)
 
     def read(self, cls: type, data: bytes, parameters: Mapping[str, Any]) -> Any:
-        """Return the message of a class that data is; raise DecodeError."""
+        """Return the message in data, which must be of this class; raise DecodeError."""
         return self._read(cls, BytesIO(data), parameters)
 
     def parse_prefix(self, data: bytes, start: int, parameters: Mapping[str, Any]) -> tuple[Any, int]:
-        """Return the message that starts at ``start``, and how many bytes it takes, whatever follows it.
+        """Return the message that starts at ``start``, and its size in bytes; the bytes after it are not read.
 
-        Raises IncompleteError where data ends too early, DecodeError where more bytes would not help.
+        Args:
+            data: Bytes with a message at ``start``.
+            start: Offset of its first byte.
+            parameters: The parameters of the layouts.
+
+        Raises:
+            IncompleteError: ``data`` ends before the message does.
+            DecodeError: The bytes are not a message, whatever follows.
         """
         tag = data[start : start + 1]
         cls = self.by_tag.get(tag)
         if cls is None:
             raise (DecodeError if tag else IncompleteError)(self._unknown(tag), offset=0)
-        # Closed, since construct's contexts are cycles: the garbage of each parse would keep the whole buffer alive.
-        with _Front(data) as stream:
+        # Closed explicitly: construct's contexts are reference cycles, which would keep the whole buffer alive until
+        # the next garbage collection.
+        with _PrefixStream(data) as stream:
             stream.seek(start)
             return self._read(cls, stream, {**parameters, "open_end": True}, start), stream.tell() - start
 
     def _read(self, cls: type, stream: BytesIO, parameters: Mapping[str, Any], start: int = 0) -> Any:
         try:
             return record(cls, self.definitions[cls].parse_stream(stream, **parameters))
-        except Exception as error:  # construct lets others out than its own, and so may objects of the user
-            incomplete = isinstance(stream, _Front) and stream.short
-            raise (IncompleteError if incomplete else DecodeError)(**_place(error, cls, stream, start)) from error
+        except Exception as error:  # not ConstructError alone: construct passes on errors of struct and of callbacks
+            incomplete = isinstance(stream, _PrefixStream) and stream.short
+            raise (IncompleteError if incomplete else DecodeError)(**_translated(error, cls, stream, start)) from error
 
     def build(self, message: object, parameters: Mapping[str, Any]) -> bytes:
         """Return the bytes of a message object; raise EncodeError."""
@@ -91,8 +99,8 @@ class Reference:
         stream = BytesIO()
         try:
             self.definitions[cls].build_stream(wire_fields(message), stream, classes_only=True, **parameters)
-        except Exception as error:  # construct lets others out than its own, and so may objects of the user
-            raise EncodeError(**_place(error, cls, stream)) from error
+        except Exception as error:  # as above; a user's object may raise anything
+            raise EncodeError(**_translated(error, cls, stream)) from error
         return stream.getvalue()
 
     def _unknown(self, data: bytes) -> str:
@@ -102,8 +110,8 @@ class Reference:
         return f"unknown tag {data[:1]!r}: the tags are {tags}"
 
 
-def _place(error: Exception, cls: type, stream: BytesIO, start: int = 0) -> dict[str, Any]:
-    """Return what an error of construct says, in our terms."""
+def _translated(error: Exception, cls: type, stream: BytesIO, start: int = 0) -> dict[str, Any]:
+    """Return the arguments of our error for an error of construct: reason, message, path and offset."""
     offset = getattr(error, "offset", None)
     reason = getattr(error, "reason", None) or f"{type(error).__name__}: {error}"
     return {
@@ -115,5 +123,5 @@ def _place(error: Exception, cls: type, stream: BytesIO, start: int = 0) -> dict
 
 
 def path_text(path: str) -> str:
-    """Return a path of construct in our form: ``(parsing) -> a -> [3] -> b`` is ``.a[3].b``."""
+    """Return construct's path in our notation: ``(parsing) -> a -> [3] -> b`` becomes ``.a[3].b``."""
     return "".join(step if step.startswith("[") else f".{step}" for step in path.split(" -> ")[1:])

@@ -1,37 +1,37 @@
-"""Which bytes are which field: the construct definitions parse, and a recorder notes what each primitive takes."""
+"""Which bytes are which field: the construct definitions parse, and a recorder notes what each primitive reads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import IO, Any, NamedTuple, Unpack
 
 from pgoutput_construct.errors import DecodeError
-from pgoutput_construct.wire.composites import Kind
 from pgoutput_construct.wire.engine import FRAME_PARAMETERS, FRAMES, MESSAGES, explain, frame_parameters, refused
 from pgoutput_construct.wire.fields import FIELDS
 from pgoutput_construct.wire.frame_fields import FIELDS as FRAME_FIELDS
 from pgoutput_construct.wire.options import MoreOptions, options
 from pgoutput_construct.wire.primitives import Primitive
 from pgoutput_construct.wire.reference import Reference, path_text, payload_bytes
-from pgoutput_construct.wire.tables import Described
+from pgoutput_construct.wire.spec_metadata import Described
+from pgoutput_construct.wire.structures import Kind
 
-__all__ = ["Fault", "FieldSpan", "Trace", "trace", "trace_frame"]
+__all__ = ["FieldSpan", "Trace", "TraceFault", "trace", "trace_frame"]
 
 
 class FieldSpan(NamedTuple):
     """The bytes of one field."""
 
     path: str
-    """Where it is in the message, as errors write it: ``Insert.new.columns[0].data``."""
+    """The path in the message, as in errors: ``Insert.new.columns[0].data``."""
     key: str
-    """Where it is in the specification, a key of ``Trace.fields``: ``Insert.new.columns[]:t.data``."""
+    """The key of its description in ``Trace.fields``: ``Insert.new.columns[]:t.data``."""
     start: int
     end: int
     value: Any
-    """As the primitive gives it: counts, lengths and tags too."""
+    """The value that the primitive parsed; counts, lengths and tags have one, too."""
 
 
-class Fault(NamedTuple):
-    """What ended the parsing, and the bytes of the field that was wrong: none where there were too few."""
+class TraceFault(NamedTuple):
+    """The error that ended parsing, and the range of the offending bytes; empty if the bytes were too few."""
 
     error: DecodeError
     key: str
@@ -41,16 +41,16 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The fields of a message in the order of its bytes: as far as it could be read."""
+    """The fields of a message in the order of its bytes, as far as it could be parsed."""
 
     data: bytes
     name: str | None
-    """The class of the message, None where the first byte is no tag."""
+    """The class of the message, None if the first byte is not a tag."""
     spans: tuple[FieldSpan, ...]
-    """They cover the bytes up to ``fault.start``, or all of them, without gaps."""
-    fault: Fault | None
+    """The fields; they cover the bytes without gaps, up to ``fault.start`` if there is a fault."""
+    fault: TraceFault | None
     fields: Mapping[str, Described] = field(repr=False)
-    """What the specification says, by key."""
+    """The specification's descriptions, by key."""
 
 
 def trace(
@@ -60,10 +60,18 @@ def trace(
     in_stream: bool = False,
     **others: Unpack[MoreOptions],
 ) -> Trace:
-    """Return the fields of a message; the arguments are those of parse. A message that parse refuses has a fault."""
+    """Return the fields of a message; if parse refuses it, those before the error, and a fault.
+
+    Args:
+        payload: As of ``parse``.
+        proto_version: As of ``parse``.
+        streaming: As of ``parse``.
+        in_stream: As of ``parse``.
+        others: As of ``parse``.
+    """
     given, data = options(proto_version, streaming, in_stream, **others), payload_bytes(payload)
     if error := refused(data[:1], given):
-        return Trace(data, error.message, (), Fault(error, "", 0, 0), FIELDS)
+        return Trace(data, error.message, (), TraceFault(error, "", 0, 0), FIELDS)
     found = _trace(MESSAGES, data, given.parameters(), FIELDS)
     if found.fault is None:
         return found
@@ -76,7 +84,14 @@ def trace_frame(
     streaming: str = "off",
     **others: Unpack[MoreOptions],
 ) -> Trace:
-    """Return the fields of a frame of the envelope, as trace does for a message; the options are of parse_frame."""
+    """Return the fields of a frame of the envelope, as ``trace`` does for a message.
+
+    Args:
+        data: As of ``parse_frame``.
+        proto_version: As of ``parse_frame``.
+        streaming: As of ``parse_frame``.
+        others: As of ``parse_frame``.
+    """
     given = dict(zip(FRAME_PARAMETERS, frame_parameters(proto_version, streaming, **others), strict=True))
     return _trace(FRAMES, payload_bytes(data), given, FRAME_FIELDS)
 
@@ -93,25 +108,25 @@ def _trace(reference: Reference, data: bytes, parameters: Mapping[str, Any], fie
     return Trace(data, recorder.name or None, tuple(recorder.spans), fault, fields)
 
 
-def _fault(error: DecodeError, key: str, size: int, data: bytes) -> Fault:
+def _fault(error: DecodeError, key: str, size: int, data: bytes) -> TraceFault:
     start = error.offset or 0
     end = start + size
-    return Fault(error, key, start, end if end <= len(data) else start)
+    return TraceFault(error, key, start, end if end <= len(data) else start)
 
 
 class _Recorder:
-    """Reads the primitives of a message, and notes what they take; one that takes nothing is no field."""
+    """Records the bytes and value of each primitive that construct parses; primitives without bytes are no fields."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.spans: list[FieldSpan] = []
         self.failed: tuple[str, int] | None = None
-        """The key of the primitive that failed, and how many bytes it looked at."""
+        """The key of the primitive that failed, and the number of bytes that it read."""
         self.tags: dict[str, str] = {}
         """The tags of the choices, by path."""
 
     def read(self, primitive: Primitive, stream: IO[bytes], context: Any, path: str) -> Any:
-        """Return what a primitive reads at a path."""
+        """Parse a primitive at a path, record it, and return its value."""
         start, key = stream.tell(), self._key(path)
         try:
             value = primitive._parse(stream, context, path)
@@ -125,11 +140,12 @@ class _Recorder:
         return value
 
     def _key(self, path: str) -> str:
-        """Return the place in the specification: no numbers of items, and behind a choice the tag of its branch."""
+        """Return the key of a path: without indexes, and with the tag of the branch after each choice."""
         key, at, *steps = self.name, *path.split(" -> ")
         for step in steps:
             at += f" -> {step}"
             key += "[]" if step.startswith("[") else f".{step}"
-            # A branch may be known by one value that is a choice itself: its tag stands behind that of the branch.
-            key += "".join(f":{self.tags[place]}" for place in (f"{at}_kind", at) if place in self.tags)
+            # A branch may consist of a single value that is a choice itself: then both tags follow, the outer one
+            # first.
+            key += "".join(f":{self.tags[choice]}" for choice in (f"{at}_kind", at) if choice in self.tags)
         return key

@@ -1,4 +1,4 @@
-"""The values that need a type of their own, and what the message classes share."""
+"""Value types (Lsn, Timestamp), and the base classes of the generated message classes."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ __all__ = [
 
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 POSTGRES_EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
-"""What PostgreSQL counts dates and timestamps from (POSTGRES_EPOCH_JDATE)."""
+"""The epoch of PostgreSQL's dates and timestamps (POSTGRES_EPOCH_JDATE)."""
 UNIX_TO_POSTGRES: Final = int(POSTGRES_EPOCH.timestamp()) * 1_000_000
 """Microseconds from the Unix epoch, 1970-01-01 UTC, to PostgreSQL's."""
 _MICROSECOND = timedelta(microseconds=1)
@@ -32,7 +32,7 @@ _MINUS_INFINITY = -(2**63)
 
 
 class _Printed:
-    """Makes the printers of IPython and Hypothesis show what can be pasted, not the number of a subclass of int."""
+    """Makes the pretty printers of IPython and Hypothesis print the repr, not the bare number of an int subclass."""
 
     __slots__ = ()
 
@@ -43,17 +43,17 @@ class _Printed:
 class Lsn(_Printed, int):
     """A log sequence number: a byte position in the WAL, 0 to 2**64 - 1 (PostgreSQL's XLogRecPtr).
 
-    An int that prints as PostgreSQL's pg_lsn does, ``16/B374D848``, and is made from that text or from an int.
+    An int that prints as PostgreSQL's pg_lsn does, ``16/B374D848``, and is constructed from that text or from an int.
     """
 
     __slots__ = ()
 
     def __new__(cls, value: int | str = 0) -> "Lsn":
-        """Raise PgoutputError for text that is no LSN; whether a number fits, building a message tells."""
+        """Raise PgoutputError for text that is not an LSN; the range of an int is checked when a message is built."""
         if isinstance(value, int):
             return super().__new__(cls, value)
         if not isinstance(value, str):
-            raise PgoutputError(f"an LSN is a number, or a text such as 16/B374D848, not {value!r:.40}")
+            raise PgoutputError(f"an LSN must be an int, or a str such as '16/B374D848', not {value!r:.40}")
         match = _LSN.fullmatch(value)
         if match is None:
             raise PgoutputError(f"{value!r} is not an LSN: write two hexadecimal numbers such as 16/B374D848")
@@ -69,28 +69,28 @@ class Lsn(_Printed, int):
 class Timestamp(_Printed, int):
     """Microseconds since 2000-01-01 00:00 UTC (PostgreSQL's TimestampTz), signed 64 bits.
 
-    It prints as ISO 8601, as ``infinity`` or ``-infinity``, or as the number where datetime cannot hold the year.
+    It prints as ISO 8601, as ``infinity`` or ``-infinity``, or as the number if datetime cannot hold the year.
     """
 
     __slots__ = ()
 
     @classmethod
-    def from_datetime(cls, moment: datetime) -> "Timestamp":
+    def from_datetime(cls, value: datetime) -> "Timestamp":
         """Convert an aware datetime; raise PgoutputError for one without a time zone."""
-        if moment.tzinfo is None:
-            raise PgoutputError(f"{moment!r} has no time zone: give one, such as datetime.UTC")
-        return cls((moment - POSTGRES_EPOCH) // _MICROSECOND)
+        if value.tzinfo is None:
+            raise PgoutputError(f"{value!r} has no time zone: give one, such as datetime.UTC")
+        return cls((value - POSTGRES_EPOCH) // _MICROSECOND)
 
     @classmethod
     def now(cls) -> "Timestamp":
-        """Return this machine's clock."""
+        """Return the current time by this machine's clock."""
         return cls.from_datetime(datetime.now(UTC))
 
     @classmethod
     def from_text(cls, text: str) -> "Timestamp":
-        """Read back what str gives; raise PgoutputError for anything else."""
+        """Parse the text that ``str`` returns; raise PgoutputError for anything else."""
         if not isinstance(text, str):
-            raise PgoutputError(f"a timestamp's text is a str, not {type(text).__name__}")
+            raise PgoutputError(f"a timestamp's text must be a str, not {type(text).__name__}")
         special = {"infinity": _INFINITY, "-infinity": _MINUS_INFINITY}.get(text)
         if special is not None:
             return cls(special)
@@ -121,7 +121,7 @@ class Timestamp(_Printed, int):
 
 
 class Marker(Enum):
-    """A value that says why there is none; an enum, so that it stays the same object when pickled."""
+    """A placeholder for a value that was not sent, such as UNCHANGED; an enum, so that unpickling keeps identity."""
 
     def __repr__(self) -> str:
         return self.name
@@ -130,7 +130,7 @@ class Marker(Enum):
 
 
 class FormattedBytes(bytes):
-    """The base of bytes in another format than text; they equal the same bytes."""
+    """Base class of bytes in another format than text, such as Binary; equal to plain bytes with the same content."""
 
     __slots__ = ()
 
@@ -139,14 +139,14 @@ class FormattedBytes(bytes):
 
 
 class FieldedBytes(FormattedBytes):
-    """The base of bytes that have more fields, as attributes: they are part of the value."""
+    """Base class of bytes with further fields, as attributes that count for equality."""
 
     FIELDS: ClassVar[tuple[str, ...]]
-    """The names of what it has beside its bytes."""
+    """The names of the further fields."""
 
     @classmethod
     def _made(cls, data: bytes, **fields: Any) -> Self:
-        """Return bytes with attributes."""
+        """Return bytes with the fields as attributes."""
         made = bytes.__new__(cls, data)
         vars(made).update(fields)
         return made
@@ -169,9 +169,9 @@ class FieldedBytes(FormattedBytes):
 
 
 class Extended:
-    """The base of a row's value, or another part, that holds more than its principal value.
+    """Base class of a part, such as a tuple, to which a later option adds fields around its principal value.
 
-    Under options that bring nothing else, the principal value alone stands for it.
+    Under options that add nothing, messages hold the principal value alone: programs written before stay correct.
     """
 
     __slots__ = ()
@@ -180,14 +180,14 @@ class Extended:
 
 
 def bare(item: Any) -> Any:
-    """Return the principal value of an Extended, and anything else as it is."""
+    """Return the principal value of an Extended; anything else unchanged."""
     while isinstance(item, Extended):
         item = getattr(item, item.PRINCIPAL)
     return item
 
 
 class _Required:
-    """A default that is no value: what must be given stands behind a field that may be left out."""
+    """The default of a required field that follows an optional one, where Python demands some default."""
 
     __slots__ = ()
 
@@ -196,11 +196,11 @@ class _Required:
 
 
 REQUIRED: Final[Any] = _Required()
-"""The default of fields that have none."""
+"""The default of required fields that follow optional ones."""
 
 
 def require(message: object, *names: str) -> None:
-    """Raise TypeError, as Python does for an argument that is missing, where one of the fields was not given."""
+    """Raise TypeError, as Python does for a missing argument, if one of the fields was not given."""
     missing = [repr(name) for name in names if getattr(message, name) is REQUIRED]
     if missing:
         several = "s" * (len(missing) > 1)

@@ -26,7 +26,7 @@ from pgoutput_construct.changelog.timeline import (
     lasting_transactions,
     lsn_before,
 )
-from pgoutput_construct.stream.logged import COMMITTED, FINISHED, PREPARED, EndedTransaction
+from pgoutput_construct.stream.transaction_reader import COMMITTED, FINISHED, PREPARED, EndedTransaction
 from tests.publisher.logs import WrittenLog, insert, relation
 
 

@@ -90,7 +90,7 @@ def test_change_log_errors(run: Run, change_log: Path) -> None:
         (
             f"{START}\n",
             (),
-            "belongs to protocol version 2 and newer, not to version 1: say --proto-version 2 --streaming on (read",
+            "belongs to protocol version 2 and newer, not to version 1: pass --proto-version 2 --streaming on (read",
         ),
         (f"{START}\n", (), "--proto-version 1 --streaming off: these must be the options of START_REPLICATION"),
         ("xyz", (), "standard input: line 1: not an even number of hexadecimal digits"),

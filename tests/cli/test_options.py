@@ -10,7 +10,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct.cli import _options as options
 from pgoutput_construct.cli._options import as_arguments, choose, first_in, in_arguments, layout_options, state_options
 from pgoutput_construct.wire.protocol import OPTIONS
-from pgoutput_construct.wire.tables import Option, OptionValue
+from pgoutput_construct.wire.spec_metadata import Option, OptionValue
 from tests.cli.conftest import Run
 
 BINARY = Option(False, {False: OptionValue(14, 1), True: OptionValue(14, 1)}, 14, "Whether values are binary.")

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.index import index_batch
-from pgoutput_construct.columnar.reading import Columns
-from pgoutput_construct.columnar.rows import Payloads, States, check_names
+from pgoutput_construct.columnar.row_schema import Payloads, States, check_names
 from pgoutput_construct.columnar.table import table_rows
-from pgoutput_construct.columnar.threads import checked
+from pgoutput_construct.columnar.threads import checked_threads
 from pgoutput_construct.stream.relations import Description
 
 
@@ -29,8 +29,8 @@ def decode_rows(
     PgoutputError for arguments that are none.
     """
     check_names(columns)
-    index, reading, batches = index_batch(payloads, in_stream, **options), Columns(description, columns), []
-    for block in table_rows(index, np.arange(len(index)), reading, checked(threads)):
+    index, reading, batches = index_batch(payloads, in_stream, **options), DecodePlan(description, columns), []
+    for block in table_rows(index, np.arange(len(index)), reading, checked_threads(threads)):
         if block.errors:
             raise block.errors[0]
         batches.append(block.batch)

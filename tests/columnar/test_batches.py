@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import BatchDecoder, index, reading, table
+from pgoutput_construct.columnar import BatchDecoder, decode_plan, index, table
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
 from pgoutput_construct.pgtypes.kernels.cast_table import TYPES
 from pgoutput_construct.stream import RelationCache
@@ -109,7 +109,7 @@ def test_casts_give_what_psycopg_gives(recordings: dict[str, Recording], monkeyp
     """Every value of every recording: whole columns by casts, and one by one through psycopg, are the same."""
     modes = [name for name in recordings if name.startswith("18") and "immediate" not in name]
     fast = {name: repr(in_batches(recordings[name], 100_000)) for name in modes}
-    monkeypatch.setattr(reading, "find_cast", lambda *arguments: None)
+    monkeypatch.setattr(decode_plan, "find_cast", lambda *arguments: None)
     for name in modes:
         assert repr(in_batches(recordings[name], 100_000)) == fast[name]
 
@@ -170,7 +170,7 @@ def test_casts_and_psycopg_agree_on_any_value(format_name: str, draw: st.DataObj
 
     fast = decoded()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "find_cast", lambda *arguments: None)
+        patch.setattr(decode_plan, "find_cast", lambda *arguments: None)
         slow = decoded()
     assert repr(fast) == repr(slow)
 

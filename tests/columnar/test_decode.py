@@ -11,10 +11,10 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.columnar import RowError, columns_schema, rows_schema
-from pgoutput_construct.columnar.reading import Columns
+from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.stream.transaction_reader import TransactionReader
 from tests.columnar.decode import decode_rows
 from tests.live.recording import Recording
 from tests.stream.spans import find_place
@@ -51,8 +51,8 @@ def insert(*values: Any) -> pgo.Insert:
 )
 def test_types_that_nothing_is_read_into(kind: pa.DataType) -> None:
     """They are refused, with the column and the remedy, before any row is read; a column of nulls may have any type."""
-    with pytest.raises(pgo.PgoutputError, match=r"column 't' cannot be read into Arrow's type .*: read it into string"):
-        Columns(described(("t", 25, -1)), pa.schema([("t", kind)]))
+    with pytest.raises(pgo.PgoutputError, match=r"column 't' cannot be read as Arrow type .*: read it as string"):
+        DecodePlan(described(("t", 25, -1)), pa.schema([("t", kind)]))
     absent = pa.schema([("t", pa.string()), ("u", kind)])
     assert decoded(described(("t", 25, -1)), insert(b"a"), columns=absent)[0] == {
         **dict.fromkeys(rows_schema(absent).names),

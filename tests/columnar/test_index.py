@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.columnar import BatchDecoder, index_batch
-from pgoutput_construct.columnar.gather import strings, tag_table
+from pgoutput_construct.columnar.batch_arrays import strings, tag_table
 from pgoutput_construct.columnar.kernels import MESSAGE_SCHEMA
-from pgoutput_construct.pgtypes.kernels.cast import Values
+from pgoutput_construct.pgtypes.kernels.cast import ColumnValues
 from pgoutput_construct.testing import ParseOptions
 from tests.live.recording import Recording
 from tests.wire.samples import SAMPLES
@@ -184,7 +184,7 @@ def test_a_field_of_two_gigabytes_is_refused() -> None:
     """Arrow counts a column's bytes in 32 bits: nothing overflows silently."""
     one, nothing = np.zeros(1, np.int64), np.zeros(1, np.uint8)
     with pytest.raises(pgo.PgoutputError, match="2 GiB"):
-        strings(Values(nothing, one, one + (1 << 31), nothing, 0, 1, 1 << 31), pa.binary())
+        strings(ColumnValues(nothing, one, one + (1 << 31), nothing, 0, 1, 1 << 31), pa.binary())
 
 
 OIDS = st.sampled_from([7, 16385, 4_000_000_000])

@@ -98,5 +98,5 @@ def test_no_number_of_threads(threads: Any) -> None:
         lambda: index_batch([], threads=threads),
         lambda: decode_rows([], None, description, columns_schema(description), threads=threads),
     ):
-        with pytest.raises(PgoutputError, match="threads must be a number from 1"):
+        with pytest.raises(PgoutputError, match="threads must be an int of at least 1"):
             call()

@@ -18,10 +18,10 @@ from pgoutput_construct.wire import (
     jsonable,
     messages,
 )
-from pgoutput_construct.wire.connection import build_connection, message_size, parse_connection
+from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS, read_whole
+from pgoutput_construct.wire.connection_engine import build_connection, message_size, parse_connection
 from pgoutput_construct.wire.connection_messages import FOLLOWING
 from pgoutput_construct.wire.engine import MESSAGES, build_frame, parse_frame, parse_prefix
-from pgoutput_construct.wire.fast import PAD, REJECTIONS, read_whole
 from pgoutput_construct.wire.options import combinations, options
 from pgoutput_construct.wire.protocol import LAID_OUT_BY_STATE, SINCE, STATES, TRANSITIONS
 from pgoutput_construct.wire.reference import Reference

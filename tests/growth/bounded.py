@@ -15,7 +15,7 @@ from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.postgres._capture.pump import Intake
 from pgoutput_construct.stream.rows import RowReader
 from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.stream.transaction_reader import TransactionReader
 
 OPTIONS = {"proto_version": 5, "streaming": "on"}
 TIME = pgo.Timestamp(800_000_000_000_000)
@@ -77,7 +77,7 @@ def write_log(rows: int) -> None:
         for seq, payload in enumerate(payloads()):
             states = {name: [state] for name, state in session.state.parameters.items()}
             scope = -1 if session.stream_xid is None else session.stream_xid
-            writer.append(Block.of([payload], [seq], [TIME], OPTIONS, states, [scope]))
+            writer.append(Block.from_payloads([payload], [seq], [TIME], OPTIONS, states, [scope]))
             session.parse(payload)
             if writer.pending >= rows:
                 writer.publish(Position())

@@ -12,7 +12,7 @@ from pgoutput_construct.columnar import BatchDecoder
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.postgres._capture.pump import Intake
 from pgoutput_construct.stream.state import ControlMessage, StreamState
-from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.stream.transaction_reader import TransactionReader
 
 OPTIONS: Final[dict[str, Any]] = {"proto_version": 5, "streaming": "on"}
 TIME: Final = pgo.Timestamp(800_000_000_000_000)

@@ -59,7 +59,7 @@ COPY: Final = "checked"
 JIT: Final = "pgoutput_construct.compiled.jit"
 COPIED: Final = {
     f"{COPY}.pgtypes": "pgoutput_construct.pgtypes",
-    f"{COPY}.gather": "pgoutput_construct.columnar.gather",
+    f"{COPY}.batch_arrays": "pgoutput_construct.columnar.batch_arrays",
 }
 """What the copies are made of."""
 PACKAGES: Final = (COPY, f"{COPY}.pgtypes", f"{COPY}.pgtypes.kernels")
@@ -111,7 +111,7 @@ def put_entry(array: Any, at: int, number: int) -> None:
 
 
 class _Copies(MetaPathFinder, Loader):
-    """Imports copies of columnar/gather and pgtypes whose kernels are checked."""
+    """Imports copies of columnar/batch_arrays and pgtypes whose kernels are checked."""
 
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
         mine = fullname.partition(".")[0] == COPY

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import columns_schema, reading
+from pgoutput_construct.columnar import columns_schema, decode_plan
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.pgtypes.kernels.cast import Values
+from pgoutput_construct.pgtypes.kernels.cast import ColumnValues
 from pgoutput_construct.pgtypes.kernels.cast_table import TYPES, find_cast
 from pgoutput_construct.wire.messages import VALUE_TAGS
 from tests.columnar.decode import decode_rows
@@ -118,7 +118,7 @@ def _decoded(
     payloads = [pgo.build(insert(value)) for value in rows]
     with pytest.MonkeyPatch.context() as patch:
         if cast is not None:
-            patch.setattr(reading, "find_cast", cast)
+            patch.setattr(decode_plan, "find_cast", cast)
         columns = columns_schema(description) if kind is None else pa.schema({"c": kind})
         batch = decode_rows(payloads, None, description, columns)
     batch.validate(full=True)
@@ -135,7 +135,7 @@ def test_columns_beside_each_other(draw: st.DataObject) -> None:
     columns = columns_schema(description)
     batch = decode_rows(payloads, None, description, columns)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "find_cast", lambda *arguments: None)
+        patch.setattr(decode_plan, "find_cast", lambda *arguments: None)
         slow = decode_rows(payloads, None, description, columns)
     batch.validate(full=True)
     assert repr(batch.drop_columns("_untyped").to_pylist()) == repr(slow.drop_columns("_untyped").to_pylist())
@@ -274,7 +274,7 @@ def test_usual_values_are_taken(name: str) -> None:
     cast = find_cast(code, oid, kind)
     assert cast is not None
     array, left = cast(
-        Values(data, starts, lengths, np.array([code, 0], np.uint8), code, 1, 2 * len(SAMPLES[name])), kind
+        ColumnValues(data, starts, lengths, np.array([code, 0], np.uint8), code, 1, 2 * len(SAMPLES[name])), kind
     )
     assert (left, array.null_count, array.is_valid().to_pylist()) == (None, 1, [True, False])
     assert array.type == kind

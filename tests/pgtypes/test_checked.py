@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import pgoutput_construct as pgo
 from pgoutput_construct.columnar import columns_schema
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
-from pgoutput_construct.pgtypes.kernels.cast import Values
+from pgoutput_construct.pgtypes.kernels.cast import ColumnValues
 from pgoutput_construct.wire.messages import VALUE_TAGS
 from tests.columnar.decode import decode_rows
 from tests.columnar.test_decode import described, insert
@@ -50,7 +50,7 @@ def _cast(registry: ModuleType, oid: int, modifier: int, format_name: str, value
     lengths, tags = np.diff(ends).astype(np.int32), np.full(len(values), code, np.uint8)
     data: Any = Window(b"".join(values), b"", b"")
     with suppress(ValueError):  # Arrow's own, where a text is not UTF-8
-        cast(Values(data, ends[:-1], lengths, tags, code, len(values), int(ends[-1])), kind)
+        cast(ColumnValues(data, ends[:-1], lengths, tags, code, len(values), int(ends[-1])), kind)
 
 
 def _damaged(values: st.SearchStrategy[bytes]) -> st.SearchStrategy[list[bytes]]:

@@ -12,9 +12,9 @@ from psycopg.types.numeric import DecimalBinaryDumper
 
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
-from pgoutput_construct.pgtypes.codec import CODEC_ERRORS
 from pgoutput_construct.pgtypes.composites import label
-from pgoutput_construct.pgtypes.registry import CODECS, TEXT_WRITERS, writer
+from pgoutput_construct.pgtypes.type_registry import CODECS, TEXT_WRITERS, writer
+from pgoutput_construct.pgtypes.value_codec import CODEC_ERRORS
 from pgoutput_construct.wire.messages import Type
 
 

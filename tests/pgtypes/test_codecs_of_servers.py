@@ -12,7 +12,7 @@ from psycopg.sql import SQL, Identifier
 
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.pgtypes.registry import CODECS
+from pgoutput_construct.pgtypes.type_registry import CODECS
 
 _COUNT: Final = 2000
 _WORDS: Final = ("", "a", "two words", "NULL", "null", 'q"u\\o', "{x,y};(z)", "[1", "tab\tand\nline", "grün 🐘", "it's")

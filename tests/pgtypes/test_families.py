@@ -11,7 +11,7 @@ import pytest
 
 from pgoutput_construct import pgtypes
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES
-from pgoutput_construct.pgtypes.registry import CODECS, FAMILIES
+from pgoutput_construct.pgtypes.type_registry import CODECS, FAMILIES
 from tests.growth.project import Project
 from tools.language import SPEC
 
@@ -28,10 +28,10 @@ USE = """
 import struct
 import pyarrow as pa
 from pgoutput_construct.pgtypes.arrow_types import arrow_type
-from pgoutput_construct.pgtypes.canonical import canonical_sql
+from pgoutput_construct.pgtypes.canonical_text import canonical_sql
 from pgoutput_construct.pgtypes.column_reader import ColumnReader
 from pgoutput_construct.pgtypes.kernels.cast_table import find_cast
-from pgoutput_construct.pgtypes.registry import CODECS, writer
+from pgoutput_construct.pgtypes.type_registry import CODECS, writer
 from pgoutput_construct.wire.messages import VALUE_TAGS, Binary, RelationColumn
 
 red = bytes([255, 0, 0, 128])
@@ -76,7 +76,7 @@ def test_families_are_imported_without_extras() -> None:
     plain = [name for name in modules if name.rpartition(".")[2] not in NEED_EXTRAS]
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({HIDDEN}))\nimport {', '.join(plain)}\n"
-        "from pgoutput_construct.pgtypes.registry import writer\nprint(writer(600, {})(bytes(16)))"
+        "from pgoutput_construct.pgtypes.type_registry import writer\nprint(writer(600, {})(bytes(16)))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("(0,0)\n", "")

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import columns_schema, index_batch, reading
-from pgoutput_construct.columnar.reading import Columns
+from pgoutput_construct.columnar import columns_schema, decode_plan, index_batch
+from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
 from pgoutput_construct.stream.relations import Description
@@ -51,7 +51,7 @@ def tables(draw: st.DrawFn) -> tuple[Description, list[bytes]]:
     return Description(0, relation, {}), [pgo.build(change) for change in draw(changes)]
 
 
-def decoded(payloads: Any, description: Description, columns: Columns) -> list[dict[str, Any]]:
+def decoded(payloads: Any, description: Description, columns: DecodePlan) -> list[dict[str, Any]]:
     """Return the rows; what is refused in the order of its names."""
     index, rows = index_batch(payloads), []
     for block in table_rows(index, np.arange(len(index)), columns):
@@ -68,11 +68,11 @@ def test_nothing_outside_is_touched(front: bool, table: tuple[Description, list[
     description, payloads = table
     schema = columns_schema(description)
     with guarded_allocation(front):
-        columns, array = Columns(description, schema), guarded_payloads(payloads, front)
+        columns, array = DecodePlan(description, schema), guarded_payloads(payloads, front)
         fast = [repr(decoded(array, description, columns)) for _ in range(2)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "find_cast", lambda *arguments: None)
-        slow = repr(decoded(pa.array(payloads, pa.binary()), description, Columns(description, schema)))
+        patch.setattr(decode_plan, "find_cast", lambda *arguments: None)
+        slow = repr(decoded(pa.array(payloads, pa.binary()), description, DecodePlan(description, schema)))
     assert fast == [slow, slow]
 
 
@@ -81,7 +81,7 @@ def test_texts_fill_their_room() -> None:
     relation = pgo.Relation(None, 1, "public", "t", "d", (pgo.RelationColumn(0, "c", TYPE_NAMES["text"].oid, -1),))
     description = Description(0, relation, {})
     for size in range(230, 270):
-        columns = Columns(description, columns_schema(description))
+        columns = DecodePlan(description, columns_schema(description))
         columns._expected["new"] = np.zeros(1, np.int64)  # there is room for SPARE bytes
         texts = [b"x" * (size % 8), b"y" * size, b""]  # bytes at the end of the batch are copied one by one
         with guarded_allocation(front=False):

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.columnar import BatchDecoder, index_batch, kernels, reading
-from pgoutput_construct.columnar.reading import Columns
-from pgoutput_construct.columnar.rows import columns_schema
+from pgoutput_construct.columnar import BatchDecoder, decode_plan, index_batch, kernels
+from pgoutput_construct.columnar.decode_plan import DecodePlan
+from pgoutput_construct.columnar.row_schema import columns_schema
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.compiled.memory import allocate
 from pgoutput_construct.pgtypes.kernels import row_plan
@@ -36,7 +36,7 @@ def in_both_ways(payloads: list[bytes]) -> tuple[pa.Table, pa.Table]:
     columns = columns_schema(DESCRIPTION)
     fast = decode_rows(payloads, None, DESCRIPTION, columns)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "find_cast", lambda *arguments: None)
+        patch.setattr(decode_plan, "find_cast", lambda *arguments: None)
         return fast, decode_rows(payloads, None, DESCRIPTION, columns)
 
 
@@ -50,7 +50,7 @@ def test_texts_for_which_there_is_no_room(sizes: list[int]) -> None:
 
 def test_blocks_teach_how_much_room_is_wanted() -> None:
     """After one block of long texts the next is read by the walk alone; after short ones room is given back."""
-    columns = Columns(DESCRIPTION, columns_schema(DESCRIPTION))
+    columns = DecodePlan(DESCRIPTION, columns_schema(DESCRIPTION))
     for size in (2000, 2000, 10, 10):
         rows = rows_of([size] * 300)
         payloads = [pgo.build(insert(*row)) for row in rows]
@@ -152,7 +152,7 @@ def test_keys_have_nulls_in_other_columns(absent: int) -> None:
 
 def test_long_texts_are_followed_by_many_short_ones() -> None:
     """Memory is not taken for as many long ones: there would be none."""
-    columns = Columns(DESCRIPTION, columns_schema(DESCRIPTION))
+    columns = DecodePlan(DESCRIPTION, columns_schema(DESCRIPTION))
     for size, count in ((50_000_000, 1), (10, 20_000)):
         payloads = [pgo.build(insert(b"a", b"", b"", b"x" * size, b"1", None))] * count
         index = index_batch(payloads)

@@ -6,7 +6,7 @@ import pytest
 
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.stream.transaction_reader import TransactionReader
 from pgoutput_construct.wire import CommitPrepared, Prepare, RollbackPrepared
 from tests.postgres.shop import Shop, messages
 

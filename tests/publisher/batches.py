@@ -9,8 +9,8 @@ from typing import Final
 
 from pgoutput_construct.publisher._feed.feed import About
 from pgoutput_construct.publisher._feed.message_feed import Script
-from pgoutput_construct.testing.inventions import invented
 from pgoutput_construct.testing.scenario_alterations import WAYS
+from pgoutput_construct.testing.scenario_feed import seeded_scenarios
 from pgoutput_construct.testing.scenarios import Scenario
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.messages import BY_TAG
@@ -37,12 +37,12 @@ class Batch:
     def invent(cls, count: int) -> "Batch":
         """Invent as many as asked, and more where a kind of message is missing."""
         number = int(os.environ.get(_SEED, random.getrandbits(32)))
-        found = invented(count, number, 0)
+        found = seeded_scenarios(count, number, 0)
         for more in range(1, _ROUNDS):
             counts = sum((scenario.counts for scenario in found), _ways(found))
             if all(counts[name] >= _LEAST for name in (*(kind.__name__ for kind in BY_TAG.values()), *WAYS)):
                 break
-            found += invented(10, number + more, len(found))
+            found += seeded_scenarios(10, number + more, len(found))
         return cls(found, number)
 
     @property
@@ -79,7 +79,7 @@ def script_of(sent: Iterable[Sent], server_version: int = 180000) -> Script:
 
 def describing(scenarios: Iterable[Scenario]) -> list[Sent]:
     """Return a transaction that says which tables there are, as they are in the beginning, and nothing else."""
-    relations = [table.invented.relation for scenario in scenarios for table in scenario.first]
+    relations = [table.fake.relation for scenario in scenarios for table in scenario.first]
     lsn, end, time = Lsn(1), Lsn(2), Timestamp(1)
     within: list[Sent] = [(Lsn(0), relation) for relation in relations]
     return [(lsn, m.Begin(final_lsn=lsn, commit_time=time, xid=500)), *within, (end, m.Commit(lsn, end, time))]

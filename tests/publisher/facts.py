@@ -40,7 +40,7 @@ def _xid(scenario: Scenario, count: int) -> int:
 
 def _fact(place: int, lsn: Lsn, table: ScenarioTable, xid: int, wrote: dict[tuple[int, int], int]) -> Fact:
     """Return a fact; ``wrote`` has by table, and what each column was, the transactions that wrote them."""
-    relation = table.invented.relation
+    relation = table.fake.relation
     described = dict(zip(table.numbers, relation.columns, strict=True))
     columns = []
     for number in range(1, table.made + 1):

@@ -7,9 +7,9 @@ from typing import Any
 from pgoutput_construct.publisher._feed.feed import About, Feed
 from pgoutput_construct.publisher._feed.message_feed import MessageFeed
 from pgoutput_construct.publisher._feed.rendering import Renderer
-from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.rows import RowChange, RowReader
 from pgoutput_construct.stream.session import Session
+from pgoutput_construct.stream.transaction_reader import EndedTransaction
 from pgoutput_construct.testing.scenario_alterations import STATEMENTS, Alteration
 from pgoutput_construct.testing.scenarios import Outcome, Scenario
 from pgoutput_construct.wire import messages as m
@@ -80,9 +80,9 @@ def expected(scenarios: Sequence[Scenario]) -> Reading:
         reading.outcomes += scenario.outcomes
         reading.said += scenario.said
         for table in scenario.tables:
-            reading.rows[table.invented.namespace, table.name] = scenario.rows[table.name]
+            reading.rows[table.fake.namespace, table.name] = scenario.rows[table.name]
         sent = {message.type_oid for _, message in scenario.sent if isinstance(message, m.Type)}
-        kinds = (kind for table in scenario.tables for kind in table.invented.types.values())
+        kinds = (kind for table in scenario.tables for kind in table.fake.types.values())
         reading.types |= {(kind.namespace, kind.name) for kind in kinds if kind.type_oid in sent}
     reading.rows = _sorted(reading.rows)
     return reading

@@ -17,8 +17,8 @@ from pgoutput_construct.publisher._feed.script_cursor import ScriptCursor
 from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.server import ThreadedPublisher
-from pgoutput_construct.stream.logged import PREPARED, EndedTransaction
 from pgoutput_construct.stream.session import Session
+from pgoutput_construct.stream.transaction_reader import PREPARED, EndedTransaction
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.engine import parse_frame
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS

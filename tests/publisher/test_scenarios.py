@@ -69,7 +69,7 @@ def _different(connection: psycopg.Connection[Any], batch: Batch) -> list[Scenar
 
 
 def _is_different(connection: psycopg.Connection[Any], scenario: Scenario, table: ScenarioTable) -> bool:
-    names = list(table.invented.columns)
+    names = list(table.fake.columns)
     columns = ", ".join(f'"{name}"' for name in names)
     rows = connection.execute(f"SELECT {columns} FROM {table.in_sql}").fetchall()
     expected = [tuple(row[name] for name in names) for row in scenario.rows[table.name]]

@@ -15,7 +15,7 @@ from pgoutput_construct.publisher._feed.feed import About
 from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.server import ThreadedPublisher
-from pgoutput_construct.testing.publishing import TestPublisher
+from pgoutput_construct.testing.scripted_publisher import TestPublisher
 from pgoutput_construct.wire.messages import UNCHANGED
 from pgoutput_construct.wire.types import Lsn
 from tests.publisher.asking import eventually
@@ -166,7 +166,7 @@ def test_a_subscriber_that_is_killed(server18: EmbeddedServer) -> None:
             target.execute("ALTER SYSTEM RESET wal_retrieve_retry_interval")
             target.execute("SELECT pg_reload_conf()")
         assert [a for a, _ in subscriber.rows("pairs")] == [0, *range(1000, 6000)]
-    assert any("its client has gone" in line for line in told)
+    assert any("its client has disconnected" in line for line in told)
     assert not [line for line in told if "error" in line or "violation" in line]
 
 

@@ -35,8 +35,8 @@ def test_states_are_as_they_are_meant(spark: Any, tmp_path: Path) -> None:
     for scenario, table in _busiest(batch):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IncompleteTableWarning)  # a stream may begin with the table
-            state = opened.state(qualified_name(table.invented.namespace, table.name)).drop("_untyped")
-        found, meant = state.toArrow().select(list(table.invented.columns)).to_pylist(), scenario.rows[table.name]
+            state = opened.state(qualified_name(table.fake.namespace, table.name)).drop("_untyped")
+        found, meant = state.toArrow().select(list(table.fake.columns)).to_pylist(), scenario.rows[table.name]
         assert _in_order(found) == _in_order(meant), f"{table.in_sql} behind {scenario.sent}: {batch}"
 
 
@@ -49,7 +49,7 @@ def _busiest(batch: Batch) -> Iterator[tuple[Scenario, ScenarioTable]]:
     by_kind: dict[Any, list[tuple[Scenario, ScenarioTable]]] = {}
     for scenario, table in sorted(every, key=lambda each: _business(*each), reverse=True):
         if scenario.rows[table.name] and "convert a column" not in _alterations(scenario, table):
-            by_kind.setdefault((table.invented.replica_identity, bool(table.primary_key)), []).append((scenario, table))
+            by_kind.setdefault((table.fake.replica_identity, bool(table.primary_key)), []).append((scenario, table))
     in_turn = (each for each in chain.from_iterable(zip_longest(*by_kind.values())) if each is not None)
     yield from islice(in_turn, COUNT)
 
@@ -59,7 +59,7 @@ def _business(scenario: Scenario, table: ScenarioTable) -> int:
     ways: set[Any] = _alterations(scenario, table)
     for _, message in scenario.sent:
         about = getattr(message, "relation_oids", None) or (getattr(message, "relation_oid", None),)
-        if table.invented.oid in about:
+        if table.fake.oid in about:
             ways.add((type(message), getattr(message, "xid", None) is None, getattr(message, "old_kind", "")))
     return len(ways)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pgoutput_construct.errors import DecodeError, EncodeError
-from pgoutput_construct.wire.fast import REJECTIONS, read_whole
+from pgoutput_construct.wire.codec_runtime import REJECTIONS, read_whole
 from pgoutput_construct.wire.trace import _trace
 from pgoutput_construct.wire.types import bare
 from tests.spec_fuzz.checked_reads import Window

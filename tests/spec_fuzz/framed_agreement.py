@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.testing import damaged
 from pgoutput_construct.testing.strategies import any_of
-from pgoutput_construct.wire.fast import PAD
+from pgoutput_construct.wire.codec_runtime import PAD
 from pgoutput_construct.wire.reference import Reference
 from pgoutput_construct.wire.trace import _trace
 from tests.spec_fuzz.agreement import REFUSED, outcome

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from pgoutput_construct.wire import connection
+from pgoutput_construct.wire import connection_engine
 from pgoutput_construct.wire.reference import Reference
 from tools.generate import text as generated_text
 from tools.generate.codec import emit_codec
@@ -54,7 +54,7 @@ def texts(spec: Spec, tidy: bool = False) -> dict[str, str]:
     with patch.object(generated_text, "_ruff", generated_text._ruff if tidy else _as_it_is):
         protocol = {"protocol": emit_protocol(spec)} if spec.options and spec.versions else {}
         rest = (
-            {"connection": Path(connection.__file__).read_text("utf-8")}
+            {"connection": Path(connection_engine.__file__).read_text("utf-8")}
             if spec.framed
             else {"kernels": emit_kernels(spec)}
         )

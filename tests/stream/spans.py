@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.stream.transactions import Spans, TransactionReader
+from pgoutput_construct.stream.transaction_reader import Spans, TransactionReader
 
 
 class Place(NamedTuple):

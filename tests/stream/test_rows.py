@@ -124,7 +124,7 @@ def test_two_columns_of_one_name_are_refused() -> None:
     """A row has one value a name."""
     reader = RowReader()
     reader.read(table(ID, ID))
-    with pytest.raises(pgo.ProtocolError, match="two columns of one name"):
+    with pytest.raises(pgo.ProtocolError, match="two columns with the same name"):
         reader.read(pgo.Insert(None, 1, (b"1", b"2")))
 
 

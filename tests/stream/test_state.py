@@ -79,7 +79,9 @@ def test_lost_connections(messages: tuple[pgo.PgoutputMessage, ...], between: bo
 def test_errors_say_what_must_come_before() -> None:
     """Inside and outside of streams, and between transactions."""
     state = StreamState(exact=True)
-    with pytest.raises(pgo.ProtocolError, match="Insert in the state idle: it comes in the state transaction or"):
+    with pytest.raises(
+        pgo.ProtocolError, match="Insert in the state idle: it is permitted only in the state transaction or"
+    ):
         state.advance(INSERT)
     with pytest.raises(pgo.ProtocolError, match="StreamStop outside a stream: a Stream Start must come before it"):
         state.advance(STOP)

@@ -26,8 +26,8 @@ def test_several_kinds(message: pgo.PgoutputMessage) -> None:
 @pytest.mark.parametrize(
     ("kinds", "problem"),
     [
-        (["Inserts"], "'Inserts' is no message: write one of Begin"),
-        ([pgo.StreamStart], "StreamStart cannot come with proto_version=1, streaming='off'"),
+        (["Inserts"], "'Inserts' is not a message: write one of Begin"),
+        ([pgo.StreamStart], "StreamStart cannot be sent under proto_version=1, streaming='off'"),
     ],
 )
 def test_what_cannot_come(kinds: list[type | str], problem: str) -> None:

@@ -75,7 +75,7 @@ def test_a_log_knows_which_column_is_which(batch: Batch, tmp_path: Path) -> None
     meant: dict[tuple[int, str, tuple[str, ...]], set[tuple[int, ...]]] = {}
     for scenario in batch.scenarios:
         for table in (*scenario.first, *(alteration.table for _, alteration in scenario.alterations)):
-            meant.setdefault((table.oid, table.name, tuple(table.invented.columns)), set()).add(table.numbers)
+            meant.setdefault((table.oid, table.name, tuple(table.fake.columns)), set()).add(table.numbers)
     index = ChangeLog(tmp_path).index
     lineage = lineage_of(index)
     for description in relation_history(index).descriptions:

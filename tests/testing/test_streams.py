@@ -11,7 +11,7 @@ from pgoutput_construct import testing
 from pgoutput_construct.columnar import BatchDecoder
 from pgoutput_construct.stream.rows import RowReader
 from pgoutput_construct.stream.state import ControlMessage, StreamState
-from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.stream.transaction_reader import TransactionReader
 from pgoutput_construct.testing import Sent
 from pgoutput_construct.wire.definitions import DEFINITIONS
 from pgoutput_construct.wire.protocol import CHANGES, DESCRIPTIONS, OPTIONS, PROTOCOL_VERSIONS

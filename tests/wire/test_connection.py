@@ -8,9 +8,9 @@ from pgoutput_construct.errors import DecodeError, EncodeError, PgoutputError
 from pgoutput_construct.testing.payloads import connection_messages, damaged
 from pgoutput_construct.wire import connection_codec as codec
 from pgoutput_construct.wire import connection_messages as m
-from pgoutput_construct.wire.connection import build_connection, message_size, parse_connection
+from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS
 from pgoutput_construct.wire.connection_definitions import DEFINITIONS
-from pgoutput_construct.wire.fast import PAD, REJECTIONS
+from pgoutput_construct.wire.connection_engine import build_connection, message_size, parse_connection
 from pgoutput_construct.wire.reference import Reference
 
 REFERENCE = Reference({}, DEFINITIONS)
@@ -59,7 +59,7 @@ def test_engines_refuse_the_same_bytes(message: m.ConnectionMessage, data: st.Da
 @pytest.mark.parametrize(
     ("message", "problem"),
     [
-        (m.AuthenticationSASL(("", "SCRAM-SHA-256")), r"mechanisms\[0\].*must not begin with a byte that is zero"),
+        (m.AuthenticationSASL(("", "SCRAM-SHA-256")), r"mechanisms\[0\].*must not begin with a zero byte"),
         (m.DataRow((b"1", "2")), r"row\[1\].*must be bytes"),  # type: ignore[arg-type]
         (m.ErrorResponse((m.NoticeField("?", "x"),)), r"details\[0\]\.code"),
         (m.StartupMessage(0, (m.StartupParameter("a\0b", "c"),)), r"parameters\[0\]\.name.*without NUL"),
@@ -75,8 +75,8 @@ def test_what_cannot_be_built_is_said_with_its_place(message: m.ConnectionMessag
     ("data", "sender", "state", "problem"),
     [
         (b"GET / HTTP/1.1\r\n", "client", "startup", "no message of a client in the state 'startup'"),
-        (b"D\0\0\0\x0a\0\x01\xff\xff\xff\xfe", "server", "query", r"has the length -2: it is -1, or from 0 on"),
-        (b"Z\0\0\0\x06I", "server", "query", "says that 6 bytes follow from here on, but 5 do"),
+        (b"D\0\0\0\x0a\0\x01\xff\xff\xff\xfe", "server", "query", r"has the length -2: it must be -1, or at least 0"),
+        (b"Z\0\0\0\x06I", "server", "query", "is 6 bytes, but 5 bytes are left"),
         (b"Z\0\0\0\x05?", "server", "query", r"status"),
         (b"Q\0\0\0\x05\0", "server", "query", "no message of a server"),
         (b"", "client", "idle", "no message of a client"),

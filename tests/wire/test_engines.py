@@ -11,8 +11,8 @@ import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.testing import ParseOptions
 from pgoutput_construct.wire import codec, frame_codec
+from pgoutput_construct.wire.codec_runtime import REJECTIONS, read_whole
 from pgoutput_construct.wire.engine import FRAMES, MESSAGES, engine
-from pgoutput_construct.wire.fast import REJECTIONS, read_whole
 from pgoutput_construct.wire.options import options as checked
 from tests.wire.samples import SAMPLES
 

@@ -65,9 +65,9 @@ def test_stream_state_must_be_said_where_it_matters(message: pgo.Insert) -> None
     """With streams allowed, a message that is laid out by the state is refused until the state is said."""
     inside = message.xid is not None
     payload = pgo.build(message, 2, "on", inside)
-    with pytest.raises(pgo.DecodeError, match="use Session, or say in_stream"):
+    with pytest.raises(pgo.DecodeError, match="use Session, or pass in_stream"):
         pgo.parse(payload, 2, "on")
-    with pytest.raises(pgo.EncodeError, match="use Session, or say in_stream"):
+    with pytest.raises(pgo.EncodeError, match="use Session, or pass in_stream"):
         pgo.build(message, 2, "on")
     assert pgo.parse(payload, 2, "on", inside) == message
 
@@ -81,7 +81,7 @@ def test_stream_state_may_be_left_out_where_it_cannot_matter() -> None:
 
 def test_stream_start_needs_streaming() -> None:
     """A Stream Start under streaming off is refused by parse and Session alike; one error says all that it takes."""
-    for version, remedy in ((1, "say proto_version=2, streaming='on'"), (2, "is on: say streaming='on'")):
+    for version, remedy in ((1, "pass proto_version=2, streaming='on'"), (2, "is on: pass streaming='on'")):
         for parse in (pgo.Session(version).parse, lambda data, version=version: pgo.parse(data, version)):
             with pytest.raises(pgo.DecodeError, match=f"{remedy}$"):
                 parse(START)
@@ -128,7 +128,7 @@ def test_hints_name_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_unknown_option() -> None:
     """An option that the specification does not have is refused by name."""
-    with pytest.raises(pgo.PgoutputError, match="there is no option 'compression': the options are proto_version"):
+    with pytest.raises(pgo.PgoutputError, match="unknown option 'compression': the options are proto_version"):
         options(1, "off", None, compression=True)
 
 

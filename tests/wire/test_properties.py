@@ -81,7 +81,7 @@ def test_message_under_other_options_builds_or_is_refused(
         assert error.path.startswith(type(pair[1]).__name__)
         return
     if parse_options(*options).refusal(type(pair[1])):  # who builds decides what comes; who parses has asked for it
-        with pytest.raises(pgo.DecodeError, match=r"comes only when|belongs to protocol version"):
+        with pytest.raises(pgo.DecodeError, match=r"is sent only if|belongs to protocol version"):
             pgo.parse(data, *options)
         return
     assert pgo.parse(data, *options) == pair[1]

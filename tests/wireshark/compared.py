@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from pgoutput_construct.wire import Lsn, Timestamp
-from pgoutput_construct.wire.tables import Described
+from pgoutput_construct.wire.spec_metadata import Described
 from pgoutput_construct.wire.trace import FieldSpan, Trace
 from tests.wireshark.shown import ShownField, ShownMessage
 

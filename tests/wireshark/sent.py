@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, cycle, pairwise, takewhile
 
 import pgoutput_construct as pgo
-from pgoutput_construct.wire.connection import build_connection, connection_messages
+from pgoutput_construct.wire.connection_engine import build_connection, connection_messages
 from tests.wireshark.pcap import Said
 
 __all__ = ["copy_data", "cut", "query", "start", "stream", "xlog_data"]

@@ -1,4 +1,4 @@
-"""The tables that a log with copies says there are: rows of the latest copies, then the changes that count.
+"""Rebuilds the tables of a log with copies: the rows of the latest copies, then the changes that count.
 
 Slow and plain, for judging: a change counts when its transaction is not in the snapshot of its table's latest copy.
 """
@@ -16,7 +16,7 @@ from pgoutput_construct.changelog._facts.copies import TableCopy, latest_copies
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream.rows import RowChange, RowReader
 from pgoutput_construct.stream.state import ControlMessage
-from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.stream.transaction_reader import TransactionReader
 from pgoutput_construct.wire import Insert, PgoutputMessage, Relation, parse
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity

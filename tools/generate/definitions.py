@@ -18,12 +18,11 @@ from typing import Final
 from construct import FocusedSeq, Struct, Switch, this
 
 from pgoutput_construct.wire import {messages} as m
-from pgoutput_construct.wire.composites import (
-    Composed, Counted, Extending, HasBit, Kind, Record, Reserved, SizeOf, Terminated, ToEnd, Valued,
+from pgoutput_construct.wire.structures import (
+    Closed, Composed, Counted, Extending, HasBit, Kind, Length, Record, Reserved, SizeOf, Terminated, ToEnd, Valued,
     when
 )
-from pgoutput_construct.wire.framing import Closed, Length
-from pgoutput_construct.wire.given import Given
+from pgoutput_construct.wire.parameters import ParameterDefaults
 from pgoutput_construct.wire.primitives import (
     Absent, Bits, Constant, Data, End, FullXid, Letter, Oid, OneOf, SInt8, SInt16, SInt32, SInt64, Since, String,
     TimestampTz, UInt8, UInt16, UInt32, UInt64, Xid, XLogRecPtr,
@@ -39,7 +38,7 @@ def emit_definitions(spec: Spec, messages: str) -> str:
         [f"{spec.title}: the construct definitions, which parse and build.", "", *_about(spec)],
         IMPORTS.format(messages=messages),
         f"__all__ = {['DEFINITIONS', *sorted(public)]!r}",
-        _given(spec),
+        _parameter_defaults(spec),
         *(_part(part) for part in spec.parts_in_order),
         *(_message(message) for message in spec.messages),
         _table(spec),
@@ -53,11 +52,11 @@ def _about(spec: Spec) -> Iterator[str]:
     yield f"Source: PostgreSQL's documentation, {spec.source}."
 
 
-def _given(spec: Spec) -> str:
+def _parameter_defaults(spec: Spec) -> str:
     oldest = spec.versions[0].version if spec.versions else 1
     defaults = (f"{p.name}={oldest if p.type == 'int' else False}" for p in spec.parameters)
     text = "The parameters, and what holds where one is left out."
-    return f"given: Final = Given({', '.join(defaults)})\n" + docstring([text], "")
+    return f"parameters: Final = ParameterDefaults({', '.join(defaults)})\n" + docstring([text], "")
 
 
 def _part(part: Part) -> str:
@@ -71,7 +70,7 @@ def _message(message: Message) -> str:
         *_lines(message),
         f"Closed({len(message.tag)}, {_type(message.length)})" if message.length else "End",
     ]
-    return f"{message.class_name} = given.layout(\n" + "".join(f"{line},\n" for line in lines) + ")"
+    return f"{message.class_name} = parameters.definition(\n" + "".join(f"{line},\n" for line in lines) + ")"
 
 
 def _structure(structure: Structure) -> str:
@@ -91,11 +90,11 @@ def _this(term: Term | None) -> str:
     """Return a condition as construct evaluates it."""
     match term:
         case Flag(name):
-            return f"given.{name}"
+            return f"parameters.{name}"
         case Since(version):
-            return f"given.{VERSION} >= {version}"
+            return f"parameters.{VERSION} >= {version}"
         case Until(version):
-            return f"given.{VERSION} <= {version}"
+            return f"parameters.{VERSION} <= {version}"
         case Bit(field, mask):
             return f'HasBit("{field}", {mask})'
         case Not(inner):

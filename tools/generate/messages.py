@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
-from pgoutput_construct.wire.former import former, renamed
+from pgoutput_construct.wire.field_renames import former, renamed
 from pgoutput_construct.wire.types import (
     REQUIRED, Extended, FieldedBytes, FormattedBytes, Lsn, Marker, Timestamp, require
 )

@@ -16,7 +16,7 @@ IMPORTS = """
 from collections.abc import Mapping
 from typing import Final
 
-from pgoutput_construct.wire.tables import Described
+from pgoutput_construct.wire.spec_metadata import Described
 """
 
 Row = tuple[str, str]

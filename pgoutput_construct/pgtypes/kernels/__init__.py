@@ -1,14 +1,19 @@
-"""Columns of values from a batch into Arrow, by compiled code, for text and for binary format.
+"""Compiled decoders of columns: values of a batch to Arrow arrays, for text and for binary format.
 
-What has a fixed width in Arrow, and texts, the walk over rows reads on its way (``row_plan``); other types have kernels
-that read a column in one pass. What neither takes (infinity, BC, NaN, unusual text) is left to ``column_reader``, value
-by value. Families name the kernels of their types (``Family.compiled``), and ``cast_table`` finds them.
+Values with a fixed width in Arrow, and texts, are decoded by the walk over rows (``row_plan``); other types have
+kernels that decode a column in one pass. Values that neither decodes (infinity, BC, NaN, unusual text) are left to
+``column_reader``, one by one. Families name the kernels of their types (``Family.compiled``); ``cast_table`` finds
+them.
+
+Kernels read the bytes without bounds checks; ``compiled.jit`` has the rules. Here, the walk or a cast has checked that
+each value (offset and length) lies within the batch. A reader may read a whole word that overlaps the value, but only
+after a check that the word lies within the batch (``end >= 8``, or an offset of at most ``len(data) - 8``).
 
 | modules | what they hold |
 |---|---|
-| ``row_plan`` | what the walk over rows is told of each column, and how it reads a value |
-| ``number_readers``, ``date_readers`` | how it reads numbers and dates |
-| ``planned_casts`` | a column by such a plan |
-| ``text_casts``, ``array_casts`` | columns of other types: bytea, uuid, inet, time; arrays |
-| ``cast`` | what all casts are given and return |
+| ``row_plan`` | the plan of the walk over rows, and how it decodes one value |
+| ``number_readers``, ``date_readers`` | decoders of single numbers and dates |
+| ``planned_casts`` | casts of a column by such a plan |
+| ``text_casts``, ``array_casts`` | casts of other types: bytea, uuid, inet, time; arrays |
+| ``cast`` | arguments and results of all casts; start reading here |
 """

@@ -1,4 +1,4 @@
-"""One-dimensional arrays: where their elements are, which the kernels of the element's type then read."""
+"""Casts of one-dimensional arrays: they locate the elements, which the cast of the element type then decodes."""
 
 from typing import Any, Final
 
@@ -7,14 +7,14 @@ import pyarrow as pa
 
 from pgoutput_construct.compiled.jit import inlined, kernel, u8, u32
 from pgoutput_construct.compiled.memory import room
-from pgoutput_construct.pgtypes.kernels.cast import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
+from pgoutput_construct.pgtypes.kernels.cast import LEFT, NULL, TAKEN, Cast, ColumnValues, Result, array_of
 from pgoutput_construct.wire.messages import VALUE_TAGS
 
 __all__ = ["list_of"]
 
 EMPTY: Final = 12
 HEAD: Final = 20
-"""array_send(): dimensions, whether there are nulls, the element's type; then size and lower bound of a dimension."""
+"""array_send(): count of dimensions, whether it has nulls, element type; then size and lower bound of each."""
 NULL_LENGTH: Final = 0xFFFFFFFF
 OPEN, CLOSE, COMMA, QUOTE, BACKSLASH = (ord(letter) for letter in '{},"\\')
 NULL_SIZE: Final = len("NULL")
@@ -25,7 +25,7 @@ TEXT_TAG: Final = VALUE_TAGS["text"]
 
 @inlined
 def _elements(data: Any, at: int, end: int, code: int, total: int, starts: Any, lengths: Any, tags: Any) -> int:
-    """Note the elements of an array in binary format after those noted; return how many there are, -1 for no array."""
+    """Append the elements of an array in binary format; return the new total, -1 for any other value."""
     size = end - at
     if size == EMPTY and u32(data, at) == 0:
         return total
@@ -49,7 +49,7 @@ def _elements(data: Any, at: int, end: int, code: int, total: int, starts: Any, 
 
 @inlined
 def _elements_of_text(data: Any, at: int, end: int, code: int, total: int, starts: Any, lengths: Any, tags: Any) -> int:
-    """Note the elements of ``{...}``, as _elements does. Escapes and arrays inside are left."""
+    """Append the elements of ``{...}``, as _elements does; arrays with escapes or nested arrays are left."""
     if end - at < 2 or u8(data, at) != OPEN or u8(data, end - 1) != CLOSE:
         return -1
     at, end = at + 1, end - 1
@@ -87,7 +87,7 @@ def _split(
     ends: Any,
     state: Any,
 ) -> int:
-    """Note all elements of all arrays, and where those of each array end."""
+    """Locate all elements of all arrays, and the end of each array's elements."""
     missing, total = 0, 0
     ends[0] = 0
     for row in range(len(starts)):
@@ -108,20 +108,22 @@ def _split(
 def list_of(element: Cast) -> Cast:
     """Return the cast of arrays whose elements have this cast."""
 
-    def cast(values: Values, target: pa.DataType) -> Result:
-        # An element takes four bytes in binary format; in text at least one, and a comma or brace.
+    def cast(values: ColumnValues, target: pa.DataType) -> Result:
+        # The most elements: each takes at least 4 bytes in binary format; in text one, and a comma or brace.
         most = values.size // (2 if values.code == TEXT_TAG else 4) + len(values)
         starts, lengths, tags = (room(most, each.dtype) for each in (values.starts, values.lengths, values.tags))
         state, ends = room(len(values)), room(len(values) + 1, np.int32)
         missing = _split(*values.given, starts, lengths, tags, ends, state)
         total = int(ends[-1])
         count = int(np.count_nonzero(tags[:total] == values.code))
-        inner = Values(values.data, starts[:total], lengths[:total], tags[:total], values.code, count, values.size)
+        inner = ColumnValues(
+            values.data, starts[:total], lengths[:total], tags[:total], values.code, count, values.size
+        )
         items, left = element(inner, target.value_type)
         if left is not None:
             owners = np.searchsorted(ends, np.flatnonzero(left), "right") - 1
             state[owners] = LEFT
-            missing = len(values) + 1  # more than are null
+            missing = len(values) + 1  # more than the nulls, so that array_of looks for left rows
         lists, left = array_of(values, pa.int32(), state, missing, ends)
         buffers = lists.buffers()
         return pa.Array.from_buffers(target, len(values), buffers, children=[items]), left

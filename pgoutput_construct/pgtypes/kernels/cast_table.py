@@ -1,4 +1,4 @@
-"""How the values of each type become an Arrow array, in text and in binary format: what the families say of it."""
+"""Finds the cast for a type, a format and an Arrow type, among those that the families define."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -10,8 +10,8 @@ from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, BuiltinType
 from pgoutput_construct.pgtypes.family import Compiled
 from pgoutput_construct.pgtypes.kernels import planned_casts
 from pgoutput_construct.pgtypes.kernels.array_casts import list_of
-from pgoutput_construct.pgtypes.kernels.cast import Cast, Result, Values
-from pgoutput_construct.pgtypes.registry import FAMILIES
+from pgoutput_construct.pgtypes.kernels.cast import Cast, ColumnValues, Result
+from pgoutput_construct.pgtypes.type_registry import FAMILIES
 from pgoutput_construct.wire.messages import FORMS, VALUE_TAGS
 
 __all__ = ["TYPES", "find_cast"]
@@ -20,14 +20,20 @@ _is = pa.types
 TYPES: Final[Mapping[str, Sequence[Compiled]]] = {
     name: readers for family in FAMILIES.values() for name, readers in family.compiled().items()
 }
-"""By the name of the built-in type (pg_type)."""
+"""The kernels of each type, by typname."""
 
 _FORMAT_OF: Final[Mapping[int, str]] = {VALUE_TAGS[kind]: name for kind, name in FORMS.items()}
-"""What the bytes after a tag are, text or binary format; other kinds of values are loaded one by one."""
+"""The format of the values with a tag, text or binary; other kinds of values are loaded one by one."""
 
 
 def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
-    """Return how values with this tag (VALUE_TAGS) are read by a kernel, None where they are loaded one by one."""
+    """Return the cast of values, None if they are loaded one by one.
+
+    Args:
+        code: The tag of the values (VALUE_TAGS).
+        type_oid: The OID of their type.
+        target: The Arrow type.
+    """
     builtin = BUILTIN_TYPES.get(type_oid)
     if code not in _FORMAT_OF:
         return None
@@ -46,7 +52,7 @@ def find_cast(code: int, type_oid: int, target: pa.DataType) -> Cast | None:
 
 
 def _own_cast(code: int, builtin: BuiltinType, target: pa.DataType) -> Cast | None:
-    """Return the cast of a type, or that of the type whose format it has."""
+    """Return the cast of a type, or of the type whose format it shares (``like``)."""
     is_text = _FORMAT_OF[code] == "text"
     for known in TYPES.get(builtin.name, ()):
         if known.holds(target):
@@ -56,16 +62,16 @@ def _own_cast(code: int, builtin: BuiltinType, target: pa.DataType) -> Cast | No
 
 
 def _is_wider(target: pa.DataType, own: pa.DataType) -> bool:
-    """Return whether values go into a wider type: numbers into other numbers, dates into timestamps of no zone."""
+    """Return whether a type is wider: decimals and floats than numbers, timestamps without a time zone than dates."""
     if _is.is_date(own):
         return bool(target == pa.timestamp("us"))
     return bool((_is.is_integer(own) or _is.is_floating(own)) and (_is.is_decimal(target) or _is.is_floating(target)))
 
 
 def _through(cast: Cast, own: pa.DataType) -> Cast:
-    """Return a cast of values that are read as of their own type, and then go into a wider one."""
+    """Return a cast that decodes values as their own type, and then casts the array to a wider one."""
 
-    def through(values: Values, target: pa.DataType) -> Result:
+    def through(values: ColumnValues, target: pa.DataType) -> Result:
         array, left = cast(values, own)
         return array.cast(target), left
 

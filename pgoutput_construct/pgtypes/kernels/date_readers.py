@@ -1,4 +1,4 @@
-"""date, timestamp and timestamptz; how a time is written as text."""
+"""Decoders of date, timestamp and timestamptz in text format, and the text of a time."""
 
 from typing import Any, Final
 
@@ -13,9 +13,9 @@ DAY: Final = 86_400_000_000
 SECOND: Final = 1_000_000
 FIRST_DAY: Final = -719_162
 LAST_DAY: Final = 2_932_896
-"""Days since 1970 of the years 1 to 9999, which Python's dates have."""
+"""Days since 1970-01-01 of the first and the last date with a year from 1 to 9999, the range of Python's dates."""
 NONE: Final = -(1 << 62)
-"""What is no time, and ends nowhere."""
+"""The result for text that is not decoded; also the end of output that was not written."""
 DATE_SIZE: Final = len("2000-01-01")
 TIME_SIZE: Final = len("00:00:00")
 MICROSECONDS: Final = 6
@@ -32,7 +32,7 @@ WORD_OF_ZEROS: Final = int.from_bytes(b"00:00:00")
 
 @inlined
 def _day(data: Any, at: int) -> int:
-    """Return the days since 1970 of a date of ten bytes, NONE where it is none of the years 1 to 9999."""
+    """Return the days since 1970-01-01 of a date of ten bytes, NONE unless its year is from 1 to 9999."""
     word, last = u64(data, at) ^ YEAR_AND_MONTH, u16(data, at + 8) ^ ZEROS
     if word & -0x0F0F0F0F000F0F01 | (word + 0x0606060600060600) & 0x1010101000101000:  # no dash, or no digit
         return NONE
@@ -52,7 +52,7 @@ def _day(data: Any, at: int) -> int:
 
 @inlined
 def _clock(data: Any, at: int) -> int:
-    """Return the seconds of a time of eight bytes, -1 where it is none."""
+    """Return the seconds of a time of eight bytes, -1 for anything else."""
     word = u64(data, at) ^ WORD_OF_ZEROS
     if word & -0x0F0F000F0F000F10 | ((word + 0x0606000606000606) & 0x1010001010001010):  # not ':', or no digit
         return -1
@@ -78,16 +78,16 @@ def _zone(data: Any, at: int, end: int) -> int:
 
 @inlined
 def read_day(data: Any, at: int, length: int) -> tuple[bool, int]:
-    """Return whether ``2000-01-01`` stands there, and the days since 1970."""
+    """Return whether the bytes are a date such as ``2000-01-01``, and the days since 1970-01-01."""
     day = _day(data, at) if length == DATE_SIZE else NONE
     return day != NONE, day
 
 
 @inlined
 def read_timestamp(data: Any, at: int, end: int, zoned: int) -> tuple[bool, int]:
-    """Read ``2000-01-01 00:00:00.000000+00``, where the fraction is as long as need be, and the zone there if zoned.
+    """Return whether the bytes are a timestamp, and the microseconds since 1970-01-01.
 
-    Return whether it stands there, and the microseconds since 1970.
+    The form is ``2000-01-01 00:00:00.000000+00``, with up to six digits of fraction, and a zone if ``zoned``.
     """
     rest = at + DATE_SIZE + 1 + TIME_SIZE
     if rest > end or u8(data, at + DATE_SIZE) != SPACE:
@@ -108,15 +108,15 @@ def read_timestamp(data: Any, at: int, end: int, zoned: int) -> tuple[bool, int]
 
 @inlined
 def _two(number: int) -> int:
-    """Return two decimal digits as bytes, less those of ``00``."""
+    """Return two decimal digits as bytes, minus the bytes of ``00``."""
     return (number // 10) << 8 | number % 10
 
 
 @inlined
 def write_time(data: Any, source: int, size: int, out: Any, at: int) -> int:
-    """Write microseconds since midnight as PostgreSQL does: 24:00:00 is a time, zeros at the end of a fraction go.
+    """Write the text of a time in binary format (microseconds since midnight), up to 24:00:00, without trailing zeros.
 
-    Return where it ends, NONE where the bytes are no time.
+    Return the offset of its end, NONE if the bytes are not a time.
     """
     number = u64(data, source) if size == 8 else -1
     if not 0 <= number <= DAY:

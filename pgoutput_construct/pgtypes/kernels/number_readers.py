@@ -1,11 +1,11 @@
-"""Digits, eight at a time, and what is written with them: booleans, integers, floats, and decimals of 128 bits."""
+"""Decoders of numbers: booleans, integers, floats, and decimals of 128 bits; they read digits eight at a time."""
 
 from typing import Any, Final
 
 import numpy as np
 
 from pgoutput_construct.compiled.jit import entry_at, inlined, put64, u8, u16, u64
-from pgoutput_construct.pgtypes.codec import NUMERIC_NEGATIVE
+from pgoutput_construct.pgtypes.value_codec import NUMERIC_NEGATIVE
 
 __all__ = [
     "MINUS",
@@ -26,12 +26,12 @@ POINT: Final = ord(".")
 ZERO: Final = ord("0")
 POWERS: Final = np.array([10**power for power in range(19)], np.int64)
 MOST: Final = 18
-"""Digits that a word holds, whatever they are."""
+"""Decimal digits that always fit into a word (int64)."""
 
 
 @inlined
 def eight_digits(word: int, size: int) -> int:
-    """Return the number that the last bytes of a word (read most significant first) write, -1 where one is no digit."""
+    """Return the value of the last ``size`` bytes of a big-endian word as digits, -1 if one is not a digit."""
     word = (word ^ 0x3030303030303030) & ((1 << 8 * size) - 1 if size < 8 else -1)
     if ((word + 0x7676767676767676) | word) & -0x7F7F7F7F7F7F7F80:  # a byte above 9
         return -1
@@ -42,7 +42,7 @@ def eight_digits(word: int, size: int) -> int:
 
 @inlined
 def digits(data: Any, at: int, end: int) -> int:
-    """Return the number that 1 to 18 digits write, -1 for anything else."""
+    """Return the value of 1 to 18 digits, -1 for anything else; it may read the 8 bytes before ``end``."""
     size = end - at
     if size < 1 or size > MOST:
         return -1
@@ -58,20 +58,20 @@ def digits(data: Any, at: int, end: int) -> int:
 
 
 LAST_DIGITS: Final = 223_372_036_854_775_807
-"""Of the greatest int8, after its first digit."""
+"""The greatest int8 without its first digit, which is 9."""
 WORD_DIGITS: Final = MOST + 1
 
 
 @inlined
 def read_boolean(data: Any, at: int, length: int, yes: int, no: int) -> tuple[bool, int]:
-    """Return whether one of two letters stands there, and 1 for the first."""
+    """Return whether the value is one of two letters, and whether it is the first."""
     byte = u8(data, at) if length == 1 else -1
     return byte in (yes, no), byte == yes
 
 
 @inlined
 def read_integer(data: Any, at: int, end: int, low: int, high: int) -> tuple[bool, int]:
-    """Return whether an integer within bounds stands there, and which."""
+    """Return whether the value is an integer within bounds, and the integer."""
     negative = at < end and u8(data, at) == MINUS
     at += negative
     value = digits(data, at, end)
@@ -85,7 +85,10 @@ def read_integer(data: Any, at: int, end: int, low: int, high: int) -> tuple[boo
 
 @inlined
 def read_float(data: Any, at: int, end: int, limit: int, most: int) -> tuple[bool, float]:
-    """Read what one rounded division gives exactly: a number that the type holds, over a power of ten that it holds."""
+    """Return whether the value is a decimal that is decoded here, and the float nearest to it.
+
+    Only if numerator and power of ten are both exact in the type: then one division rounds correctly.
+    """
     negative = at < end and u8(data, at) == MINUS
     at += negative
     point = at
@@ -98,7 +101,7 @@ def read_float(data: Any, at: int, end: int, limit: int, most: int) -> tuple[boo
         value = value * POWERS[places] + part if part >= 0 else -1
     if value < 0 or value > limit or places > most or point + 1 == end:
         return False, 0.0
-    number = value / POWERS[places]  # a float4 loses nothing: it has less than half of a float8's digits
+    number = value / POWERS[places]  # rounding again to float4 is harmless: it has less than half of a float8's digits
     return True, -number if negative else number
 
 
@@ -106,17 +109,18 @@ WIDTH: Final = 16
 """Bytes of a decimal in Arrow."""
 LIMB: Final = 0xFFFFFFFF
 STEP: Final = 9
-"""Digits by which a number of four limbs (of 32 bits) grows at a time."""
+"""Decimal digits that are added to a number of four limbs (of 32 bits) at a time."""
 BASE_DIGITS: Final = 4
+"""Decimal digits of a digit to base 10,000."""
 FEW: Final = 4
-"""Digits to base 10,000 that a word holds."""
+"""Digits to base 10,000 in a word of eight bytes."""
 HEAD: Final = 8
-"""numeric.c: digits to base 10,000 after a head of count, weight, sign and display scale."""
+"""numeric_send(): bytes of count, weight, sign and display scale, before the digits to base 10,000."""
 
 
 @inlined
 def _grow(one: int, two: int, three: int, four: int, factor: int, more: int) -> tuple[int, int, int, int]:
-    """Multiply a number of four limbs, the lowest first, and add to it."""
+    """Multiply a number of four limbs, the lowest first, by a factor, and add a number."""
     one = one * factor + more
     two = two * factor + (one >> 32)
     three = three * factor + (two >> 32)
@@ -126,14 +130,14 @@ def _grow(one: int, two: int, three: int, four: int, factor: int, more: int) -> 
 
 @inlined
 def _put(out: Any, place: int, negative: bool, low: int, high: int) -> None:
-    """Write a number of two words, negated where it is negative."""
+    """Write a number of two words, negated if ``negative``."""
     put64(out, place, -low if negative else low)
     put64(out, place + 8, ~high + (low == 0) if negative else high)
 
 
 @inlined
 def _wide_text(data: Any, at: int, point: int, end: int, power: int, negative: bool, out: Any, place: int) -> bool:
-    """Read up to 38 digits on both sides of a point, and multiply by a power of ten."""
+    """Write the value of up to 38 digits with a decimal point, times 10 ** ``power``; return whether it was decoded."""
     one, two, three, four = 0, 0, 0, 0
     while at < end:
         stop = point if at < point else end
@@ -152,10 +156,10 @@ def _wide_text(data: Any, at: int, point: int, end: int, power: int, negative: b
 
 @inlined
 def read_decimal_text(data: Any, at: int, end: int, precision: int, scale: int, out: Any, place: int) -> bool:
-    """Read a text; return whether it is taken: not with more digits than the type has on either side of the point."""
+    """Write the value of a text; return whether it was decoded: not with too many digits on a side of the point."""
     negative = at < end and u8(data, at) == MINUS
     at += negative
-    point = end - scale - 1  # where it is, but for a column that has a larger scale than it had
+    point = end - scale - 1  # the usual place; elsewhere if the column's scale was smaller
     if point < at or u8(data, point) != POINT:
         point = at
         while point < end and u8(data, point) != POINT:
@@ -175,10 +179,10 @@ def read_decimal_text(data: Any, at: int, end: int, precision: int, scale: int, 
 
 @inlined
 def _without_zeros(number: int, count: int) -> int:
-    """Remove ``count`` decimal zeros (3 at most) from the end of a number; -1 if there are fewer, or it is negative."""
+    """Remove ``count`` trailing decimal zeros (3 at most); return -1 if there are fewer, or the number is negative."""
     if number < 0:
         return -1
-    rest, step = np.uint64(number), np.uint64(1)  # dividing numbers with a sign takes twice as many instructions
+    rest, step = np.uint64(number), np.uint64(1)  # signed division takes twice as many instructions
     if count == 1:
         rest, step = rest // np.uint64(10), np.uint64(10)
     elif count == 2:
@@ -190,7 +194,7 @@ def _without_zeros(number: int, count: int) -> int:
 
 @inlined
 def _number(word: int) -> int:
-    """Return the number that four digits to base 10,000 make, -1 where one is none."""
+    """Return the value of four digits to base 10,000, -1 if one is 10,000 or more."""
     if (word | (word + 0x58F058F058F058F0)) & -0x7FFF7FFF7FFF8000:  # 0x8000 less 10,000; 0x8000 in each
         return -1
     pairs = (word >> 16 & 0x0000FFFF0000FFFF) * POWERS[BASE_DIGITS] + (word & 0x0000FFFF0000FFFF)
@@ -199,9 +203,10 @@ def _number(word: int) -> int:
 
 @inlined
 def _take_few(word: int, count: int, cut: int, power: int, most: int, negative: bool, out: Any, place: int) -> bool:
-    """Write the number of the last ``count`` digits of a word (FEW at most), if it is taken.
+    """Write the value of the last ``count`` digits of a word (FEW at most); return whether it was decoded.
 
-    It loses ``cut`` decimal zeros, is multiplied by 10 ** ``power``, and has ``most`` decimal digits at most.
+    ``cut`` trailing decimal zeros are removed, and the rest is multiplied by 10 ** ``power``; the result must have at
+    most ``most`` decimal digits.
     """
     word &= (1 << 16 * count) - 1 if count < FEW else -1
     value = _without_zeros(_number(word), cut) * entry_at(POWERS, power)
@@ -213,7 +218,7 @@ def _take_few(word: int, count: int, cut: int, power: int, most: int, negative: 
 
 @inlined
 def _take_many(data: Any, at: int, count: int, cut: int, power: int, negative: bool, out: Any, place: int) -> bool:
-    """Write the number of ``count`` digits, which fits into the type, if it is taken; the rest as for ``_take_few``."""
+    """Write the value of ``count`` digits, which fits into the type, as ``_take_few`` does."""
     last = u16(data, at + 2 * count - 2)
     end = _without_zeros(last, cut)
     if u16(data, at) == 0 or last == 0 or last >= POWERS[BASE_DIGITS] or end < 0:
@@ -234,9 +239,9 @@ def _take_many(data: Any, at: int, count: int, cut: int, power: int, negative: b
 
 @inlined
 def read_decimal(data: Any, at: int, size: int, precision: int, scale: int, out: Any, place: int) -> bool:
-    """Read numeric_send(); return whether it is taken.
+    """Write a numeric in binary format (numeric_send()) as a decimal; return whether it was decoded.
 
-    What PostgreSQL does not write (zero digits at an end, digits beyond the scale) is left.
+    Forms that PostgreSQL never sends (leading or trailing zero digits, digits beyond the scale) are left.
     """
     head = u64(data, at) if size >= HEAD else 0
     count, weight = head >> 48 & 0xFFFF, (head >> 32 & 0xFFFF ^ 0x8000) - 0x8000
@@ -247,13 +252,13 @@ def read_decimal(data: Any, at: int, size: int, precision: int, scale: int, out:
         _put(out, place, False, 0, 0)
         return head >> 16 == 0
     places = BASE_DIGITS * (count - 1 - weight)
-    # The last digit, of four decimal ones, ends in zeros where fewer are shown; those go.
+    # The last digit has four decimal digits; if fewer are displayed, the trailing ones are zeros, and are cut.
     cut = max(places - min(scale, shown), 0)
     power, negative = scale - places + cut, sign == NUMERIC_NEGATIVE
     if cut >= BASE_DIGITS:
         return False
     if count <= FEW and BASE_DIGITS * count + power <= MOST:
-        word = u64(data, at + 2 * count)  # where digits are few, the head stands before them
+        word = u64(data, at + 2 * count)  # reads part of the head before the digits if these are fewer than FEW
         return _take_few(word, count, cut, power, min(precision, MOST), negative, out, place)
     first = u16(data, at + HEAD)
     lead = 1 + (first >= 10) + (first >= 100) + (first >= 1000)

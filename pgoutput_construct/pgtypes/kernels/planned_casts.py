@@ -1,4 +1,4 @@
-"""Casts of what the walk over rows reads: what its plan says of each type."""
+"""Casts of types that the walk over rows can decode: their entries in its plan, and the same decoding by column."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pgoutput_construct.compiled.jit import WORD, kernel
 from pgoutput_construct.compiled.memory import room
 from pgoutput_construct.pgtypes.kernels import row_plan
-from pgoutput_construct.pgtypes.kernels.cast import LEFT, NULL, TAKEN, Cast, Result, Values, array_of
+from pgoutput_construct.pgtypes.kernels.cast import LEFT, NULL, TAKEN, Cast, ColumnValues, Result, array_of
 from pgoutput_construct.pgtypes.kernels.row_plan import (
     ENTRIES,
     FORMAT_ENTRIES,
@@ -47,16 +47,16 @@ class PlannedCast:
     """The cast of a type in one format."""
 
     kind: int
-    """How its values are read (kernels/row_plan.py)."""
+    """How its values are decoded: one of the kinds in ``row_plan``, or the size of a big-endian number."""
     bounds: Bounds
-    """The lowest and the highest number taken for an Arrow type, or what else the kind goes by."""
+    """The lowest and the highest number that is decoded, for an Arrow type; some kinds have other parameters here."""
     more: int = 0
-    """What is added to each big-endian number; other kinds have nothing to add."""
+    """The number that is added to each big-endian number, such as the difference of epochs."""
     rest: Cast | None = None
-    """The cast of those that are not taken; None where they go one by one."""
+    """The cast of the values that are left; None: they are loaded one by one."""
 
-    def __call__(self, values: Values, target: pa.DataType) -> Result:
-        """Cast values whose positions are known."""
+    def __call__(self, values: ColumnValues, target: pa.DataType) -> Result:
+        """Decode values after the walk has located them."""
         plan = np.array([plan_of(target, {values.code: self})])
         plan, content = lay_out(plan, len(values), np.array([values.size // max(len(values), 1) + 1]))
         state = room(len(values))
@@ -70,7 +70,7 @@ class PlannedCast:
         return pc.coalesce(array, rest), left
 
     def entries(self, target: pa.DataType, code: int) -> list[int]:
-        """Return what a plan says of values with this tag."""
+        """Return the plan's entries for values with this tag."""
         low, high = self.bounds(target)
         bits = 8 * self.kind if 0 < self.kind < WORD else 0
         sign = 1 << bits - 1 if bits and low < 0 else 0
@@ -78,7 +78,7 @@ class PlannedCast:
 
 
 def plan_of(target: pa.DataType, casts: Mapping[int, Cast | None]) -> list[int]:
-    """Return what a plan says of a column, given the casts by the tags of their formats."""
+    """Return the plan's entries for a column, from its casts by the tags of their formats."""
     known = [cast.entries(target, code) for code, cast in casts.items() if isinstance(cast, PlannedCast)]
     if not known:
         return [0] * ENTRIES
@@ -87,8 +87,8 @@ def plan_of(target: pa.DataType, casts: Mapping[int, Cast | None]) -> list[int]:
     return [*formats[0], *formats[1], width, *[0] * (ENTRIES - 2 * FORMAT_ENTRIES - 1)]
 
 
-def parsed(values: Values, target: pa.DataType) -> Result:
-    """Cast texts of floats by Arrow's parser, which makes infinity of what is too large: that is left."""
+def parsed(values: ColumnValues, target: pa.DataType) -> Result:
+    """Decode texts of floats with Arrow's parser; numbers too large for it become infinity, and are left."""
     array = TEXT(values, pa.string())[0].cast(target)
     endless = pc.is_inf(array).fill_null(False)
     left = endless.to_numpy(zero_copy_only=False)
@@ -105,12 +105,12 @@ def _signed(bits: int) -> tuple[int, int]:
 
 
 def text_after(version: int) -> PlannedCast:
-    """Return the cast of texts before which a byte with a version stands (jsonb_send()); -1 for no such byte."""
+    """Return the cast of texts after a version byte (jsonb_send()); -1: without one."""
     return PlannedCast(row_plan.TEXT, within(version, 0))
 
 
 def big_endian(size: int, signed: bool = True) -> PlannedCast:
-    """Return the cast of numbers, or of the bits of floats, of ``size`` bytes."""
+    """Return the cast of big-endian numbers, or of the bits of floats, of ``size`` bytes."""
     return PlannedCast(size, within(*_signed(64)) if signed else within(0, (1 << 8 * size) - 1))
 
 

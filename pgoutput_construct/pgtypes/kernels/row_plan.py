@@ -1,4 +1,10 @@
-"""What the walk over rows reads on its way: values of a fixed width in Arrow, and texts that are copied."""
+"""The plan of the walk over rows, which decodes values of fixed width in Arrow, and copies texts, on its way.
+
+A plan is an int64 array with ENTRIES numbers for each column, so that the generated walk needs no Python objects. The
+walk passes each value to ``read_value``, which looks up the value's tag in the plan, decodes the value, and writes it
+to the column's place in one common buffer. A value that it does not decode keeps its offset, length and tag, and is
+decoded later (``columnar.row_images``).
+"""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -56,34 +62,45 @@ __all__ = [
 ]
 
 READ: Final = 0
-"""What stands for the tag of a value that was read, and where there is no row: no protocol has it."""
+"""In place of the tag of a value that the walk has decoded, and of a row without a tuple; no protocol has this tag."""
 
 TAG, KIND, MASK, SIGN, LOW, HIGH, MORE = range(7)
 FORMAT_ENTRIES: Final = 7
-"""What a plan says of the values of a column that have one tag (0 for none): how they are read; all bits of a number,
-and the bit of its sign (0 for none); the lowest and the highest number taken, or what else the kind goes by; what is
-added to a big-endian number."""
+"""The entries for the values of a column in one format:
+
+- TAG: the tag of the format (0: none).
+- KIND: how they are decoded: one of the kinds below, or the size in bytes of a big-endian number.
+- MASK, SIGN: all bits of a number, and its sign bit (0: unsigned).
+- LOW, HIGH: the lowest and the highest number that is decoded; for some kinds, other parameters.
+- MORE: what is added to a big-endian number.
+"""
 WIDTH, FIRST, CONTENT, END, LIMIT, SEEN = range(2 * FORMAT_ENTRIES, 2 * FORMAT_ENTRIES + 6)
 ENTRIES: Final = 2 * FORMAT_ENTRIES + 6
-"""That is said for text and for binary format; then the bytes that a value, or the end of a text, has in Arrow (0 for a
-column that is not read), and where the first one is written. Of texts: where their content begins, where the next one
-is written, and where there is no more room (0 for what is no text); and all their bits, to tell ASCII.
+"""The entries for a column: FORMAT_ENTRIES for each of two formats, then
 
-A number is written as a word, least byte first, whatever the column's width: what is too much of it stands where the
-next row's is written later. So rows are written in their order, each of them, and there is SLACK after the last."""
+- WIDTH: the bytes of a value, or of a text's offset, in Arrow (0: the walk does not decode the column).
+- FIRST: the offset of the first one in the buffer.
+- CONTENT, END, LIMIT: for texts, where the content starts, where the next one is written, and where room ends (0: no
+  text). A text that would end after LIMIT is left for later; that bounds what a batch can make the walk write.
+- SEEN: the bitwise OR of all text, which shows whether all of it is ASCII.
+
+A number is written as a whole little-endian word, whatever the column's width; the excess bytes are overwritten by the
+next row. Therefore rows must be written in order, without gaps, and SLACK follows the last one.
+"""
 
 NUMERIC, NUMERIC_TEXT, INTEGER, BOOLEAN, FLOAT, DATE, TIMESTAMP, TEXT = range(-1, -9, -1)
-"""The kinds, in addition to big-endian numbers, whose kinds are their sizes in bytes. Numerics go by precision and
-scale, booleans by their letters, floats by the greatest integer and power of ten, timestamps by whether they have a
-zone, texts by the byte that stands before them (-1 for none)."""
+"""The kinds other than big-endian numbers, and their parameters LOW and HIGH: numerics have precision and scale,
+booleans their letters, floats the greatest exact integer and power of ten, timestamps whether they have a zone, texts
+their
+version byte (-1: none)."""
 
 OFFSET: Final = 4
-"""Bytes of the end of a text in Arrow."""
+"""Bytes of an offset of Arrow's strings."""
 SPARE: Final = 256
-"""Bytes of texts beyond those that are expected."""
+"""Bytes of room for texts in addition to those expected."""
 
 Plan = NDArray[np.int64]
-"""ENTRIES for each column."""
+"""An array of ENTRIES for each column."""
 
 
 @inlined
@@ -100,7 +117,7 @@ def _set_entry(plan: Any, column: int, entry: int, number: int) -> None:
 
 @inlined
 def put_nothing(plan: Any, column: int, row: int, out: Any) -> None:
-    """Write zeros for what is no value of a column that is read: it holds nothing, not what was there before."""
+    """Write zeros for a row without a decoded value, so that uninitialised memory does not end up in the array."""
     width = _entry(plan, column, WIDTH)
     if _entry(plan, column, LIMIT):
         _put_end(plan, column, row, out)
@@ -119,7 +136,7 @@ def _put_end(plan: Any, column: int, row: int, out: Any) -> None:
 
 @inlined
 def _read_text(data: Any, at: int, length: int, version: int, plan: Any, column: int, row: int, out: Any) -> bool:
-    """Copy a text after those that were copied; return whether there was room, and the byte before it is right."""
+    """Append a text; return whether there was room for it, and its version byte, if any, is right."""
     skip = version >= 0
     begin = _entry(plan, column, END)
     stop = begin + length - skip
@@ -133,7 +150,7 @@ def _read_text(data: Any, at: int, length: int, version: int, plan: Any, column:
 
 @inlined
 def _read_word(data: Any, end: int, plan: Any, column: int, line: int, low: int, high: int) -> tuple[bool, int]:
-    """Return whether a big-endian number is taken, and the number: the last bits of the word that ends with it."""
+    """Return whether a big-endian number is within bounds, and the number: the low bits of the word that it ends."""
     if end < WORD:
         return False, 0
     sign = _entry(plan, column, line + SIGN)
@@ -143,7 +160,7 @@ def _read_word(data: Any, end: int, plan: Any, column: int, line: int, low: int,
 
 @inlined
 def _read_number(kind: int, data: Any, at: int, length: int, low: int, high: int, width: int) -> tuple[bool, int]:
-    """Return whether a value is taken, and the number that is written for it."""
+    """Return whether a value was decoded, and the number to write for it."""
     end = at + length
     if kind == INTEGER:
         return read_integer(data, at, end, low, high)
@@ -159,7 +176,7 @@ def _read_number(kind: int, data: Any, at: int, length: int, low: int, high: int
 
 @inlined
 def read_value(tag: int, data: Any, at: int, length: int, plan: Any, column: int, row: int, out: Any) -> bool:
-    """Read a value, if it has a tag of the plan; return whether it is taken."""
+    """Decode a value and write it to its place; return whether it was decoded, and False if its tag has no plan."""
     line = 0 if tag == _entry(plan, column, TAG) else FORMAT_ENTRIES
     if tag != _entry(plan, column, line + TAG):
         return False
@@ -200,16 +217,19 @@ def _lay_out(plan: Any, rows: int, expected: Any) -> int:
 
 @kernel
 def _begin(plan: Any, out: Any) -> None:
-    """Write where the first text of each column begins."""
+    """Write the first offset of each column of texts."""
     for column in range(len(plan)):
         if _entry(plan, column, LIMIT):
             put32(out, _entry(plan, column, FIRST), 0)
 
 
 def lay_out(lines: Plan, rows: int, expected: NDArray[np.int64]) -> tuple[Plan, pa.Buffer]:
-    """Return a plan in which each value of ``rows`` rows has its place, and one piece of memory for all.
+    """Return a plan with the offsets of all columns in one buffer, and the buffer.
 
-    ``expected`` are the bytes that a row's text in each column may have, on the average.
+    Args:
+        lines: The plan without offsets.
+        rows: The number of rows to be written.
+        expected: The expected bytes of text of each column per row.
     """
     plan = lines.copy()
     content = allocate(max(_lay_out(plan, rows, expected), LINE))
@@ -219,7 +239,14 @@ def lay_out(lines: Plan, rows: int, expected: NDArray[np.int64]) -> tuple[Plan, 
 
 @kernel
 def learn(plan: Any, left: Any, rows: int, expected: Any) -> None:
-    """Expect what was found in ``rows`` rows, and a quarter more; ``left``: the bytes for which there was no room."""
+    """Update the expected bytes of text to those of the last ``rows`` rows plus a quarter.
+
+    Args:
+        plan: The plan after the walk.
+        left: The bytes of each column's values for which there was no room.
+        rows: The number of rows walked.
+        expected: The expected bytes per row, updated in place.
+    """
     for column in range(len(plan)):
         found = plan[column, END] - plan[column, CONTENT] + left[column]
         expected[column] = max(found * 5 // (4 * rows) + 1, expected[column] // 2)
@@ -228,10 +255,17 @@ def learn(plan: Any, left: Any, rows: int, expected: Any) -> None:
 def read_array(
     target: pa.DataType, entries: Sequence[int], content: pa.Buffer, count: int, validity: pa.Buffer | None
 ) -> pa.Array:
-    """Return the values of a column that were read.
+    """Return the array of a column that the walk has written.
 
-    ``entries`` are the column's in the plan, ``content`` the memory that was written, ``count`` how many rows there
-    are, ``validity`` which of them have a value, None for all. Raises ArrowInvalid where texts are not UTF-8.
+    Args:
+        target: The Arrow type.
+        entries: The column's entries in the plan.
+        content: The buffer.
+        count: The number of rows.
+        validity: The validity bitmap, None if every row has a value.
+
+    Raises:
+        ArrowInvalid: A text is not UTF-8.
     """
     if count == 0:
         return pa.array([], target)
@@ -243,4 +277,4 @@ def read_array(
     texts = content.slice(entries[CONTENT], entries[END] - entries[CONTENT])
     checked = pa.types.is_binary(target) or not entries[SEEN] & NO_ASCII
     array = pa.Array.from_buffers(target if checked else pa.binary(), count, [validity, values, texts])
-    return array if checked else array.cast(target)  # Arrow sees whether it is UTF-8
+    return array if checked else array.cast(target)  # Arrow's cast validates UTF-8

@@ -1,4 +1,4 @@
-"""Types that are text or bytes in Arrow: text copied a word at a time, bytea, uuid, inet and cidr (IPv4), time."""
+"""Casts to string or binary in Arrow: bytea, uuid, inet and cidr (IPv4), time; and the copy of a text."""
 
 from typing import Any, Final
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pgoutput_construct.compiled.jit import WORD, copy_word, inlined, kernel, put_length, put_word, u8, u32, u64
 from pgoutput_construct.compiled.memory import room
-from pgoutput_construct.pgtypes.kernels.cast import LEFT, NULL, SLACK, TAKEN, Cast, Result, Values, array_of
+from pgoutput_construct.pgtypes.kernels.cast import LEFT, NULL, SLACK, TAKEN, Cast, ColumnValues, Result, array_of
 from pgoutput_construct.pgtypes.kernels.date_readers import NONE, write_time
 
 __all__ = ["BYTEA_TEXT", "INET_BINARY", "NO_ASCII", "TIME_BINARY", "UUID_BINARY", "UUID_TEXT", "copy_text"]
@@ -18,9 +18,9 @@ NO_ASCII: Final = -0x7F7F7F7F7F7F7F80
 
 @inlined
 def copy_text(data: Any, source: int, size: int, out: Any, at: int) -> int:
-    """Copy bytes; return their bits, which tell whether all are ASCII (NO_ASCII).
+    """Copy bytes word by word; return the bitwise OR of the words, which shows whether all are ASCII (NO_ASCII).
 
-    The last word of a text runs over its end, where the next one is written later.
+    The last word written may extend past the end of the text, where the next text is written afterwards.
     """
     last_word, stop, seen = len(data) - WORD, at + size, 0
     while at + WORD <= stop:
@@ -46,19 +46,19 @@ DASH: Final = ord("-")
 DOT: Final = ord(".")
 SLASH: Final = ord("/")
 ZEROS: Final = 0x3030303030303030
-"""Digits 0."""
+"""A word of digits 0."""
 UUID_BYTES: Final = 16
 UUID_DIGITS: Final = 36
 HEAD: Final = 4
 IPV4: Final = 2
-"""inet.c: family (PGSQL_AF_INET), bits, whether it is a cidr, and the bytes that follow."""
+"""network_send(): family (IPV4 is PGSQL_AF_INET), bits, whether it is a cidr, size of the address; the address."""
 BYTEA, BYTES_OF_UUID, UUID, INET, TIME = range(5)
-"""What is rewritten. One kernel knows them all: numba keeps no code of kernels that are given functions."""
+"""The conversions. One kernel handles all of them, because numba caches no kernel that takes a function as argument."""
 
 
 @inlined
 def _hex(number: int) -> int:
-    """Return four bytes as eight hexadecimal digits, the most significant first."""
+    """Return the eight hexadecimal digits of four bytes, as a big-endian word."""
     word = number >> 16 << 32 | number & 0xFFFF
     word = (word << 8 | word) & 0x00FF00FF00FF00FF
     word = (word << 4 | word) & 0x0F0F0F0F0F0F0F0F
@@ -68,7 +68,7 @@ def _hex(number: int) -> int:
 
 @inlined
 def _four_bytes(word: int) -> int:
-    """Return the four bytes that eight hexadecimal digits stand for, whatever the digits are: ``_hex`` tells."""
+    """Return the four bytes of eight hexadecimal digits, unchecked: compare ``_hex`` of the result with the input."""
     digits = (word & 0x0F0F0F0F0F0F0F0F) + ((word >> 6) & 0x0101010101010101) * 9
     word = (digits >> 4 | digits) & 0x00FF00FF00FF00FF
     word = (word >> 8 | word) & 0x0000FFFF0000FFFF
@@ -77,12 +77,12 @@ def _four_bytes(word: int) -> int:
 
 @inlined
 def _bytea(data: Any, source: int, size: int, out: Any, at: int) -> int:
-    """Turn ``\\x`` and hexadecimal digits into bytes."""
+    """Write the bytes of ``\\x`` and hexadecimal digits."""
     end, place = source + size, source + 2
     if end < WORD or size < 2 or size % 2 or u8(data, source) != BACKSLASH or u8(data, source + 1) != X:
         return NONE
     stop, wrong = at + size // 2 - 1, 0
-    # The last word runs over what is written next.
+    # The last word written may extend past the end; the next value overwrites that.
     while place < end:
         if place + WORD <= end:
             word = u64(data, place)
@@ -99,7 +99,7 @@ def _bytea(data: Any, source: int, size: int, out: Any, at: int) -> int:
 
 @inlined
 def _bytes_of_uuid(data: Any, source: int, size: int, out: Any, at: int) -> int:
-    """Turn 8-4-4-4-12 hexadecimal digits into sixteen bytes."""
+    """Write the sixteen bytes of 8-4-4-4-12 hexadecimal digits."""
     if size != UUID_DIGITS:
         return NONE
     wrong = u8(data, source + 8) ^ DASH | u8(data, source + 13) ^ DASH
@@ -121,7 +121,7 @@ def _uuid(data: Any, source: int, size: int, out: Any, at: int) -> int:
     high, low = u64(data, source), u64(data, source + WORD)
     put_word(out, at, _hex((high >> 32) & 0xFFFFFFFF))
     middle, after = _hex(high & 0xFFFFFFFF), _hex((low >> 32) & 0xFFFFFFFF)
-    # Each word runs over what is written next.
+    # Each word is longer than its group of digits; the next one overwrites the excess.
     put_word(out, at + 9, middle)
     put_word(out, at + 14, middle << 32)
     put_word(out, at + 19, after)
@@ -133,7 +133,7 @@ def _uuid(data: Any, source: int, size: int, out: Any, at: int) -> int:
 
 @inlined
 def _decimal(out: Any, at: int, number: int) -> int:
-    """Write a number below 1000; return where it ends."""
+    """Write a number below 1000; return the offset of its end."""
     for power in (100, 10, 1):
         if number >= power or power == 1:
             out[at] = 48 + number // power % 10
@@ -143,7 +143,7 @@ def _decimal(out: Any, at: int, number: int) -> int:
 
 @inlined
 def _inet(data: Any, source: int, size: int, out: Any, at: int) -> int:
-    """Write an IPv4 address; the bits after that of a network, or where they are fewer than all."""
+    """Write an IPv4 address, with its prefix length if it is a cidr or the length is below 32."""
     if size != HEAD + 4 or u8(data, source) != IPV4 or u8(data, source + 3) != 4:
         return NONE
     bits, network = u8(data, source + 1), u8(data, source + 2)
@@ -162,7 +162,7 @@ def _inet(data: Any, source: int, size: int, out: Any, at: int) -> int:
 
 @inlined
 def _write(kind: int, data: Any, source: int, size: int, out: Any, at: int) -> int:
-    """Write a value of a kind; return where it ends, NONE where it is left."""
+    """Convert one value; return the offset of its end in ``out``, NONE if it is left."""
     if kind == BYTEA:
         return _bytea(data, source, size, out, at)
     if kind == BYTES_OF_UUID:
@@ -178,7 +178,7 @@ def _write(kind: int, data: Any, source: int, size: int, out: Any, at: int) -> i
 def _rewrite(
     data: Any, starts: Any, lengths: Any, tags: Any, code: int, kind: int, out: Any, ends: Any, state: Any
 ) -> int:
-    """Write values, each as its kind is written; return how many rows are not taken."""
+    """Convert the values of a column; return the number of rows without a converted value."""
     missing, at = 0, 0
     ends[0] = 0
     for row in range(len(starts)):
@@ -193,9 +193,9 @@ def _rewrite(
 
 
 def _rewritten(kind: int, width: int | None = None) -> Cast:
-    """Return the cast of a kind that has ``width`` bytes a row at most, or not more than the values have."""
+    """Return the cast of a conversion whose output has at most ``width`` bytes per row; None: as many as its input."""
 
-    def cast(values: Values, target: pa.DataType) -> Result:
+    def cast(values: ColumnValues, target: pa.DataType) -> Result:
         size = values.size if width is None else width * len(values)
         state, ends = room(len(values)), room(len(values) + 1, np.int32)
         out = room(size + SLACK)

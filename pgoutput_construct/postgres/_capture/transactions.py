@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from pgoutput_construct.changelog._segment.block import header_role
 from pgoutput_construct.changelog._segment.footer import Position
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.columnar.gather import look_up, tag_table
-from pgoutput_construct.columnar.headers import read_columns
+from pgoutput_construct.columnar.batch_arrays import look_up, tag_table
+from pgoutput_construct.columnar.header_columns import read_columns
 from pgoutput_construct.columnar.index import BatchIndex
-from pgoutput_construct.columnar.rows import RowError
+from pgoutput_construct.columnar.row_schema import RowError
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres._capture.gaps import LogGapError
 from pgoutput_construct.postgres._capture.overlap import Overlap

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from psycopg import pq, sql
 
 from pgoutput_construct.changelog._segment.block import Block
-from pgoutput_construct.columnar.copied import CopiedRows, CopyFormat, binary_copy_start
+from pgoutput_construct.columnar.copy_format import CopiedRows, CopyFormat, binary_copy_start
 from pgoutput_construct.postgres._frames import FrameReader
 from pgoutput_construct.postgres._snapshot.copied_tables import Leaf, PublishedTable
 from pgoutput_construct.postgres._snapshot.jobs import Chunk, Piece

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pgoutput_construct.changelog.timeline import PlacedCopies
 from pgoutput_construct.errors import ChangeLogError, ProtocolError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
-from pgoutput_construct.pgtypes.codec import CODEC_ERRORS, Codec
 from pgoutput_construct.pgtypes.loader import base_oid
-from pgoutput_construct.pgtypes.registry import CODECS, writer
+from pgoutput_construct.pgtypes.type_registry import CODECS, writer
+from pgoutput_construct.pgtypes.value_codec import CODEC_ERRORS, Codec
 from pgoutput_construct.publisher._feed.encodings import UTF8, ClientEncoding, StreamEncoder
 from pgoutput_construct.publisher._feed.feed import Feed, Order, Pace
 from pgoutput_construct.publisher._feed.rendering import Outgoing, Renderer, Withholding
@@ -20,7 +20,7 @@ from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description, RelationCache
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.connection import build_connection
+from pgoutput_construct.wire.connection_engine import build_connection
 from pgoutput_construct.wire.connection_messages import CopyData
 from pgoutput_construct.wire.engine import build_frame, engine
 from pgoutput_construct.wire.frames import XLogData

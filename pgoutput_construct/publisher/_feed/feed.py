@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from pgoutput_construct.changelog.timeline import PlacedCopies
 from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.published_tables import ListedTable, PublishedScope, described_tables
-from pgoutput_construct.stream.logged import EndedTransaction
 from pgoutput_construct.stream.relations import Description, RelationHistory
+from pgoutput_construct.stream.transaction_reader import EndedTransaction
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.types import Lsn
 

@@ -9,10 +9,9 @@ from pgoutput_construct.publisher._feed.feed import About, Fed, Feed, Order
 from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.published_tables import ListedTable, described_tables, listed_tables
 from pgoutput_construct.stream.bounds import effect_of, said
-from pgoutput_construct.stream.logged import PREPARED, EndedTransaction, decoded
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage, StreamState
-from pgoutput_construct.stream.transactions import TransactionReader
+from pgoutput_construct.stream.transaction_reader import PREPARED, EndedTransaction, TransactionReader, decoded
 from pgoutput_construct.wire.messages import PgoutputMessage, Relation
 from pgoutput_construct.wire.types import Lsn
 

@@ -9,8 +9,14 @@ from pgoutput_construct.changelog.timeline import PlacedCopies
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.publisher._feed.feed import CopiedTable, Fed, Feed, Missed, OrderItem
 from pgoutput_construct.stream.identifiers import full_name
-from pgoutput_construct.stream.logged import COMMITTED, FINISHED, PREPARED, EndedTransaction, LoggedTransaction
 from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.stream.transaction_reader import (
+    COMMITTED,
+    FINISHED,
+    PREPARED,
+    EndedTransaction,
+    LoggedTransaction,
+)
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import CHANGES, MessageFlags, ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp

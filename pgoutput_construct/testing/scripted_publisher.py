@@ -1,0 +1,208 @@
+"""A publisher for tests: a replication client connects to it without a server, and meets what the test commits, or
+faults.
+
+>>> with testing.publisher() as publisher:
+...     orders = publisher.table("orders", {"id": "int4", "note": "text"}, key=["id"])
+...     publisher.commit([orders.insert({"id": 1, "note": "first"})])
+...     my_client(publisher.dsn)
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
+from pgoutput_construct.publisher._feed.feed import About
+from pgoutput_construct.publisher._feed.message_feed import Script
+from pgoutput_construct.publisher._server.service import Settings
+from pgoutput_construct.publisher.faults import Fault
+from pgoutput_construct.publisher.server import ThreadedPublisher
+from pgoutput_construct.publisher.slots import Slot
+from pgoutput_construct.testing.fake_tables import Change, FakeTable
+from pgoutput_construct.testing.script_writer import ScriptWriter
+from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.protocol import MessageFlags
+from pgoutput_construct.wire.types import Lsn, Timestamp
+
+__all__ = ["TestPublisher", "publisher"]
+
+
+@contextmanager
+def publisher(
+    *,
+    port: int = 0,
+    server_version: int = 180000,
+    publications: Sequence[str] = (),
+    database: str = "postgres",
+    **settings: Any,
+) -> Iterator["TestPublisher"]:
+    """Serve what a test commits, on a port of 127.0.0.1, while the context is open.
+
+    Args:
+        port: The port to listen on; 0: a free port, see ``TestPublisher.dsn``.
+        server_version: The server version that it claims, such as 160004.
+        publications: The publications that exist; empty: any that a client names.
+        database: The name of its database.
+        settings: Further fields of ``pgoutput_construct.publisher.Settings``: ``method``, ``user``, ``password``,
+            ``rate``, ``wal_sender_timeout`` and others.
+    """
+    about = About(server_version, "7000000000000000000", database, 1, tuple(publications), {})
+    script = Script(about)
+    with ThreadedPublisher(script, Settings(port=port, **settings)) as running:
+        yield TestPublisher(running, script)
+
+
+class TestPublisher(ScriptWriter):
+    """A publisher whose stream a test defines; commits are served at once."""
+
+    __test__ = False  # pytest: this is not a test class
+
+    def __init__(self, running: ThreadedPublisher, script: Script) -> None:
+        super().__init__(script)
+        self._running = running
+        self._oid = FIRST_USER_OID
+
+    @property
+    def dsn(self) -> str:
+        """A connection string of libpq, without a password."""
+        return self._running.dsn
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return self._running.publisher.port
+
+    def slot(self, name: str) -> Slot | None:
+        """Return a slot, with the LSN that its client has confirmed; None if it does not exist."""
+        return self._running.publisher.slots.get(name)
+
+    def wait_confirmed(self, slot: str, lsn: Lsn, timeout: float = 30.0) -> Slot:
+        """Wait until a slot's client has confirmed an LSN; return the slot.
+
+        Clients confirm with a delay: PostgreSQL once its WAL is flushed, others every few seconds.
+
+        Args:
+            slot: The slot; it may not exist yet.
+            lsn: The LSN, such as ``commit`` returns it.
+            timeout: Seconds after which TimeoutError is raised, with the LSN confirmed so far.
+        """
+        return self._running.publisher.slots.wait_confirmed(slot, lsn, timeout)
+
+    def create_slot(self, name: str, **options: Any) -> Slot:
+        """Create a slot, as CREATE_REPLICATION_SLOT does; otherwise START_REPLICATION creates a missing one."""
+        return self._running.publisher.slots.create(name, **options)
+
+    def table(
+        self, name: str, columns: Mapping[str, str], key: Sequence[str] = (), namespace: str = "public"
+    ) -> FakeTable:
+        """Create a table in all publications, which a subscription finds before the table's first row.
+
+        Args:
+            name: Its name.
+            columns: The built-in type of each column, such as ``{"id": "int4"}``.
+            key: The columns of its replica identity; empty: REPLICA IDENTITY FULL.
+            namespace: Its schema.
+        """
+        self._oid += 2
+        table = FakeTable(name, columns, key, namespace, self._oid)
+        self._script.create(table.relation)
+        return table
+
+    def commit(
+        self,
+        changes: Sequence[Change | Fault] = (),
+        *,
+        streamed: bool = False,
+        prepared: str | None = None,
+        rolled_back: Sequence[Change] = (),
+        origin: str | None = None,
+    ) -> Lsn:
+        """Serve a transaction; return the LSN after its end, which a client confirms once it has received it.
+
+        Args:
+            changes: Results of ``FakeTable.insert`` and the like; a Fault among them occurs at that point.
+            streamed: Stream it before its commit, to clients that requested streaming.
+            prepared: Prepare it under this gid first, for clients that requested two-phase.
+            rolled_back: Changes of a subtransaction that is rolled back; sent only if ``streamed``.
+            origin: The replication origin of the transaction.
+        """
+        if streamed:
+            return self._commit_streamed(changes, prepared, rolled_back)
+        xid = self._next_xid()
+        if prepared is None:
+            return self._commit_plain(changes, xid, origin)
+        self.prepare(changes, prepared, xid)
+        return self.commit_prepared(prepared, xid)
+
+    def prepare(self, changes: Sequence[Change | Fault], gid: str, xid: int | None = None) -> int:
+        """Serve a transaction up to its PREPARE; return its xid."""
+        xid = self._next_xid() if xid is None else xid
+        (start, end), now = self._record_behind(changes), Timestamp.now()
+        self._add(Lsn(self._lsn), m.BeginPrepare(start, end, now, xid, gid))
+        self._changes(changes)
+        self._add(end, m.Prepare(start, end, now, xid, gid))
+        self._record()
+        return xid
+
+    def interleaved(self, *transactions: Sequence[Change]) -> Lsn:
+        """Serve streamed transactions whose segments alternate; return the LSN after the last commit."""
+        xids = [self._next_xid() for _ in transactions]
+        for number in range(max(map(len, transactions), default=0)):
+            for xid, changes in zip(xids, transactions, strict=True):
+                if number < len(changes):
+                    self._segment(xid, changes[number : number + 1], is_first=number == 0)
+        end = Lsn(self._lsn)
+        for xid, changes in zip(xids, transactions, strict=True):
+            end = self._stream_commit(xid) if changes else end
+        return end
+
+    def message(self, prefix: str, content: bytes, transactional: bool = True) -> Lsn:
+        """Serve a message of pg_logical_emit_message(), of any size; return the LSN after it."""
+        flags = int(MessageFlags.TRANSACTIONAL) if transactional else 0
+        start, end = self._record()
+        sent = m.Message(flags=flags, lsn=end, prefix=prefix, content=content)
+        if not transactional:
+            self._add(end, sent)
+            return end
+        self._add(start, m.Begin(start, Timestamp.now(), self._next_xid()))
+        self._add(end, sent)
+        self._add(end, m.Commit(start, end, Timestamp.now()))
+        return end
+
+    def stray_stream_abort(self) -> None:
+        """Serve the abort of a transaction that was never streamed, as PostgreSQL 18 may do."""
+        xid = self._next_xid()
+        self._add(Lsn(self._lsn), m.StreamAbort(xid, xid))
+
+    def abort_of_unknown_subtransaction(self, xid: int) -> None:
+        """Serve the abort of a subtransaction that sent nothing."""
+        self._add(Lsn(self._lsn), m.StreamAbort(xid, self._next_xid()))
+
+    def describe(self, table: FakeTable) -> None:
+        """Serve the Relation of a table again, in a transaction without changes."""
+        start, end = self._record()
+        self._add(start, m.Begin(start, Timestamp.now(), self._next_xid()))
+        self._add(Lsn(0), table.relation)
+        self._add(end, m.Commit(start, end, Timestamp.now()))
+
+    def undescribed(self, change: Change) -> Lsn:
+        """Serve a change before its Relation, which no server does; return the LSN after the transaction."""
+        start, end = self._record()
+        self._add(start, m.Begin(start, Timestamp.now(), self._next_xid()))
+        self._add(end, change.message)
+        self._add(Lsn(0), change.table.relation)
+        self._add(end, m.Commit(start, end, Timestamp.now()))
+        return end
+
+    def send(self, message: m.PgoutputMessage, lsn: Lsn | None = None) -> None:
+        """Serve a single message; raise ProtocolError if the stream's state does not permit it."""
+        self._add(Lsn(self._lsn) if lsn is None else lsn, message)
+
+    def fault(self, name: str, **arguments: Any) -> None:
+        """Inject a fault before the next message served, once.
+
+        The names are the keys of ``pgoutput_construct.publisher.faults.FAULTS``: cut, cut inside a message, stall
+        (``seconds``), keepalive storm (``count``), keepalive that demands a reply, empty payload, clock going back
+        (``seconds``), error (``sqlstate``, ``message``).
+        """
+        self._script.fault(Fault(name, arguments))

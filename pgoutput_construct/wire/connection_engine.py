@@ -1,0 +1,122 @@
+"""Parse and build the frontend and backend messages of a connection (spec/protocol.yaml).
+
+Unlike replication messages they carry their own length, and the same tag means different messages, by sender and by the
+state of the connection.
+"""
+
+from functools import cache
+from typing import Any, Literal, TypeAlias
+
+from pgoutput_construct.errors import DecodeError, EngineError
+from pgoutput_construct.wire import connection_codec, connection_messages
+from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS
+from pgoutput_construct.wire.connection_definitions import DEFINITIONS
+from pgoutput_construct.wire.connection_messages import FOLLOWING, ConnectionMessage
+from pgoutput_construct.wire.reference import Reference
+
+__all__ = [
+    "FIRST_STATE",
+    "Role",
+    "build_connection",
+    "connection_messages",
+    "message_size",
+    "next_state",
+    "parse_connection",
+]
+
+Role: TypeAlias = Literal["server", "client"]
+"""Who sends a message."""
+
+FIRST_STATE = next(iter(FOLLOWING))[0]
+"""The state of a connection before its first message."""
+
+_REFERENCE = Reference({}, DEFINITIONS)
+
+
+def parse_connection(data: bytes, sender: Role, state: str) -> ConnectionMessage:
+    """Return the message that fills ``data`` exactly.
+
+    Args:
+        data: The message with its tag and length.
+        sender: Which side sent it.
+        state: The state of the connection (spec/protocol.yaml): a tag's meaning depends on it.
+
+    Raises:
+        DecodeError: Bytes that are not a message which the sender can send in this state, with path and offset.
+    """
+    cls = _class(data, sender, state)
+    try:
+        message, end = connection_codec.READERS[cls](data + PAD, 0, len(data))
+        if end == len(data):
+            return message
+    except REJECTIONS:
+        pass
+    _REFERENCE.read(cls, data, {})
+    raise EngineError(f"{cls.__name__}: the engines disagree about {data[:80]!r}: please report this")
+
+
+def build_connection(message: ConnectionMessage) -> bytes:
+    """Return the bytes of a message; raise EncodeError, with the path, for a value that it cannot carry."""
+    build = connection_codec.BUILDERS.get(type(message))
+    if build is not None:
+        try:
+            return build(message)
+        except REJECTIONS:
+            pass
+    return _REFERENCE.build(message, {})
+
+
+def message_size(data: bytes | bytearray, sender: Role, state: str) -> int | None:
+    """Return the size in bytes of the message at the start of ``data``; None if more bytes are needed to know it.
+
+    Args:
+        data: The bytes received so far.
+        sender: Which side sent them.
+        state: The state of the connection.
+
+    Raises:
+        DecodeError: A tag that the sender cannot send in this state.
+    """
+    tagged = _tagged(sender, state)
+    if not data and b"" not in tagged:
+        return None
+    tag = b"" if b"" in tagged else bytes(data[:1])
+    if tag not in tagged:
+        raise DecodeError(_unknown(tag, sender, state), offset=0)
+    at = tagged[tag][0].LENGTH_AT
+    if at is None:
+        return len(tag)
+    length = connection_codec.LENGTH
+    return at + length.unpack_from(data, at)[0] if len(data) >= at + length.size else None
+
+
+def next_state(message: ConnectionMessage, sender: Role, state: str) -> str:
+    """Return the state after a message; raise DecodeError if the sender cannot send it in this state."""
+    following = FOLLOWING[state, sender].get(type(message))
+    if following is None:
+        raise DecodeError(f"a {sender} cannot send {type(message).__name__} in the state {state!r}")
+    return following
+
+
+@cache
+def _tagged(sender: Role, state: str) -> dict[bytes, list[Any]]:
+    """Return what a sender can send in a state, by tag."""
+    found: dict[bytes, list[Any]] = {}
+    for cls in FOLLOWING[state, sender]:
+        found.setdefault(cls.TAG, []).append(cls)
+    return found
+
+
+def _class(data: bytes, sender: Role, state: str) -> type[ConnectionMessage]:
+    tagged = _tagged(sender, state)
+    tag = b"" if b"" in tagged else data[:1]
+    for cls in tagged.get(tag, ()):
+        code = len(tag) + connection_codec.LENGTH.size
+        if data[code : code + len(cls.CODE)] == cls.CODE:
+            return cls
+    raise DecodeError(_unknown(data[: len(tag) + 8], sender, state), offset=0)
+
+
+def _unknown(begin: bytes, sender: Role, state: str) -> str:
+    names = ", ".join(cls.__name__ for cls in FOLLOWING[state, sender]) or "nothing"
+    return f"no message of a {sender} in the state {state!r} begins with {begin!r}: it can send {names}"
