@@ -3,19 +3,20 @@
 What a prune may remove. Whole segments, from the beginning of the log up to one of them, never the newest. A segment
 stays, and with it every later one, if
 
-- it contains an end after the requested LSN or time (``_latest_ends``): the request says how much history to retain;
-- a transaction that ended later, or has not ended, has changes in it (``_lasting``). A streamed or prepared transaction
-  may begin many segments before it commits, and removing its first half would falsify it. So the cut is at a segment
-  boundary that no transaction crosses;
+- it contains an end after the requested LSN or time (``timeline.last_ends``): the request says how much history to
+  retain;
+- a transaction that ended later, or has not ended, has changes in it (``timeline.lasting_transactions``). A streamed or
+  prepared transaction may begin many segments before it commits, and removing its first half would falsify it. So the
+  cut is at a segment boundary that no transaction crosses;
 - a registered reader has not read it (``registry``). A reader registers, or reports, with the first seq that it needs;
   one that promised to report within some time and did not has expired, and is ignored, which the result says;
 - the state of a table is built from it (``needs_of``, unless ``states`` is False). The state of a table is its latest
   complete copy and the changes that count in addition to it. A copy contains the transactions that its snapshot sees
   (``_facts.visibility``), so what is needed is: the rows of the copy, from its first chunk on; and every transaction
   that the snapshot does not see. Those may begin before the first chunk, since they were running when the snapshot was
-  taken: hence ``_unseen``, the first seq of the earliest commit that any of the latest copies does not contain. A table
-  without a copy that the log has from its first row on needs everything since that row. A table that the log does not
-  have completely needs nothing: its state cannot be built anyway.
+  taken: hence ``timeline.first_uncontained``, the first seq of the earliest commit that any of the latest copies does
+  not contain. A table without a copy that the log has from its first row on needs everything since that row. A table
+  that the log does not have completely needs nothing: its state cannot be built anyway.
 
 Why the rest stays readable. A row is decoded with the Relation (and Types) in force, which may have been sent in a
 removed segment. The index of each segment therefore contains the descriptions that its rows inherit from earlier
@@ -35,26 +36,23 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._facts.completeness import begun_without_copy, present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy, latest_copies
-from pgoutput_construct.changelog._facts.visibility import Visibility
 from pgoutput_construct.changelog._index.indexes import indexes_of
 from pgoutput_construct.changelog._index.listing import Listing, Pruned, list_log, read_pruned, write_pruned
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.manifest import manifest_names
-from pgoutput_construct.changelog._index.planning import committed, lost_ends, spans_of
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import chosen
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogLock, LogStore
 from pgoutput_construct.changelog.compact import lock_for_maintenance
 from pgoutput_construct.changelog.registry import RegisteredReader, readers
+from pgoutput_construct.changelog.timeline import NOTHING_ENDED, first_uncontained, last_ends, lasting_transactions
 from pgoutput_construct.columnar.descriptions import copy_scope
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream.identifiers import full_name
@@ -184,9 +182,9 @@ def _note(store: LogStore, done: Prune, listing: Listing) -> None:
     """
     earlier = replace(read_pruned(store), planned=0)
     index = indexes_of(listing[: done.segments])
-    times = [pc.max(part.transactions["commit_time"]).as_py() for _, part in index.parts()]
     copied = sorted({*earlier.copied, *latest_copies(index)})
-    last = max((time for time in times if time is not None), default=earlier.time)
+    last = int(last_ends(index, "commit_time").max(initial=NOTHING_ENDED))
+    last = earlier.time if last == NOTHING_ENDED else Timestamp(last)
     write_pruned(store, replace(earlier, planned=done.first_seq))
     for reader in readers(store):
         if reader.next_seq < done.first_seq and not reader.has_expired(time.time()):
@@ -198,8 +196,8 @@ def _note(store: LogStore, done: Prune, listing: Listing) -> None:
     write_pruned(store, Pruned(done.first_seq, done.lsn, Timestamp(last), copied=tuple(copied)))
 
 
-_INT64_MIN = -(2**63)
 _OPEN = 2**63 - 1
+"""The last seq of a transaction without an outcome."""
 
 
 class _Cut(NamedTuple):
@@ -216,7 +214,7 @@ def _find_cut(
 ) -> _Cut:
     """Find the segments that can be removed, and what retains the first of the others."""
     starts = index.table["first_seq"].to_pylist()
-    latest = _latest_ends(index, before)
+    latest = last_ends(index, "commit_time" if isinstance(before, Timestamp) else "end_lsn")
     late = np.flatnonzero(latest > int(before))
     old = min(int(late[0]) if len(late) else len(index), len(index) - 1)
     cut, holds = old, list[str]()
@@ -230,7 +228,7 @@ def _find_cut(
         others = f"; the same holds for {more:,} more tables" if more else ""
         holds.append(f"{needed_first.reason}: everything from seq {needed_first.seq} on{others}")
         cut = _segment_at(starts, needed_first.seq)
-    first, last, names = _lasting(index)
+    first, last, names = lasting_transactions(index)
     clean = int(np.flatnonzero(_crossed(starts, first, last)[: cut + 1] == 0)[-1])
     if (needed := _needed(first, last, starts[cut])) is not None:
         end = "is open" if last[needed] == _OPEN else f"ended at seq {last[needed]}"
@@ -260,32 +258,6 @@ def _crossed(starts: list[int], first: Numbers, last: Numbers) -> Numbers:
     return np.cumsum(steps)[: len(starts)]
 
 
-def _latest_ends(index: LogIndex, before: Lsn | Timestamp) -> Numbers:
-    """Return for each segment the last end in it, as an LSN or a time like ``before``; _INT64_MIN for none."""
-    name = "commit_time" if isinstance(before, Timestamp) else "end_lsn"
-    latest = np.full(len(index), _INT64_MIN, np.int64)
-    for first, part in index.parts():
-        transactions, places = part.located("transactions")
-        # Without streaming=parallel, Stream Abort has neither LSN nor time.
-        np.maximum.at(latest, first + places, transactions[name].fill_null(_INT64_MIN).to_numpy())
-    if not isinstance(before, Timestamp):
-        latest = np.maximum(latest, index.table["complete_lsn"].to_numpy())
-    return latest
-
-
-def _lasting(index: LogIndex) -> tuple[Numbers, Numbers, pa.ChunkedArray]:
-    """Return the first and last seqs and the xids of transactions that may span several segments.
-
-    Transactions without an outcome are included, with ``_OPEN`` as the last seq.
-    """
-    ended, opened = index.marked, index.open  # all others are within one segment
-    ended = ended.filter(pc.greater(pc.list_value_length(ended["spans"]), 0))
-    begins = pc.struct_field(pc.list_element(ended["spans"], 0), "first").to_numpy()
-    first = np.concatenate([begins, opened["first_seq"].to_numpy()])
-    last = np.concatenate([ended["seq"].to_numpy(), np.full(len(opened), _OPEN)])
-    return first, last, pa.chunked_array([*ended["xid"].chunks, *opened["xid"].chunks], pa.int64())
-
-
 def _needed(first: Numbers, last: Numbers, cut_seq: int) -> int | None:
     """Return the index of the earliest transaction that crosses a cut; None for none."""
     across = np.flatnonzero((first < cut_seq) & (last >= cut_seq))
@@ -294,11 +266,6 @@ def _needed(first: Numbers, last: Numbers, cut_seq: int) -> int | None:
 
 def _segment_at(starts: list[int], seq: int) -> int:
     return max(0, bisect_right(starts, seq) - 1)
-
-
-_NEVER = 2**63 - 1
-_Copied: TypeAlias = tuple[Visibility, Lsn]
-"""What a copy contains, and the LSN from which on it needs commits (``TableCopy.since_lsn``)."""
 
 
 class _StateNeed(NamedTuple):
@@ -321,27 +288,14 @@ def needs_of(index: LogIndex) -> Iterator[_StateNeed]:
     begun = begun_without_copy(index)
     latest = {copy.relation_oid: copy for copy in present_copies(index)}
     firsts = _first_chunks(index, latest)
-    unseen = _unseen(index, {(copy.visibility, copy.since_lsn) for copy in latest.values()})
+    unseen = first_uncontained(index, latest.values())
     for oid, copy in latest.items():
-        seq = min(firsts.get(oid, copy.seq), unseen[copy.visibility, copy.since_lsn])
+        seq = min(firsts.get(oid, copy.seq), unseen[copy.seq])
         name = full_name(copy)
         yield _StateNeed(seq, oid, f"the state of {name} needs its latest copy and the changes since its snapshot")
     for oid, (seq, name) in begun.items():
         if oid not in latest:
             yield _StateNeed(seq, oid, f"the state of {name} needs everything since its first row")
-
-
-def _unseen(index: LogIndex, copied: set[_Copied]) -> dict[_Copied, int]:
-    """Return the first seq of the earliest transaction that each copy does not contain, or of the segment with it."""
-    complete, starts = (index.table[name].to_numpy() for name in ("complete_lsn", "first_seq"))
-    found = {each: int(starts[complete > int(each[1])].min(initial=_NEVER)) for each in copied}
-    lost = lost_ends(index)
-    for _, part in index.parts() if copied else ():
-        spans = spans_of(committed(part.transactions, lost))
-        lsns, xids, seqs = (np.asarray(column) for column in (spans.commit_lsn, spans.xid, spans.first_seq))
-        for each in copied:
-            found[each] = min(found[each], int(seqs[each[0].adds(lsns, xids)].min(initial=_NEVER)))
-    return found
 
 
 def _first_chunks(index: LogIndex, copies: dict[int, TableCopy]) -> dict[int, int]:

@@ -15,7 +15,7 @@ from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.messages import Message, PgoutputMessage
 from pgoutput_construct.wire.types import Marker
 
-__all__ = ["PRINTERS", "Header", "Wanted"]
+__all__ = ["PRINTERS", "Header", "TailSelection"]
 
 _COLORS: Final = {"insert": "green", "update": "yellow", "delete": "red", "truncate": "red"}
 
@@ -139,8 +139,8 @@ def _content(content: bytes) -> str:
         return f"\\x{content.hex()}"
 
 
-class Wanted:
-    """Takes in the messages of committed transactions, one transaction after the other, and has the wanted printed."""
+class TailSelection:
+    """Takes the messages of committed transactions, one transaction after the other, and prints the selected ones."""
 
     def __init__(self, printer: _Printer, tables: Collection[str] = (), limit: int | None = None) -> None:
         """``tables`` are names such as ``public.orders``, none for all; ``limit`` is a number of transactions."""
@@ -153,15 +153,21 @@ class Wanted:
 
     @property
     def enough(self) -> bool:
-        """Whether as many transactions as wanted have been printed."""
+        """Whether the limit of transactions is reached."""
         return self.limit is not None and self._count >= self.limit
 
     def begin(self, header: Header) -> None:
-        """Go on with another transaction; what has no change that is wanted is not printed."""
+        """Begin another transaction; one without a selected change is not printed."""
         self._header, self._shown = header, False
 
     def take(self, seq: int, message: PgoutputMessage, rows: Iterable[RowChange]) -> None:
-        """Take in a message, its position in the transaction, and the rows that it changes."""
+        """Take a message.
+
+        Args:
+            seq: Its position in the transaction.
+            message: The message.
+            rows: The rows that it changes.
+        """
         header = self._header
         for row in rows:
             if header is not None and (not self.tables or full_name(row.relation) in self.tables):
@@ -172,7 +178,14 @@ class Wanted:
             self._shown = True
 
     def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
-        """Take in what a capture noted in its log."""
+        """Take what a capture noted in its log.
+
+        Args:
+            name: What happened.
+            lsn: The LSN that it is about.
+            time: When it was noted.
+            details: What else is known.
+        """
         if not self.tables:
             self.printer.event(name, lsn, time, details)
 

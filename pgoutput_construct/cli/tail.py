@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pgoutput_construct.cli._options import LSN, TABLE, is_log
-from pgoutput_construct.cli._tail_output import PRINTERS, Header, Wanted
+from pgoutput_construct.cli._tail_output import PRINTERS, Header, TailSelection
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.cli.values import Values
 from pgoutput_construct.extras import require
@@ -26,7 +26,7 @@ _DSN_SCHEMES: Final = ("postgresql://", "postgres://")
 @click.command("tail", short_help="Show committed transactions of a change log or a server.")
 @click.argument("source", metavar="LOG|DSN")
 @click.option("--publication", "publications", multiple=True, help="Of a server: a publication; can be repeated.")
-@click.option("--follow", "-f", is_flag=True, help="Of a log: go on with what a capture adds; a server always does.")
+@click.option("--follow", "-f", is_flag=True, help="Of a log: continue with what a capture adds; a server always does.")
 @click.option("--from-lsn", type=LSN, help="Of a log: begin with the first commit at or after this.")
 @click.option("--table", "tables", multiple=True, type=TABLE, help="Show only changes of this table; can be repeated.")
 @click.option("--limit", "-n", type=click.IntRange(min=1), metavar="N", help="End after N transactions.")
@@ -49,7 +49,7 @@ def tail_command(
     from a server, what commits from now on, through a temporary slot that holds WAL only while the command runs. What
     was rolled back, also only to a savepoint, is not shown.
 
-    With --json each change is an object: commit_lsn, commit_time, xid, seq (the place in the transaction), op,
+    With --json each change is an object: commit_lsn, commit_time, xid, seq (the position in the transaction), op,
     table (schema and name, too, by themselves), new, old, and unchanged: the columns whose value was not sent.
     Values are PostgreSQL's text, of either format in which they were captured, but smallint, integer, bigint, oid,
     finite real and double precision, boolean and NULL are JSON's own. So integers of all other types are strings, such
@@ -71,25 +71,28 @@ def tail_command(
     if not live and publications:
         raise click.UsageError(f"--publication is for servers, and {source!r} is taken for a change log")
     printer = PRINTERS["json" if as_json else "text"](Values(), everything)
-    wanted = Wanted(printer, tables, limit)
+    selection = TailSelection(printer, tables, limit)
     if live:
-        _tail_server(source, publications, wanted)
+        _tail_server(source, publications, selection)
     else:
         from pgoutput_construct.cli._tail_log import tail_log
 
-        tail_log(source, wanted, from_lsn, follow)
+        tail_log(source, selection, from_lsn, follow)
 
 
 def is_dsn(source: str) -> bool:
-    """Tell a connection string from the address of a change log: ``service=shop``, a URI of PostgreSQL, or ''."""
+    """Return whether this is a connection string, and not the address of a change log.
+
+    It is for ``service=shop``, a URI of PostgreSQL, or ''.
+    """
     return not source or source.startswith(_DSN_SCHEMES) or ("=" in source and not is_log(source))
 
 
 _WAIT = 1.0  # seconds
 
 
-def _tail_server(dsn: str, publications: tuple[str, ...], wanted: Wanted) -> None:
-    """Show what commits from now on, until ``wanted`` has enough; raise ReplicationError.
+def _tail_server(dsn: str, publications: tuple[str, ...], selection: TailSelection) -> None:
+    """Show what commits from now on, until the limit of ``selection`` is reached; raise ReplicationError.
 
     Without streaming and two-phase decoding, a server sends transactions when they have committed, one by one.
     """
@@ -116,14 +119,14 @@ def _tail_server(dsn: str, publications: tuple[str, ...], wanted: Wanted) -> Non
         connection.close()
         raise
     with stream:
-        _show(stream, wanted)
+        _show(stream, selection)
 
 
-def _show(stream: "ReplicationStream", wanted: Wanted) -> None:
+def _show(stream: "ReplicationStream", selection: TailSelection) -> None:
     session, relations, seq, between = Session(), RelationCache(), 0, True
-    relations.types = wanted.printer.values.types
+    relations.types = selection.printer.values.types
     reader = RowReader(relations, "raw")
-    while not wanted.enough:
+    while not selection.enough:
         frame = stream.read(_WAIT)
         if isinstance(frame, PrimaryKeepalive) and between:
             # What other tables write never comes as a Commit, and the slot would keep its WAL.
@@ -132,11 +135,11 @@ def _show(stream: "ReplicationStream", wanted: Wanted) -> None:
             continue
         message = session.parse(frame.data)
         if effect_of(message) == "begin":
-            wanted.begin(Header(*(said(message, role) for role in ("lsn", "time", "xid"))))
+            selection.begin(Header(*(said(message, role) for role in ("lsn", "time", "xid"))))
             seq, between = 0, False
-        wanted.take(seq, message, reader.read(message))
+        selection.take(seq, message, reader.read(message))
         seq += 1
         if effect_of(message) == "commit":
-            wanted.end()
+            selection.end()
             between = True
             stream.confirm(said(message, "end_lsn"))

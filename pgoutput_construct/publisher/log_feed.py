@@ -1,4 +1,4 @@
-"""A change log as a feed: its transactions from its index, its messages a window of a segment at a time."""
+"""A change log as a feed: its items from its timeline, its messages a window of a segment at a time."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -7,7 +7,6 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._facts.completeness import (
     begun_without_copy,
@@ -16,39 +15,33 @@ from pgoutput_construct.changelog._facts.completeness import (
     superfluous_copies,
 )
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._index.listing import read_pruned
-from pgoutput_construct.changelog._index.planning import lost_ends, relation_history
+from pgoutput_construct.changelog._index.planning import relation_history
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, table_entries
+from pgoutput_construct.changelog.timeline import DecodingOrder, PlacedCopies, TimelineFollower
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import About, CopiedTable, Fed, Feed, Missed
 from pgoutput_construct.publisher._server.refusals import Refusal
-from pgoutput_construct.publisher.log_copies import LogCopies, settled
-from pgoutput_construct.publisher.log_items import LogItems
-from pgoutput_construct.publisher.log_order import LogOrder
 from pgoutput_construct.publisher.published_tables import ListedTable, LogPublications, PublishedScope
-from pgoutput_construct.stream.bounds import having
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transaction_reader import COMMITTED, EndedTransaction
 from pgoutput_construct.wire.engine import engine
-from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["LogFeed"]
 
 _WINDOW: Final = 4096
-"""Rows of a segment that are taken apart together."""
+"""Rows of a segment that are parsed together."""
 _WINDOWS: Final = 16
 _TABLES: Final = 2
-"""How many segments are kept for windows that are to come."""
+"""Segments that are cached for the next windows."""
 _ORDERS: Final = 16
-"""How many are kept: clients whose slots know of two phases since different positions have orders of their own."""
+"""Orders that are cached: clients whose slots have two phases since different LSNs have orders of their own."""
 _REMOVING: Final = frozenset({"delete", "truncate"})
 """The operations of a publication that remove rows."""
-_PREPARES: Final = [cls.TAG[0] for cls in having("prepare", "prepare_streamed")]
 
 
 class LogFeed(Feed):
@@ -61,18 +54,16 @@ class LogFeed(Feed):
 
         Args:
             address: The log's.
-            until: Serve what was committed at this position in the WAL or before, and nothing that comes later; None:
-                all, and what is added.
+            until: Serve what was committed up to this LSN, and nothing that comes later; None: all, and what is added.
         """
         self._lock = Lock()
         self._until = until
         self._address = address
         self._window = lru_cache(maxsize=_WINDOWS)(self._read_window)
         self._table = lru_cache(maxsize=_TABLES)(self._read_table)
-        self._items = LogItems(self._prepares, until)
-        self._copies: list[TableCopy] = []
+        self._timeline = TimelineFollower(until)
         self._superfluous = frozenset[int]()
-        self._generation = 0
+        self._begun: dict[int, int] = {}
         self._open(ChangeLog(address))
 
     def _open(self, log: ChangeLog) -> None:
@@ -90,32 +81,25 @@ class LogFeed(Feed):
         self._first_described = _first_described(self.history)
         self._publications = LogPublications(log.index, self.history, self._until)
         position = log.complete_lsn if self._until is None else Lsn(min(self._until, log.complete_lsn))
-        self._begins = read_pruned(log.store).lsn
-        copies = settled(present_copies(log.index), position, self._begins, lost_ends(log.index))
-        if self._begins:  # what was pruned may be rows that such a copy has
+        copies = self._timeline.copies
+        self._timeline.update(log)
+        if self._timeline.begins:  # what was pruned may be rows that such a copy has
             self._superfluous = frozenset()
-        elif copies != self._copies:
+        elif copies != self._timeline.copies:
             self._superfluous = superfluous_copies(log.index)
-        is_other = self._items.update(log)
-        self._generation += is_other or copies != self._copies
-        self._copies = copies
+        if copies != self._timeline.copies:
+            self._begun = {oid: seq for oid, (seq, _) in begun_without_copy(log.index).items()}
         self._orders = lru_cache(maxsize=_ORDERS)(self._make_order)
-        # Last, since clients are told that all before this has been sent to them.
+        # Last, since keepalives say that all before this has been sent.
         self._last_seq, self._position = log.segments[-1].last_seq, position
 
-    def order(self, two_phase_at: int | None = None) -> LogOrder:
+    def order(self, two_phase_at: int | None = None) -> DecodingOrder:
         """See Feed."""
-        return self._ordered(two_phase_at)[0]
-
-    def _ordered(self, two_phase_at: int | None) -> tuple[LogOrder, LogCopies]:
         return self._orders(two_phase_at)
 
-    def _make_order(self, two_phase_at: int | None) -> tuple[LogOrder, LogCopies]:
+    def _make_order(self, two_phase_at: int | None) -> DecodingOrder:
         with self._lock:
-            order = self._items.order(two_phase_at)
-            order.generation, order.begins = self._generation, self._begins
-            order.first_seq = self._log.segments[0].first_seq
-            return order, LogCopies(self._copies, order, self._superfluous)
+            return self._timeline.order(two_phase_at, self._superfluous, self._begun)
 
     @property
     def position(self) -> Lsn:
@@ -151,10 +135,10 @@ class LogFeed(Feed):
     def lacks(self) -> list[str]:
         """See Feed."""
         index, position = self._log.index, self._position
-        waiting = (copy for copy in present_copies(index) if copy not in self._copies)
+        waiting = (copy for copy in present_copies(index) if copy not in self._timeline.copies)
         left_out = (
             f"{full_name(copy)}: the copy made at {copy.snapshot.lsn} is left out: what is served is what "
-            f"the log has between {self._begins} and {position}, without lost histories"
+            f"the log has between {self._timeline.begins} and {position}, without lost histories"
             for copy in waiting
         )
         return [*(f"{lack.name}: {lack}" for lack in lacks_of(index)), *left_out]
@@ -173,16 +157,16 @@ class LogFeed(Feed):
         """See Feed."""
         return (row.fed for row in self._rows(first, last) if row.snapshot is None)
 
-    def copied(self, ended: EndedTransaction, two_phase_at: int | None) -> Iterator[Fed]:
+    def copied(self, item: PlacedCopies) -> Iterator[Fed]:
         """See Feed."""
-        for copy in self._ordered(two_phase_at)[1].of(ended):
+        for copy in item.copies:
             for segment in self._segments_of(copy):
                 for row in self._rows(segment.first_seq, segment.last_seq):
                     if row.snapshot is not None and copy.first_chunk <= row.snapshot <= copy.last_chunk:
                         yield row.fed
 
     def missed(self, relation_oid: int, after: int, two_phase_at: int | None) -> Missed | None:
-        """See Feed: where a copy of the table comes, that replaces what was before."""
+        """See Feed: a copy of the table that follows replaces what came before."""
         found, published = self._missed(relation_oid, after, two_phase_at), self._publications.named(relation_oid)
         if found is None or published is None:
             return found
@@ -191,11 +175,11 @@ class LogFeed(Feed):
         return found._replace(name=name, renamed_at=published[1]) if is_renamed else found
 
     def _missed(self, relation_oid: int, after: int, two_phase_at: int | None) -> Missed | None:
-        order, copies = self._ordered(two_phase_at)
-        placed = [(place, item) for place, item in order.placed() if relation_oid in copies.tables_of(item)]
+        order = self.order(two_phase_at)
+        placed = [(place, item) for place, item in order.placed() if relation_oid in item.relation_oids]
         if placed:
             place, item = placed[-1]
-            return Missed(relation_oid, item) if place < order.behind(after) else None
+            return Missed(relation_oid, item) if place < order.after(after) else None
         index = self._log.index
         if relation_oid not in index.counts["oid"].to_pylist():
             return None
@@ -205,30 +189,25 @@ class LogFeed(Feed):
         lack = lacks[relation_oid]
         return Missed(relation_oid, None, f"changes of {lack.name} up to {Lsn(after)} are not sent again: {lack}")
 
-    def committed_behind(self, copy: EndedTransaction | None, passed: int) -> Iterator[EndedTransaction]:
+    def committed_after(self, copy: PlacedCopies | None, lsn: int) -> Iterator[EndedTransaction]:
         """See Feed."""
-        order, copies = self._ordered(None)
-        first = 0
+        order, first = self.order(), 0
         if copy is not None:
-            first = next(place for place, item in order.placed() if copy.seq in copies.seqs_of(item))
-        items = (order[place] for place in range(first, order.behind(passed)))
-        return (item for item in items if item.outcome == COMMITTED)
+            first = next(place for place, item in order.placed() if item.seqs & copy.seqs)
+        items = (order[place] for place in range(first, order.after(lsn)))
+        return (item for item in items if isinstance(item, EndedTransaction) and item.outcome == COMMITTED)
 
-    def emptied(self, ended: EndedTransaction, two_phase_at: int | None) -> Mapping[int, bool]:
+    def copied_tables(self, item: PlacedCopies, two_phase_at: int | None) -> list[CopiedTable]:
         """See Feed."""
-        return self._ordered(two_phase_at)[1].emptied(ended)
-
-    def copied_tables(self, ended: EndedTransaction, two_phase_at: int | None) -> list[CopiedTable]:
-        """See Feed."""
-        copies = self._ordered(two_phase_at)[1]
+        order = self.order(two_phase_at)
         return [
             CopiedTable(
                 copy.relation_oid,
                 copy.seq,
                 f"{full_name(copy)}, copied at {copy.snapshot.lsn}",
-                copies.follows_changes(copy, self._first_described.get(copy.relation_oid)),
+                order.follows_changes(copy, self._first_described.get(copy.relation_oid)),
             )
-            for copy in copies.of(ended)
+            for copy in item.copies
         ]
 
     def is_retained(self, relation_oid: int, seq: int, publications: Collection[str]) -> bool:
@@ -240,7 +219,12 @@ class LogFeed(Feed):
         self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None, without: Collection[int] = ()
     ) -> bool:
         """See Feed."""
-        return self._ordered(two_phase_at)[1].contain(relation_oid, ended, without)
+        return self.order(two_phase_at).contains(relation_oid, ended, without)
+
+    def awaited(self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None) -> int | None:
+        """See Feed."""
+        copy = self.order(two_phase_at).awaited(relation_oid, ended)
+        return None if copy is None else copy.seq
 
     def _segments_of(self, copy: TableCopy) -> list[Segment]:
         chunks, places = self._log.index.located("snapshots")
@@ -257,13 +241,6 @@ class LogFeed(Feed):
             rows = self._window(begin, end)
             yield from rows[bisect_left(rows, seq, key=_seq) : bisect_right(rows, last, key=_seq)]
             seq = end
-
-    def _prepares(self, segment: Segment) -> list[tuple[int, PgoutputMessage]]:
-        table = self._log.table(segment)
-        chosen = table.filter(pc.is_in(table["tag"], pa.array(_PREPARES, table["tag"].type)))
-        parser = _Parser(segment.options.layout())
-        fed = (parser.fed(entry) for entry in table_entries(chosen, segment.name))
-        return [(each.seq, each.message) for each in fed if each.message.TAG[0] in _PREPARES]
 
     def _read_window(self, begin: int, end: int) -> list["_Row"]:
         segment = self._log.segment(begin)
@@ -293,7 +270,7 @@ def _extent(log: ChangeLog) -> tuple[int, int]:
 class _Row(NamedTuple):
     fed: Fed
     snapshot: int | None
-    """The chunk that it was copied with."""
+    """The number of the chunk of a copy that it is of."""
 
 
 def _seq(row: _Row) -> int:

@@ -83,7 +83,7 @@ def _described(relation: Relation, publication: str) -> ListedTable:
 
 
 def without_partitions(tables: Sequence[ListedTable]) -> list[ListedTable]:
-    """Leave out partitions of listed tables where a publication publishes via the root.
+    """Exclude partitions of listed tables where a publication publishes via the root.
 
     The server sends their rows as those of the root, whichever publication names them (filter_partitions()).
     """
@@ -110,7 +110,13 @@ class PublishedScope:
         self._all = _spans(readings.values())
 
     def has(self, relation_oid: int, message: PgoutputMessage, lsn: int) -> bool:
-        """Return whether a change that was committed at a position is published."""
+        """Return whether a change is published.
+
+        Args:
+            relation_oid: Its table.
+            message: The change.
+            lsn: The LSN of its commit.
+        """
         operation = type(message).__name__.lower()
         own, all_spans = (spans.get(relation_oid, ()) for spans in (self._own, self._all))
         return _covers(own, operation, lsn) or not _covers(all_spans, operation, lsn)
@@ -121,7 +127,7 @@ class PublishedScope:
 
 
 _Span: TypeAlias = tuple[int, int, frozenset[str]]
-"""From which position to which a table is published, and with which operations."""
+"""The first and the last LSN between which a table is published, and the operations with which it is."""
 
 
 def _covers(spans: Iterable[_Span], operation: str, lsn: int) -> bool:
@@ -151,7 +157,7 @@ class LogPublications:
             index: The log's.
             history: What describes its tables: that is all that a log knows whose events say nothing of a publication,
                 as those from servers before PostgreSQL 12.
-            until: The log is served up to this position in the WAL; None: to its end.
+            until: The LSN up to which the log is served; None: to its end.
         """
         self._index, self._history, self._until = index, history, until
         self.scopes: dict[frozenset[str], PublishedScope | None] = {}
@@ -183,7 +189,7 @@ class LogPublications:
         return found + (described_tables(self._history, others) if others else [])
 
     def named(self, relation_oid: int) -> tuple[PublicationMember, int] | None:
-        """Return a table as it is published now, and a position at which it was; None where the log does not say it."""
+        """Return a table as it is published now, and an LSN at which it was; None where the log does not say it."""
         latest = [reading for name in self.readings if (reading := self.latest(name)) is not None and reading.captured]
         having = [reading for reading in latest if relation_oid in reading.tables]
         last = max(having, key=lambda reading: reading.seq, default=None)

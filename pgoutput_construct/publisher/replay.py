@@ -1,4 +1,4 @@
-"""A change log into a PostgreSQL, by that server's own subscription to a publisher of the log."""
+"""Replay of a change log into a PostgreSQL server, by that server's own subscription to a publisher of the log."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -7,14 +7,13 @@ from secrets import token_urlsafe
 from typing import Any, Final, NamedTuple
 
 import psycopg
-import pyarrow.compute as pc
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
 from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn
-from pgoutput_construct.changelog._index.planning import committed, lost_ends
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.timeline import PlacedCopies, lsn_before
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import CopiedTable, Fed
 from pgoutput_construct.publisher._feed.rendering import tables_of
@@ -39,10 +38,10 @@ _SUBSCRIBED: Final = """
 
 @dataclass(frozen=True)
 class _Replayed:
-    """What was brought into a server."""
+    """What was applied to a server."""
 
     lsn: Lsn
-    """The position behind the last transaction."""
+    """The LSN at which the last transaction ends."""
     transactions: int
     """Transactions, and copies of tables."""
     created: tuple[str, ...]
@@ -82,14 +81,14 @@ class _ReplayFeed(LogFeed):
     def scope(self, publications: Collection[str]) -> PublishedScope | None:
         return None  # all that the log has is brought back
 
-    def copied(self, ended: EndedTransaction, two_phase_at: int | None) -> Iterator[Fed]:
-        return (fed for fed in super().copied(ended, two_phase_at) if self._names.keys() >= {*tables_of(fed.message)})
+    def copied(self, item: PlacedCopies) -> Iterator[Fed]:
+        return (fed for fed in super().copied(item) if self._names.keys() >= {*tables_of(fed.message)})
 
-    def emptied(self, ended: EndedTransaction, two_phase_at: int | None) -> Mapping[int, bool]:
-        return {oid: each for oid, each in super().emptied(ended, two_phase_at).items() if oid in self._names}
+    def emptied(self, item: PlacedCopies) -> Mapping[int, bool]:
+        return {oid: each for oid, each in super().emptied(item).items() if oid in self._names}
 
-    def copied_tables(self, ended: EndedTransaction, two_phase_at: int | None) -> list[CopiedTable]:
-        return [each for each in super().copied_tables(ended, two_phase_at) if each.relation_oid in self._names]
+    def copied_tables(self, item: PlacedCopies, two_phase_at: int | None) -> list[CopiedTable]:
+        return [each for each in super().copied_tables(item, two_phase_at) if each.relation_oid in self._names]
 
     def is_copied(
         self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None, without: Collection[int] = ()
@@ -112,22 +111,24 @@ def replay(
     replace_rows: bool = False,
     on_progress: Callable[[Lsn, Lsn], None] | None = None,
 ) -> _Replayed:
-    """Bring a change log into a PostgreSQL, whose subscription applies it; return what is there then.
+    """Apply a change log to a PostgreSQL server, by a subscription there; return what was applied.
 
-    Tables that are not there are created as the log describes them, with all columns that they had; those that are
-    there must be empty.
+    Tables that do not exist are created as the log describes them, with all columns that they had; those that exist
+    must be empty.
 
     Args:
         log: The log's address.
         into: The server: a connection string of libpq. Its user may create subscriptions.
-        until: Up to which commit: a position in the WAL, or a time; None: up to the end of the log.
+        until: The LSN, or the time, up to which commits are applied; None: up to the end of the log.
         host: The address of this machine as the server sees it: it connects to a port that is opened here.
         replace_rows: Whether a later copy of a table replaces its rows also where what was published of it has no
             deletes or no truncates; otherwise it is not served, and ``Replayed.lacks`` names it.
-        on_progress: Called with the position that the server has reached, and the one at which it is done.
+        on_progress: Called with the LSN that the server has reached, and the last one.
 
-    Raises ReplayError for tables that have rows, or lack columns, for a server that cannot be reached, that cannot
-    apply what it gets, or that is too old; PgoutputError for a log that cannot be read.
+    Raises:
+        ReplayError: A table has rows, or lacks columns; the server cannot be reached, cannot apply a change, or is too
+            old.
+        PgoutputError: The log cannot be read.
     """
     feed = _ReplayFeed(log, _position(ChangeLog(log), until))
     with connected(into) as connection:
@@ -155,10 +156,9 @@ def replay(
 def _position(log: ChangeLog, until: Lsn | Timestamp | None) -> int | None:
     if not isinstance(until, Timestamp):
         return log.complete_lsn if until is None else until
-    ended = committed(log.transactions(), lost_ends(log.index))
-    later = ended.filter(pc.greater(ended["commit_time"], int(until)))
     # All before the first commit that is later, copies of tables included.
-    return int(pc.min(later["commit_lsn"]).as_py()) - 1 if len(later) else int(log.complete_lsn)
+    found = lsn_before(log.index, until)
+    return log.complete_lsn if found is None else found
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The replication slots of a publisher: one a client, whose confirmed positions are kept in a file."""
+"""The replication slots of a publisher: one for each client, whose confirmed LSNs are stored in a file."""
 
 import json
 import posixpath
@@ -24,9 +24,9 @@ TableName: TypeAlias = tuple[str, str]
 
 
 class ClientTable(NamedTuple):
-    """A table that a client was listed.
+    """A table that a client got in the list of published tables.
 
-    A subscription has tables by name: it takes changes of whichever OID the publisher describes by that name
+    A subscription knows tables by name: it applies changes of whichever OID the publisher describes by that name
     (logicalrep_rel_open()). So a table that was renamed is another one to it, until it asks for its tables again.
     """
 
@@ -44,23 +44,25 @@ class Slot:
     plugin: str = PLUGIN
     two_phase: bool = False
     two_phase_at: int = 0
-    """What is prepared behind this position is sent as prepared, where ``two_phase`` is set."""
+    """What is prepared after this LSN is sent as prepared, where ``two_phase`` is set."""
     failover: bool = False
-    """Whether standbys would keep a copy of it; here it says no more than what a client asked for."""
+    """Whether standbys would have a copy of it; here it is only what a client asked for."""
     temporary: bool = False
     confirmed: int = 0
-    """The position up to which its client has confirmed everything; it never goes back."""
+    """The LSN up to which its client has confirmed everything; it never goes back."""
     copied: int = -1
-    """Copies of tables up to this seq of a change log have been served, or will be, at their places."""
+    """Copies of tables up to this seq of a change log have been served, or will be, at their places: LSNs alone do not
+    tell (``changelog/timeline.py``)."""
     client: str = ""
     """The application_name of who read from it last: a subscription's is its name, also where it asks for tables."""
     tables: list[ClientTable] | None = None
-    """The tables that its client was listed last: it ignores changes of others (should_apply_changes_for_rel()). None:
-    a publisher that did not note it made the slot; its client has all that were listed."""
+    """The tables that its client got in the last list: it ignores changes of others (should_apply_changes_for_rel()).
+    None: a publisher that did not note it made the slot; its client has all that are published."""
     missed: list[int] = field(default_factory=list)
-    """The OIDs of tables that were listed when some of their changes may have been sent: its client gets them again."""
+    """The OIDs of tables that a client first got in a list after some of their changes may have been sent: it gets
+    these again."""
     withheld: list[int] = field(default_factory=list)
-    """The seqs of copies that its client was not served: what they contain of later transactions it gets with these."""
+    """The seqs of copies that its client was not served: it gets the later transactions that they contain instead."""
     is_fenced: bool = True
     """Whether a stream of this slot has ended since ``missed`` was noted."""
 
@@ -72,8 +74,8 @@ class Slots:
         """Begin with none.
 
         Args:
-            file: Where they are kept once it was opened: a path, or a URI as of a change log; None: nowhere.
-            most: How many there may be.
+            file: Where they are stored once it was opened: a path, or a URL as of a change log; None: nowhere.
+            most: The maximum number of slots.
         """
         self._file = None if file is None else _SlotsFile(file)
         self._lock = Lock()
@@ -84,10 +86,10 @@ class Slots:
         self._has_news = False
         self._slots: dict[str, Slot] = {}
         self._listings: dict[str, Mapping[ClientTable, Collection[TableName]]] = {}
-        """What each client, by its application_name, was listed last."""
+        """The last list of tables that each client got, by its application_name."""
 
     def open(self) -> None:
-        """Read those of the file, where there is one, and keep other publishers from it; raises PgoutputError."""
+        """Read those of the file, if it exists, and lock it against other publishers; raises PgoutputError."""
         if self._file is not None:
             try:
                 self._slots = _slots(self._file.open(), str(self._file))
@@ -96,7 +98,7 @@ class Slots:
                 raise
 
     def close(self) -> None:
-        """Let other publishers have the file."""
+        """Release the file for other publishers."""
         if self._file is not None:
             self._file.close()
 
@@ -110,15 +112,18 @@ class Slots:
         temporary: int | None = None,
         client: str = "",
     ) -> Slot:
-        """Make a slot that begins with the first transaction; raise Refusal where there is one of this name.
+        """Create a slot that begins with the first transaction; raise Refusal where one of this name exists.
 
         Args:
             name: Its name.
             plugin: What decodes for it.
             two_phase: Whether it was asked to decode prepared transactions.
             failover: Whether it was asked to have copies at standbys.
-            temporary: The process ID of the connection that it ends with; no other can use it. None: it stays.
+            temporary: The process ID of the connection with which it ends; no other can use it. None: it is permanent.
             client: The application_name of who creates it.
+
+        Returns:
+            The slot.
         """
         _check_name(name)
         if failover and temporary is not None:
@@ -140,7 +145,7 @@ class Slots:
         return slot
 
     def get(self, name: str) -> Slot | None:
-        """Return a slot, None where there is none of this name."""
+        """Return a slot, None where none of this name exists."""
         return self._slots.get(name)
 
     def names(self) -> list[str]:
@@ -148,7 +153,7 @@ class Slots:
         return sorted(self._slots)
 
     def drop(self, name: str, process_id: int = 0) -> None:
-        """Remove a slot; raise Refusal where there is none, or where another client has it."""
+        """Remove a slot; raise Refusal where it does not exist, or another client has it."""
         with self._lock:
             self._check_free(name, process_id)
             del self._slots[self._known(name).name]
@@ -159,16 +164,16 @@ class Slots:
     def alter(
         self, name: str, process_id: int = 0, *, two_phase: bool | None = None, failover: bool | None = None
     ) -> None:
-        """Change a slot; raise Refusal where there is none, or where another client has it.
+        """Change a slot; raise Refusal where it does not exist, or another client has it.
 
-        As in PostgreSQL, the position from which prepared transactions are sent as such stays what it was: whoever sets
+        As in PostgreSQL, the LSN from which prepared transactions are sent as such stays what it was: whoever sets
         ``two_phase`` here rather than by START_REPLICATION may get the end of one whose PREPARE was not sent.
 
         Args:
             name: The slot.
             process_id: The connection that asks.
             two_phase: Whether it decodes prepared transactions; None: as before.
-            failover: Whether standbys keep a copy of it; None: as before.
+            failover: Whether standbys have a copy of it; None: as before.
         """
         with self._lock:
             slot = self._known(name)
@@ -186,7 +191,7 @@ class Slots:
 
     @contextmanager
     def acquired(self, name: str, process_id: int) -> Iterator[Slot]:
-        """Hold a slot for one client; raise Refusal where there is none, or where another client has it."""
+        """Acquire a slot for one client; raise Refusal where it does not exist, or another client has it."""
         with self._lock:
             slot = self._known(name)
             self._check_free(name, process_id)
@@ -198,7 +203,7 @@ class Slots:
                 del self._active[name]
 
     def confirm(self, slot: Slot, position: int) -> None:
-        """Note what a client has confirmed; a position before the present one changes nothing, as in PostgreSQL."""
+        """Note the LSN that a client has confirmed; one before the present one changes nothing, as in PostgreSQL."""
         if position <= slot.confirmed:
             return
         with self._confirming:
@@ -207,11 +212,11 @@ class Slots:
             self._confirming.notify_all()
 
     def wait_confirmed(self, name: str, position: int, timeout: float) -> Slot:
-        """Wait until the client of a slot, which may come yet, has confirmed a position; return the slot.
+        """Wait until the client of a slot, which need not exist yet, has confirmed an LSN; return the slot.
 
         Args:
             name: The slot.
-            position: The position.
+            position: The LSN.
             timeout: Seconds after which TimeoutError is raised, which says what has been confirmed.
         """
         with self._confirming:
@@ -225,13 +230,14 @@ class Slots:
         return name in self._slots and self._slots[name].confirmed >= position
 
     def listed(self, client: str, tables: Mapping[ClientTable, Collection[TableName]]) -> None:
-        """Note which tables a client was listed: what it was sent of others, it has ignored.
+        """Note the list of tables that a client got: what it was sent of others, it has ignored.
 
         Args:
             client: Its application_name.
             tables: The tables, each with the names by which its rows are described in what is served.
 
-        Raises Refusal where that cannot be written: a client that was listed a table does not ask for it again.
+        Raises:
+            Refusal: It cannot be written: a client that has a table in its list does not ask for it again.
         """
         if not client:
             return
@@ -256,7 +262,7 @@ class Slots:
                     self._note(slot, self._listings[client], is_shared)
 
     def end_stream(self, slot: Slot) -> bool:
-        """Return whether a stream must end before its client is sent what it has missed; it is said once.
+        """Return whether a stream must end before its client is sent what it has missed; true once.
 
         A subscription's worker that is started later waits for the REFRESH that asked for the tables: both lock the
         subscription (InitializeLogRepWorker(), AlterSubscription()). One that is running may not see its result yet.
@@ -274,11 +280,17 @@ class Slots:
                 slot.missed, self._has_news = [oid for oid in slot.missed if oid not in tables], True
 
     def _note(self, slot: Slot, tables: Mapping[ClientTable, Collection[TableName]], is_shared: bool) -> None:
-        """Note which tables a slot's client was listed.
+        """Note the list of tables that a slot's client got.
 
         Where slots share an application_name, as subscriptions of several databases may that have one name, each of
-        their clients may be the one that asked, or not: it knows for sure what it knew before and was listed now. What
-        was listed beyond that comes again with each such listing, to all of them, and who does not know it ignores it.
+        their clients may be the one that asked, or not: it knows for sure what it knew before and what is in the new
+        list, too. The other tables of the list are sent again after each such list, to all of these clients; one that
+        does not know them ignores them.
+
+        Args:
+            slot: The slot.
+            tables: The tables, each with the names by which its rows are described.
+            is_shared: Whether other slots have this application_name.
         """
         new = set() if slot.tables is None else set(_ignored(slot.tables, tables))
         if is_shared:
@@ -299,7 +311,7 @@ class Slots:
         self._save_now()
 
     def save(self) -> None:
-        """Write the positions where they have changed since they were written; raises PgoutputError."""
+        """Write the slots if they have changed since they were written; raises PgoutputError."""
         with self._writing:
             with self._lock:
                 if not self._has_news:
@@ -314,10 +326,17 @@ class Slots:
                 raise
 
     def keep_two_phase(self, slot: Slot, start: int, asked: bool) -> None:
-        """Note what a client asked that begins at a position: once one has, its slot sends prepared transactions.
+        """Note that a client asked for two phases: its slot sends prepared transactions from then on.
 
-        A subscription asks when its slot is made, and not again: it is saved at once (CreateDecodingContext()). Raises
-        Refusal where that is not possible.
+        A subscription asks when its slot is created, and not again: it is saved at once (CreateDecodingContext()).
+
+        Args:
+            slot: The slot.
+            start: The LSN from which the client reads.
+            asked: Whether it asked.
+
+        Raises:
+            Refusal: It cannot be saved.
         """
         if asked and not slot.two_phase:
             with self._lock:
@@ -411,7 +430,7 @@ class _SlotsFile:
     """One file, which one publisher has at a time."""
 
     def __init__(self, address: Address) -> None:
-        """Name it, as a change log's address is said; a relative path is made absolute now."""
+        """Name it by an address as that of a change log; a relative path is made absolute now."""
         head, question, query = str(address).partition("?") if is_uri(address) else (str(address), "", "")
         folder, self._name = posixpath.split(head)
         self._store = open_store(folder + question + query or ".")
@@ -421,7 +440,7 @@ class _SlotsFile:
         return self._store.path_of(self._name)
 
     def open(self) -> Any:
-        """Keep other publishers out, and return what the file has, {} where there is none; raises PgoutputError."""
+        """Lock the file against other publishers; return its content, {} for a new one; raises PgoutputError."""
         try:
             self._lock = self._store.lock(self._name)
         except ChangeLogError as error:
@@ -438,14 +457,14 @@ class _SlotsFile:
         self._store.write(self._name, json.dumps(content, indent=1).encode())
 
     def close(self) -> None:
-        """Let others have it."""
+        """Release it."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
 
 def beside(address: Address) -> Address:
-    """Return the address of the file that is beside a change log, or another file, by default."""
+    """Return the default address of the slots of a change log, or of another file: next to it."""
     if not is_uri(address):
         return f"{address}".rstrip("/") + ".slots.json"
     head, question, query = str(address).partition("?")

@@ -20,12 +20,15 @@ from pgoutput_construct.wire.types import Lsn
 __all__ = [
     "ABORTED",
     "COMMITTED",
+    "FINISHED",
+    "PREPARED",
     "ROLLED_BACK",
     "SPAN_COLUMNS",
     "EndedTransaction",
     "LoggedTransaction",
     "Spans",
     "TransactionReader",
+    "decoded",
 ]
 
 _INT64_MAX: Final = 2**63 - 1
@@ -65,6 +68,10 @@ class LoggedTransaction:
 COMMITTED: Final = "committed"
 ABORTED: Final = "aborted"
 ROLLED_BACK: Final = "rolled back"
+PREPARED: Final = "prepared"
+"""The outcome of a transaction where it was prepared; its LSNs and time are those of its PREPARE."""
+FINISHED: Final = "finished"
+"""The outcome of a transaction that was sent as prepared before: its COMMIT PREPARED, or ROLLBACK PREPARED."""
 
 
 class EndedTransaction(NamedTuple):
@@ -73,7 +80,8 @@ class EndedTransaction(NamedTuple):
     seq: int
     """The seq of the message that ended it."""
     outcome: str
-    """COMMITTED; ABORTED; ROLLED_BACK for ROLLBACK PREPARED."""
+    """COMMITTED; ABORTED; ROLLED_BACK for ROLLBACK PREPARED. What a slot sends of a transaction that was prepared
+    (``decoded``) is PREPARED, then FINISHED."""
     transaction: LoggedTransaction
     """The transaction."""
     commit_lsn: int | None
@@ -82,6 +90,31 @@ class EndedTransaction(NamedTuple):
     """LSN of the end of that record."""
     time: int | None
     """Time of that record: microseconds since 2000-01-01 UTC."""
+
+
+def decoded(
+    ended: EndedTransaction, prepare: EndedTransaction | None, two_phase_at: int | None
+) -> Iterator[EndedTransaction]:
+    """Yield what a slot sends where a transaction ended, or was prepared.
+
+    What was prepared before the slot had two phases is sent completely before its COMMIT PREPARED, as
+    ReorderBufferFinishPrepared() does; so is a transaction without changes, of which PostgreSQL 15 to 17 send nothing
+    else (ReorderBufferReplay()).
+
+    Args:
+        ended: The end of the transaction, or where it was prepared.
+        prepare: Of one that ended: where it was prepared; None where that is not known, or it never was.
+        two_phase_at: The LSN after which what is prepared is sent as prepared; None: nothing is.
+    """
+    if two_phase_at is None or ended.transaction.gid is None:
+        yield from (ended,) if ended.outcome == COMMITTED else ()
+    elif ended.outcome == PREPARED:
+        yield from (ended,) if (ended.end_lsn or 0) > two_phase_at else ()
+    else:
+        if ended.outcome == COMMITTED and (prepare is None or (prepare.end_lsn or 0) <= two_phase_at):
+            # Within the record of the commit: what is before that may end where it begins.
+            yield ended._replace(outcome=PREPARED, end_lsn=(ended.commit_lsn or 0) + 1)
+        yield ended._replace(outcome=FINISHED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,8 @@ def read(feed: Feed, scenarios: Iterable[Scenario]) -> Reading:
     alterations = {each.statement: each for scenario in scenarios for _, each in scenario.alterations}
     reading = Reading(types={(t.namespace, t.name) for d in feed.history.descriptions for t in d.types.values()})
     renderer, reader = Renderer(feed, ReplicationOptions(messages=True)), RowReader()
-    reading.outcomes = [_outcome(ended) for ended in (feed.ended if isinstance(feed, MessageFeed) else feed.order())]
+    items = feed.ended if isinstance(feed, MessageFeed) else feed.order()
+    reading.outcomes = [_outcome(item) for item in items if isinstance(item, EndedTransaction)]
     for ended in feed.order():
         for _, message, _ in renderer.render(ended):
             reading.said += _said(message)

@@ -16,7 +16,7 @@ from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.faults import FAULTS, Fault
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.server import ThreadedPublisher
-from pgoutput_construct.stream.transaction_reader import COMMITTED
+from pgoutput_construct.stream.transaction_reader import COMMITTED, EndedTransaction
 from tests.publisher.asking import eventually
 
 ARGUMENTS: dict[str, dict[str, Any]] = {
@@ -51,7 +51,7 @@ def inserted(log: Path) -> list[int]:
     """Return the ids of the rows that committed transactions of a log insert, in the order of their commits."""
     feed, found = LogFeed(log), list[int]()
     for ended in feed.order():
-        assert ended.outcome == COMMITTED
+        assert isinstance(ended, EndedTransaction) and ended.outcome == COMMITTED
         for first, last in ended.transaction.spans:
             for fed in feed.read(first, last):
                 message = fed.message

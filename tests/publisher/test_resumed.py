@@ -12,13 +12,13 @@ import pytest
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import capture, current_lsn
 from pgoutput_construct.publisher._feed.cursor import Cursor
-from pgoutput_construct.publisher._feed.feed import PREPARED
 from pgoutput_construct.publisher._feed.message_feed import MessageFeed, Script
 from pgoutput_construct.publisher._feed.script_cursor import ScriptCursor
 from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.stream.session import Session
+from pgoutput_construct.stream.transaction_reader import PREPARED, EndedTransaction
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.engine import parse_frame
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS
@@ -81,9 +81,9 @@ def test_wherever_it_was_cut(
     feed = LogFeed(tmp_path)
     whole = payloads(Cursor(feed, options, 0, two_phase_at=two_phase_at))
     assert (m.Prepare.TAG in {payload[:1] for payload in whole}) == options.two_phase
-    places = list(enumerate(feed.order(two_phase_at)))
-    step = len(places) // 12
-    for item in (item for place, item in places if item.outcome == PREPARED or place % step == 0):
+    items = [item for item in feed.order(two_phase_at) if isinstance(item, EndedTransaction)]
+    step = len(items) // 12
+    for item in (item for place, item in enumerate(items) if item.outcome == PREPARED or place % step == 0):
         rest = payloads(Cursor(feed, options, item.end_lsn or 0, two_phase_at=two_phase_at))
         following = meant(rest, options)
         confirmed = meant(whole, options)

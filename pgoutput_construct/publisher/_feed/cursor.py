@@ -6,13 +6,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pgoutput_construct.changelog.timeline import PlacedCopies
 from pgoutput_construct.errors import ChangeLogError, ProtocolError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.pgtypes.loader import base_oid
 from pgoutput_construct.pgtypes.type_registry import CODECS, writer
 from pgoutput_construct.pgtypes.value_codec import CODEC_ERRORS, Codec
 from pgoutput_construct.publisher._feed.encodings import UTF8, ClientEncoding, StreamEncoder
-from pgoutput_construct.publisher._feed.feed import COPIED, Feed, Order, Pace
+from pgoutput_construct.publisher._feed.feed import Feed, Order, Pace
 from pgoutput_construct.publisher._feed.rendering import Outgoing, Renderer, Withholding
 from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.publisher.faults import Fault
@@ -30,8 +31,6 @@ from pgoutput_construct.wire.types import Lsn, Timestamp
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pgoutput_construct.stream.transaction_reader import EndedTransaction
-
 __all__ = ["Cursor", "Formats"]
 
 
@@ -45,11 +44,11 @@ class _Chunk(NamedTuple):
     data: bytes
     """CopyData messages."""
     changes: int
-    """How many changes of rows are in it."""
+    """The number of changes of rows in it."""
     position: Lsn
-    """End of the last transaction that is wholly sent with it."""
+    """End of the last transaction that is completely sent with it."""
     fault: Fault | None = None
-    """What shows behind it, on purpose."""
+    """What shows after it, on purpose."""
     pause: float = 0.0
     """Seconds until what follows is due."""
 
@@ -70,14 +69,14 @@ class Cursor:
         publications: Collection[str] = (),
         withholding: Withholding | None = None,
     ) -> None:
-        """Begin behind what ended at, or before, a position.
+        """Begin after what ended up to an LSN.
 
         Args:
             feed: What is served.
             options: What the client asked for.
-            after: The position.
+            after: The LSN, 0 for a client that has nothing.
             copied: The client has been served the copies of tables up to this seq that stand before that.
-            two_phase_at: What was prepared behind this position is sent as prepared; None: when it has committed.
+            two_phase_at: What was prepared after this LSN is sent as prepared; None: when it has committed.
             pace: When each is due; None: at once.
             encoding: The encoding of all text that the client gets.
             missed: The OIDs of tables of which the client has ignored all before that.
@@ -88,9 +87,9 @@ class Cursor:
         self._pace = pace
         self._pause = 0.0
         self.copied = copied
-        """Up to which seq copies of tables have been served, or will be."""
-        self._late: list[EndedTransaction] = []
-        """Copies that were complete when the client had passed their places."""
+        """The seq up to which copies of tables have been served, or will be."""
+        self._late: list[PlacedCopies] = []
+        """Copies that became complete after the client had passed their places."""
         self._out_of_order = set[int]()
         """Their seqs: they are not served at their places, too."""
         scope = feed.scope(publications) if publications else None
@@ -101,11 +100,11 @@ class Cursor:
         self.lacking = [each.lack for each in found if each.lack]
         """What it does not get again, and why."""
         self._late_ends: list[int] = []
-        """Where those end that were sent."""
+        """The LSNs at which those ended that were sent."""
         self.confirmed = after
-        """What the client has confirmed."""
+        """The LSN that the client has confirmed."""
         self.told = 0
-        """Up to which position the client was told that there is nothing."""
+        """The LSN of the last keepalive: the client knows that nothing else ended up to it."""
         order = feed.order(two_phase_at)
         # What it had of a table may have been pruned.
         has_pruned = bool(after and order.begins)
@@ -113,10 +112,10 @@ class Cursor:
         self._two_phase_at = two_phase_at
         self._after = self._end = after
         self._generation = order.generation
-        self._place = order.behind(after)
+        self._place = order.after(after)
         passed = (order[place] for place in range(self._place - 1, -1, -1))
-        self._seq = next((item.seq for item in passed if item.outcome != COPIED), -1)
-        """Up to which seq messages outside of transactions have been sent."""
+        self._seq = next((item.seq for item in passed if not isinstance(item, PlacedCopies)), -1)
+        """The seq up to which messages outside of transactions have been sent."""
         self._formats = Formats(options.binary)
         self._encoder = StreamEncoder(encoding, self._formats.relations)
         layout = self._layout = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
@@ -124,12 +123,12 @@ class Cursor:
         self._current: Iterator[Outgoing] = iter(())
         self._fault: Fault | None = None
         self.position = Lsn(after)
-        """End of the last transaction that was wholly sent."""
+        """End of the last transaction that was completely sent."""
         self.clock = 0.0
         """Seconds by which the server's clock is wrong."""
 
     def next_chunk(self, most_changes: int | None = None) -> _Chunk | None:
-        """Return what comes next; None where nothing more is there now.
+        """Return what comes next, of at most so many changes; None where the feed has nothing more now.
 
         Raises Refusal for a value that the client cannot get in the format or encoding that it asked for, once all
         before it was returned.
@@ -155,9 +154,9 @@ class Cursor:
         return _Chunk(b"".join(pieces), changes, self.position, fault, pause) if pieces or fault or pause else None
 
     def _begin_next(self) -> bool:
-        """Begin the next item; tell whether there is one."""
+        """Begin the next item; return whether there is one."""
         self.position = max(self.position, Lsn(self._end))
-        last_seq = self._feed.last_seq  # asked before: what ends meanwhile stands behind it
+        last_seq = self._feed.last_seq  # asked before: what ends meanwhile has a later seq
         order = self._feed.order(self._two_phase_at)
         self._find_place(order)
         self._seq = max(self._seq, order.first_seq - 1)
@@ -167,13 +166,14 @@ class Cursor:
             return self._send_messages(last_seq)
         following = order[self._place]
         self._fault = self._feed.next_fault(following.seq)
-        if self._fault is not None or (following.outcome != COPIED and self._send_messages(following.seq - 1)):
+        is_copy = isinstance(following, PlacedCopies)
+        if self._fault is not None or (not is_copy and self._send_messages(following.seq - 1)):
             return self._fault is None
         self._pause = self._pace.wait(following) if self._pace and (following.end_lsn or 0) > self._after else 0.0
         if self._pause:
             return False
         self._place += 1
-        if following.outcome == COPIED and following.seq in self._out_of_order:
+        if is_copy and following.seq in self._out_of_order:
             return True
         self._end = following.end_lsn or 0
         if self._end > self._after:
@@ -181,17 +181,17 @@ class Cursor:
         return True
 
     def _send_messages(self, last: int) -> bool:
-        """Send what stands outside of transactions up to a seq; tell whether that was not done yet."""
+        """Send the messages outside of transactions up to a seq; return whether that was not done yet."""
         first, self._seq = self._seq + 1, max(last, self._seq)
         if first <= last:
             self._current = self._renderer.messages(first, last, self._after)
         return first <= last
 
     def _find_place(self, order: Order) -> None:
-        """Find the place again in an order that has changed: a table was copied, or the log was pruned."""
+        """Find the next item again in an order that has changed: a table was copied, or the log was pruned."""
         if self._generation != order.generation:
             self._generation = order.generation
-            self._place = order.behind(self._end)
+            self._place = order.after(self._end)
             if 0 < self._passed() < order.begins:
                 raise ChangeLogError(f"what ended from {Lsn(self._end)} on was pruned before this client got it")
         passed = self._passed()
@@ -201,15 +201,16 @@ class Cursor:
         self.copied = max(self.copied, order.copied_until)
 
     def _begin_late(self, order: Order) -> bool:
-        """Begin a copy whose place the client had passed when it was complete, or a table that it had ignored.
+        """Begin a copy whose place the client had passed when it became complete, or a table that it had ignored.
 
-        Return whether there is one.
+        Return whether there is one. Why there can be: "Why a client may have passed the place of a copy" in
+        ``changelog/timeline.py``.
 
-        It has the position that was passed, so that it cannot be that of anything else: who confirms one behind it has
-        the copy. Who comes back before gets it again, which empties the table once more.
+        It ends at the LSN that the client has reached, which so is not that of anything else: a client that confirms a
+        later one has the copy. One that comes back before gets it again, which empties the table once more.
         """
         passed = self._passed()
-        # Rows that it has by an older name come to the client as those of another table.
+        # To the client, rows that it has by an older name are those of another table.
         ready = next((each for each in self._missed if each.renamed_at <= passed), None)
         if not (ready or self._late) or order.has_prepared(self._place):
             return False
@@ -219,7 +220,7 @@ class Cursor:
             self._current = self._renderer.missed(ready, passed)
             return True
         late = self._late.pop(0)
-        self._current = self._renderer.late(late._replace(commit_lsn=passed, end_lsn=passed), passed)
+        self._current = self._renderer.late(late._replace(end_lsn=passed), passed)
         return True
 
     def _passed(self) -> int:

@@ -1,125 +1,111 @@
-"""The pace of a stream: what is served stays as far apart as it was when it was committed."""
+"""What a publisher serves: its items in their order, the messages of each, and what describes their rows."""
 
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from pgoutput_construct.changelog.timeline import PlacedCopies
 from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.published_tables import ListedTable, PublishedScope, described_tables
 from pgoutput_construct.stream.relations import Description, RelationHistory
-from pgoutput_construct.stream.transaction_reader import COMMITTED, EndedTransaction
+from pgoutput_construct.stream.transaction_reader import EndedTransaction
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.types import Lsn
 
-__all__ = ["COPIED", "FINISHED", "PREPARED", "About", "Fed", "Feed", "Missed", "Order", "Pace", "served"]
+__all__ = ["About", "CopiedTable", "Fed", "Feed", "Missed", "Order", "OrderItem", "Pace"]
 
 
 class Pace:
-    """Tells when each transaction is due, for one client: the first one at once."""
+    """Says when each transaction is due, for one client: the first one at once, the others as far apart as they were.
+
+    The commit times of the feed's server decide.
+    """
 
     def __init__(self) -> None:
         self._begun: float | None = None
         """When the clock would have to show 2000-01-01 for all to be on time."""
 
-    def wait(self, ended: EndedTransaction) -> float:
-        """Return the seconds until a transaction is due, 0 for one that is; copies of tables have no time, and wait."""
-        if not ended.time:
+    def wait(self, item: "OrderItem") -> float:
+        """Return the seconds until an item is due, 0 for one that is; copies of tables have no time, and are due."""
+        if isinstance(item, PlacedCopies) or not item.time:
             return 0.0
-        committed, now = ended.time / 1e6, time.monotonic()
+        committed, now = item.time / 1e6, time.monotonic()
         if self._begun is None:
             self._begun = now - committed
         return max(self._begun + committed - now, 0.0)
 
 
-COPIED: Final = "copied"
-"""The outcome of what is no transaction of the server: the rows of a table that was copied, served as one."""
-PREPARED: Final = "prepared"
-"""The outcome of a transaction at the place where it was prepared; its positions and time are those of its PREPARE."""
-FINISHED: Final = "finished"
-"""The outcome of a transaction that was served as prepared before: its COMMIT PREPARED, or ROLLBACK PREPARED."""
+OrderItem: TypeAlias = EndedTransaction | PlacedCopies
+"""What is served as one transaction. The outcome of an EndedTransaction is COMMITTED, PREPARED or FINISHED."""
 
 
-class Order(ABC):
-    """What is served, in the order of its ends in the WAL; more may come behind it."""
+class Order(Protocol):
+    """What is served, in its order (``changelog/timeline.py``); more items may follow later."""
 
-    copies: Sequence[EndedTransaction] = ()
-    """Those of the items that are copies of tables."""
-    copied_until: int = -1
-    """The seq of the latest copy of a table."""
-    generation: int = 0
-    """It is another one where the items are not what they were, with more behind them."""
-    begins: int = 0
-    """What ended up to this position is no longer there."""
-    first_seq: int = 0
-    """The seq of the first message that is there."""
+    @property
+    def copies(self) -> Sequence[PlacedCopies]:
+        """The items that are copies of tables."""
+        return ()
 
-    @abstractmethod
+    @property
+    def copied_until(self) -> int:
+        """The seq of the latest copy of a table, -1 for none."""
+        return -1
+
+    @property
+    def generation(self) -> int:
+        """Another number where items are not what they were, with more after them."""
+        return 0
+
+    @property
+    def begins(self) -> int:
+        """The LSN up to which what ended was pruned."""
+        return 0
+
+    @property
+    def first_seq(self) -> int:
+        """The seq of the first message."""
+        return 0
+
     def __len__(self) -> int:
         """Return how many items there are now."""
 
-    @abstractmethod
-    def __getitem__(self, place: int) -> EndedTransaction:
-        """Return the item at a place; raise IndexError where there is none."""
+    def __getitem__(self, place: int) -> OrderItem:
+        """Return the item at an index; raise IndexError where there is none."""
 
-    def __iter__(self) -> Iterator[EndedTransaction]:
+    def __iter__(self) -> Iterator[OrderItem]:
         return (self[place] for place in range(len(self)))
 
-    @abstractmethod
-    def behind(self, position: int) -> int:
-        """Return the place of the first item that ends behind a position, the number of items where none does."""
+    def after(self, lsn: int) -> int:
+        """Return the index of the first item that ends after an LSN, the number of items where none does."""
 
     def has_prepared(self, place: int) -> bool:
-        """Return whether a transaction is prepared before a place, and ends behind it."""
+        """Return whether a transaction is prepared before an item, and ends with it or after it."""
         return False
 
     @property
     def end(self) -> int:
-        """Where the last item ends, 0 for none."""
+        """The LSN at which the last item ends, 0 for none."""
         return self[len(self) - 1].end_lsn or 0 if len(self) else 0
 
     @property
     def last_xid(self) -> int:
         """The greatest top-level xid, 0 for none."""
-        return max((ended.transaction.xid for ended in self), default=0)
-
-
-def served(
-    ended: EndedTransaction, prepare: EndedTransaction | None, two_phase_at: int | None
-) -> Iterator[EndedTransaction]:
-    """Yield what is served at the place where a transaction ended, or was prepared.
-
-    What was prepared before the slot knew of two phases is served completely before its COMMIT PREPARED, as
-    ReorderBufferFinishPrepared() does; so is a transaction without changes, of which PostgreSQL 15 to 17 send nothing
-    else (ReorderBufferReplay()).
-
-    Args:
-        ended: Where it ended, or was prepared.
-        prepare: Of one that ended: where it was prepared; None where that is not known, or it never was.
-        two_phase_at: The position behind which what is prepared is served as such; None: nowhere.
-    """
-    if two_phase_at is None or ended.transaction.gid is None:
-        yield from (ended,) if ended.outcome == COMMITTED else ()
-    elif ended.outcome == PREPARED:
-        yield from (ended,) if (ended.end_lsn or 0) > two_phase_at else ()
-    else:
-        if ended.outcome == COMMITTED and (prepare is None or (prepare.end_lsn or 0) <= two_phase_at):
-            # In the midst of the record of the commit: what is before that may end where it begins.
-            yield ended._replace(outcome=PREPARED, end_lsn=(ended.commit_lsn or 0) + 1)
-        yield ended._replace(outcome=FINISHED)
+        return max((item.transaction.xid for item in self if isinstance(item, EndedTransaction)), default=0)
 
 
 class Fed(NamedTuple):
-    """One message, and where it stands."""
+    """One message of a feed."""
 
     seq: int
-    """Its place in the feed."""
+    """Its seq."""
     lsn: Lsn
-    """Its position in the WAL, 0/0 for a Relation and a Type."""
+    """Its LSN, 0/0 for a Relation and a Type."""
     message: PgoutputMessage
     scope: int | None = None
-    """Where what describes its rows is looked for: in its stream, by the top-level xid; None outside of streams."""
+    """Where what describes its rows is looked up: in its stream, by the top-level xid; None outside of streams."""
 
 
 class Missed(NamedTuple):
@@ -127,14 +113,14 @@ class Missed(NamedTuple):
 
     relation_oid: int
     """The table."""
-    copy: EndedTransaction | None
+    copy: PlacedCopies | None
     """The latest copy of it that was sent; None where all of its rows are in transactions."""
     lack: str = ""
     """Why it cannot be served again, with the remedy."""
     name: tuple[str, str] | None = None
     """Schema and name that it has now, where it was renamed after rows of it; None where it was not."""
     renamed_at: int = 0
-    """A position before which all transactions ended that have rows of it by another name."""
+    """An LSN before which all transactions ended that have rows of it by another name."""
 
 
 class CopiedTable(NamedTuple):
@@ -145,7 +131,7 @@ class CopiedTable(NamedTuple):
     seq: int
     """The seq of its copy in the feed."""
     title: str
-    """The table and the position of its copy, for people."""
+    """The table and the LSN of its copy, for people."""
     came_before: bool
     """Whether rows of the table may have been served before."""
 
@@ -170,7 +156,7 @@ class Feed(ABC):
 
     about: About
     history: RelationHistory
-    """What describes the rows, at each place."""
+    """What describes the rows at each seq."""
     repeats = False
     """Whether it can serve again what a client has ignored of a table (``missed``)."""
 
@@ -179,50 +165,61 @@ class Feed(ABC):
         """Return what is served of it, as it is now.
 
         Args:
-            two_phase_at: What was prepared behind this position is served as prepared; None: when it has committed.
+            two_phase_at: What was prepared after this LSN is served as prepared; None: when it has committed.
         """
 
     @property
     @abstractmethod
     def position(self) -> Lsn:
-        """All transactions that ended before this position are there."""
+        """All transactions that ended before this LSN are in the feed."""
 
     @property
     @abstractmethod
     def last_seq(self) -> int:
-        """The seq of the last message that is there, -1 for none."""
+        """The seq of the last message, -1 for none."""
 
     @abstractmethod
     def read(self, first: int, last: int) -> Iterator[Fed]:
         """Yield the messages from one seq to another, both included."""
 
-    def copied(self, ended: EndedTransaction, two_phase_at: int | None) -> Iterator[Fed]:
-        """Yield the rows of tables that were copied, as Inserts; ``ended`` has the outcome COPIED."""
+    def copied(self, item: PlacedCopies) -> Iterator[Fed]:
+        """Yield the rows of tables that were copied, as Inserts."""
         yield from ()
 
-    def committed_behind(self, copy: EndedTransaction | None, passed: int) -> Iterator[EndedTransaction]:
-        """Yield the transactions behind a copy that committed up to a position, in the order of their commits.
+    def committed_after(self, copy: PlacedCopies | None, lsn: int) -> Iterator[EndedTransaction]:
+        """Yield the transactions after a copy that committed up to an LSN, in the order of their commits.
 
         Where ``copy`` is None, these are all.
         """
         yield from ()
 
-    def missed(self, relation_oid: int, after: int, two_phase_at: int | None) -> "Missed | None":
-        """Return what a client must get again that has ignored a table up to a position; None for nothing."""
+    def missed(self, relation_oid: int, after: int, two_phase_at: int | None) -> Missed | None:
+        """Return what a client must get again that has ignored a table up to an LSN; None for nothing.
+
+        Args:
+            relation_oid: The table.
+            after: The LSN.
+            two_phase_at: That of the client; see ``order``.
+        """
         return None
 
-    def emptied(self, ended: EndedTransaction, two_phase_at: int | None) -> Mapping[int, bool]:
+    def emptied(self, item: PlacedCopies) -> Mapping[int, bool]:
         """Return the OIDs of tables that were copied, and whether something of each may have come before its copy."""
-        return {}
+        return item.emptied
 
-    def copied_tables(self, ended: EndedTransaction, two_phase_at: int | None) -> Sequence[CopiedTable]:
-        """Return the tables of a copy; ``ended`` has the outcome COPIED."""
+    def copied_tables(self, item: PlacedCopies, two_phase_at: int | None) -> Sequence[CopiedTable]:
+        """Return the tables of a copy, in the order of a client (see ``order``)."""
         return ()
 
     def is_retained(self, relation_oid: int, seq: int, publications: Collection[str]) -> bool:
         """Return whether the rows of a table outlast those of the source at who subscribes to some publications.
 
         So it is where these do not publish its deletes and truncates: then no copy may replace the rows either.
+
+        Args:
+            relation_oid: The table.
+            seq: The seq at which the publications are looked up.
+            publications: Their names.
         """
         return False
 
@@ -235,12 +232,29 @@ class Feed(ABC):
     ) -> bool:
         """Return whether what a transaction did to a table is in a copy of it that was served before.
 
-        The copies of the seqs in ``without`` were not served.
+        Args:
+            relation_oid: The table.
+            ended: The transaction.
+            two_phase_at: That of the client; see ``order``.
+            without: The seqs of copies that the client was not served.
         """
         return False
 
+    def awaited(self, relation_oid: int, ended: EndedTransaction, two_phase_at: int | None) -> int | None:
+        """Return the seq of the first copy of a table where it follows, and has what a transaction did to the table.
+
+        Args:
+            relation_oid: The table.
+            ended: The transaction.
+            two_phase_at: That of the client; see ``order``.
+
+        Returns:
+            None where no copy follows, or where the feed has the table from its first row on without one.
+        """
+        return None
+
     def description(self, relation_oid: int, seq: int, stream_xid: int | None) -> Description:
-        """Return what describes the rows of an OID at a place; raise ProtocolError where nothing does."""
+        """Return what describes the rows of an OID at a seq; raise ProtocolError where nothing does."""
         history = self.history  # which may be exchanged meanwhile
         return history.descriptions[history.index(relation_oid, seq, stream_xid)]
 
@@ -272,5 +286,5 @@ class Feed(ABC):
         return ()
 
     def refresh(self) -> bool:
-        """Look for more; tell whether it may still come."""
+        """Look for more; return whether more may come."""
         return False

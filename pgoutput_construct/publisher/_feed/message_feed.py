@@ -5,13 +5,13 @@ from functools import lru_cache, partial
 from threading import Lock
 from typing import Final
 
-from pgoutput_construct.publisher._feed.feed import PREPARED, About, Fed, Feed, Order, served
+from pgoutput_construct.publisher._feed.feed import About, Fed, Feed, Order
 from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.published_tables import ListedTable, described_tables, listed_tables
 from pgoutput_construct.stream.bounds import effect_of, said
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage, StreamState
-from pgoutput_construct.stream.transaction_reader import EndedTransaction, TransactionReader
+from pgoutput_construct.stream.transaction_reader import PREPARED, EndedTransaction, TransactionReader, decoded
 from pgoutput_construct.wire.messages import PgoutputMessage, Relation
 from pgoutput_construct.wire.types import Lsn
 
@@ -19,7 +19,7 @@ __all__ = ["MessageFeed", "Script"]
 
 
 _ORDERS: Final = 16
-"""How many are kept; others are made again."""
+"""Orders that are cached; others are made again."""
 
 
 class MessageFeed(Feed):
@@ -32,7 +32,7 @@ class MessageFeed(Feed):
 
         Args:
             about: The server that it stands for.
-            messages: The messages in the order of a connection, each with its position in the WAL.
+            messages: The messages in the order of a connection, each with its LSN.
             growing: Whether more may come.
         """
         self.about = about
@@ -45,7 +45,7 @@ class MessageFeed(Feed):
         self._position = Lsn(0)
         self._places: list[EndedTransaction] = []
         self._prepares = 0
-        self._orders = lru_cache(maxsize=_ORDERS)(partial(_Growing, self._places))
+        self._orders = lru_cache(maxsize=_ORDERS)(partial(_MessageOrder, self._places))
         for lsn, message in messages:
             self.add(lsn, message)
 
@@ -74,7 +74,7 @@ class MessageFeed(Feed):
         """The transactions that have an outcome, whichever, in the order of their ends."""
         return self._reader.ended
 
-    def order(self, two_phase_at: int | None = None) -> Order:
+    def order(self, two_phase_at: int | None = None) -> "_MessageOrder":
         """See Feed."""
         return self._orders(two_phase_at)
 
@@ -102,7 +102,7 @@ class MessageFeed(Feed):
         return EndedTransaction(seq, PREPARED, transaction, *numbers)
 
 
-class _Growing(Order):
+class _MessageOrder(Order):
     """The order of what is in a list, to which more is appended."""
 
     def __init__(self, places: Sequence[EndedTransaction], two_phase_at: int | None) -> None:
@@ -125,14 +125,17 @@ class _Growing(Order):
         prepare = self._prepares.pop(gid, None) if gid is not None else None
         if ended.outcome == PREPARED:
             self._prepares[gid] = ended
-        self._items += served(ended, prepare, self._two_phase_at)
+        self._items += decoded(ended, prepare, self._two_phase_at)
 
     def __getitem__(self, place: int) -> EndedTransaction:
         return self._items[place]
 
-    def behind(self, position: int) -> int:
+    def __iter__(self) -> Iterator[EndedTransaction]:
+        return (self._items[place] for place in range(len(self)))
+
+    def after(self, lsn: int) -> int:
         """See Order."""
-        ends = (place for place in range(len(self)) if (self._items[place].end_lsn or 0) > position)
+        ends = (place for place in range(len(self)) if (self._items[place].end_lsn or 0) > lsn)
         return next(ends, len(self._items))
 
 

@@ -3,13 +3,20 @@
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from pgoutput_construct.changelog.timeline import PlacedCopies
 from pgoutput_construct.errors import ProtocolError
-from pgoutput_construct.publisher._feed.feed import COPIED, FINISHED, PREPARED, CopiedTable, Fed, Feed, Missed
+from pgoutput_construct.publisher._feed.feed import CopiedTable, Fed, Feed, Missed, OrderItem
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description
-from pgoutput_construct.stream.transaction_reader import EndedTransaction, LoggedTransaction
+from pgoutput_construct.stream.transaction_reader import (
+    COMMITTED,
+    FINISHED,
+    PREPARED,
+    EndedTransaction,
+    LoggedTransaction,
+)
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import CHANGES, MessageFlags, ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp
@@ -27,7 +34,7 @@ __all__ = [
 
 
 class Outgoing(NamedTuple):
-    """A message to send, and where it stands."""
+    """A message to send, and its LSN."""
 
     lsn: Lsn
     message: m.PgoutputMessage
@@ -39,7 +46,7 @@ class Withholding:
 
     An archive that subscribes to a publication without deletes and truncates retains what the source has removed. A
     copy comes by TRUNCATE and INSERTs where rows of its table were served before: that would leave the rows of the
-    source. So such a copy is withheld, and so is each that comes late: it has no position of its own, by which a client
+    source. So such a copy is withheld, and so is each that comes late: it has no LSN of its own, by which a client
     that comes back could say that it has the rows.
     """
 
@@ -49,7 +56,7 @@ class Withholding:
         """Begin with what was withheld before.
 
         Args:
-            publications: Those that the client names.
+            publications: The publications that the client named.
             seqs: The seqs of the copies that were withheld.
             note: Called with what is withheld, for people, and the seq of a copy, before anything else is served.
         """
@@ -64,6 +71,9 @@ class Withholding:
         self._note(title, seq)
         if seq is not None:
             self.seqs.add(seq)
+
+
+_NO_XID: Final = 0
 
 
 class Renderer:
@@ -94,18 +104,24 @@ class Renderer:
         self._withholding = withholding
         self._known: dict[int, Description] = {}
         """What the client was sent last of each OID, outside of streams."""
+        self._sent_rows = set[int]()
+        """The OIDs of tables of which rows were sent in this stream."""
+        self._retains: dict[tuple[int, int], bool] = {}
+        """Whether the client retains the rows of a table at the seq of a copy."""
         self._names: dict[int, tuple[str, str]] = {}
         """The present schemas and names of tables whose older rows are sent by them, too."""
 
-    def render(self, ended: EndedTransaction) -> Iterator[Outgoing]:
-        """Yield the messages of an item of the feed's order; none of what came from elsewhere to who wants no such."""
-        transaction = ended.transaction
+    def render(self, item: OrderItem) -> Iterator[Outgoing]:
+        """Yield the messages of an item; those of a transaction with an origin not where the client excludes these."""
         self._find_scope()
-        if ended.outcome == COPIED:
-            yield from self._copied(ended)
-        elif self._options.origin == "none" and self._has_origin(transaction):
-            return
-        elif ended.outcome == FINISHED:
+        if isinstance(item, PlacedCopies):
+            yield from self._copied(item)
+        elif self._options.origin != "none" or not self._has_origin(item.transaction):
+            yield from self._rendered(item)
+
+    def _rendered(self, ended: EndedTransaction) -> Iterator[Outgoing]:
+        transaction = ended.transaction
+        if ended.outcome == FINISHED:
             yield next(Outgoing(fed.lsn, fed.message) for fed in self._feed.read(ended.seq, ended.seq))
         elif transaction.streamed and self._options.streaming != "off" and not self.is_before(transaction):
             yield from self._streamed(ended)
@@ -115,7 +131,7 @@ class Renderer:
             yield from self._whole(ended, self._changes(ended), self._place(ended.transaction.spans[0][0]))
 
     def is_before(self, transaction: LoggedTransaction) -> bool:
-        """Return whether all changes of a transaction are before the position from which the client begins.
+        """Return whether all changes of a transaction are before the LSN from which the client begins.
 
         Then it is decoded again, and not streamed (ReorderBufferCanStartStreaming()).
         """
@@ -133,7 +149,7 @@ class Renderer:
                 yield from (Outgoing(fed.lsn, message),) if message.lsn >= after else ()
 
     def _place(self, seq: int) -> Lsn:
-        """Return where a message stands: the first of a span is not at the commit (begin_cb_wrapper())."""
+        """Return the LSN of a message: that of the first of a span is not the commit's (begin_cb_wrapper())."""
         return next(fed.lsn for fed in self._feed.read(seq, seq))
 
     def _whole(self, ended: EndedTransaction, changes: Iterator[Outgoing], opening: Lsn) -> Iterator[Outgoing]:
@@ -142,57 +158,70 @@ class Renderer:
         yield from changes
         yield Outgoing(end, m.Commit(lsn, end, time))
 
-    def _copied(self, ended: EndedTransaction) -> Iterator[Outgoing]:
-        """Yield copied rows as a transaction; a table of which something came before is emptied for them.
+    def _whole_copy(self, end: int, rows: Iterator[Outgoing]) -> Iterator[Outgoing]:
+        """Yield copied rows as a transaction that ends at an LSN, which no server has sent: without a time.
 
-        Only its end has a position: a subscriber may confirm what it has received in the midst of a transaction.
+        Only its end has an LSN: a subscriber may confirm what it has received of an open transaction.
         """
-        emptied = self._feed.emptied(ended, self._two_phase_at)
-        left = {oid for oid, is_again in emptied.items() if self._has_table(oid) and (is_again or self._has_pruned)}
-        retained = self._retained(ended)
+        transaction = LoggedTransaction(_NO_XID)
+        rows = (each._replace(lsn=Lsn(0)) for each in rows)
+        yield from self._whole(EndedTransaction(-1, COMMITTED, transaction, end, end, 0), rows, Lsn(0))
+
+    def _copied(self, item: PlacedCopies) -> Iterator[Outgoing]:
+        """Yield copied rows as a transaction; a table of which the client may have rows is emptied for them."""
+        emptied = self._feed.emptied(item)
+        repeated = {oid for oid, is_again in emptied.items() if is_again and (self._after or oid in self._sent_rows)}
+        left = {oid for oid in emptied if self._has_table(oid) and (oid in repeated or self._has_pruned)}
+        retained = self._retained(item)
         withheld = self._withhold(each for each in retained if each.came_before or self._has_pruned)
         if not withheld >= emptied.keys():
             left -= {each.relation_oid for each in retained}
-            yield from self._whole(ended, self._replacing(left, self._rows(ended, withheld), ended), Lsn(0))
+            yield from self._whole_copy(item.end_lsn, self._replacing(left, self._rows(item, withheld), item.seq))
 
-    def late(self, ended: EndedTransaction, passed: int) -> Iterator[Outgoing]:
-        """Yield copied rows as a transaction behind ``passed``: tables are emptied, and what followed is repeated."""
+    def late(self, item: PlacedCopies, reached: int) -> Iterator[Outgoing]:
+        """Yield copied rows as a transaction that ends at an LSN: tables are emptied, and what followed is repeated.
+
+        Args:
+            item: The copies.
+            reached: The LSN that the client has reached: what committed after the copies up to it is repeated.
+        """
         self._find_scope()
-        withheld = self._withhold(self._retained(ended, self._feed.last_seq))
-        tables = set(filter(self._has_table, self._feed.emptied(ended, self._two_phase_at))) - withheld
+        withheld = self._withhold(self._retained(item, self._feed.last_seq))
+        tables = set(filter(self._has_table, self._feed.emptied(item))) - withheld
         if tables:
-            rows = self._replacing(set(tables), self._rows(ended, withheld), ended)
-            yield from self._whole(ended, chain(rows, self._repeated(ended, tables, passed)), Lsn(0))
+            rows = self._replacing(set(tables), self._rows(item, withheld), item.seq)
+            yield from self._whole_copy(item.end_lsn, chain(rows, self._repeated(item, tables, reached)))
 
-    def missed(self, table: Missed, passed: int) -> Iterator[Outgoing]:
-        """Yield all that a client has ignored of a table, as a transaction behind ``passed``; it is emptied first."""
+    def missed(self, table: Missed, reached: int) -> Iterator[Outgoing]:
+        """Yield all that a client has ignored of a table, as a transaction at the LSN that it has reached.
+
+        The table is emptied first.
+        """
         self._find_scope()
-        oid, copy, none = table.relation_oid, table.copy, LoggedTransaction(0)
+        oid, copy = table.relation_oid, table.copy
         if self._withholds(table):
             return
         if table.name is not None:
             self._names[oid] = table.name
             self._known.pop(oid, None)  # what it was sent may have the older name
-        ended = EndedTransaction(copy.seq if copy else self._feed.last_seq, COPIED, none, passed, passed, 0)
-        copied = self._feed.copied(copy, self._two_phase_at) if copy else ()
-        of_table = (each for fed in copied for each in _of_tables(fed, {oid}))
-        rows = self._described(of_table, none.xid, self._known, in_stream=False)
-        rows = self._replacing({oid}, (each._replace(lsn=Lsn(0)) for each in rows), ended)
-        yield from self._whole(ended, chain(rows, self._repeated(copy, {oid}, passed)), Lsn(0))
+        of_table = (each for fed in (self._feed.copied(copy) if copy else ()) for each in _of_tables(fed, {oid}))
+        rows = self._described(of_table, _NO_XID, self._known, in_stream=False)
+        rows = self._replacing({oid}, rows, copy.seq if copy else self._feed.last_seq)
+        yield from self._whole_copy(reached, chain(rows, self._repeated(copy, {oid}, reached)))
         if self._names.pop(oid, None):
             self._known.pop(oid, None)
 
-    def _retained(self, ended: EndedTransaction, seq: int | None = None) -> list[CopiedTable]:
+    def _retained(self, item: PlacedCopies, seq: int | None = None) -> list[CopiedTable]:
         """Return the tables of a copy whose rows a client retains, though the source removes them.
 
         Args:
-            ended: The copy.
-            seq: At which seq the publications are looked at; None: at that of the copy.
+            item: The copy.
+            seq: The seq at which the publications are looked up; None: that of the copy.
         """
         if self._withholding is None:
             return []
         publications = self._withholding.publications
-        tables = self._feed.copied_tables(ended, self._two_phase_at)
+        tables = self._feed.copied_tables(item, self._two_phase_at)
         at = ((each, each.seq if seq is None else seq) for each in tables)
         return [each for each, point in at if self._feed.is_retained(each.relation_oid, point, publications)]
 
@@ -216,25 +245,23 @@ class Renderer:
         withholding.withhold(f"{full_name(relation)}, written to before it was subscribed to", None)
         return True
 
-    def _rows(self, ended: EndedTransaction, without: Collection[int]) -> Iterator[Outgoing]:
+    def _rows(self, item: PlacedCopies, without: Collection[int]) -> Iterator[Outgoing]:
         """Yield the rows of a copy, those of some tables excluded."""
-        copied = self._feed.copied(ended, self._two_phase_at)
+        copied = self._feed.copied(item)
         if self._scope is not None or without:
             tables = (fed for fed in copied if not any(oid in without for oid in tables_of(fed.message)))
             copied = (fed for fed in tables if all(map(self._has_table, tables_of(fed.message))))
-        described = self._described(copied, ended.transaction.xid, self._known, in_stream=False)
-        return (each._replace(lsn=Lsn(0)) for each in described)
+        return self._described(copied, _NO_XID, self._known, in_stream=False)
 
-    def _repeated(self, copy: EndedTransaction | None, tables: set[int], passed: int) -> Iterator[Outgoing]:
-        """Yield what committed up to a position did to tables behind their copies."""
-        for ended in self._feed.committed_behind(copy, passed):
+    def _repeated(self, copy: PlacedCopies | None, tables: set[int], reached: int) -> Iterator[Outgoing]:
+        """Yield what transactions after a copy did to tables; those that committed up to an LSN."""
+        for ended in self._feed.committed_after(copy, reached):
             if self._options.origin == "none" and self._has_origin(ended.transaction):
                 continue
             for first, last in ended.transaction.spans:
-                wanted = self._wanted(self._feed.read(first, last), ended)
-                of_tables = (each for fed in wanted for each in _of_tables(fed, tables))
-                described = self._described(of_tables, ended.transaction.xid, self._known, in_stream=False)
-                yield from (each._replace(lsn=Lsn(0)) for each in described)
+                selected = self._selected(self._feed.read(first, last), ended)
+                of_tables = (each for fed in selected for each in _of_tables(fed, tables))
+                yield from self._described(of_tables, ended.transaction.xid, self._known, in_stream=False)
 
     def _find_scope(self) -> None:
         self._scope = self._feed.scope(self._publications) if self._publications else None
@@ -246,20 +273,26 @@ class Renderer:
     def _has_table(self, oid: int) -> bool:
         return self._scope is None or self._scope.has_table(oid)
 
-    def _replacing(self, left: set[int], rows: Iterator[Outgoing], ended: EndedTransaction) -> Iterator[Outgoing]:
-        """Yield copied rows, each table of ``left`` emptied before its first one; those without rows in the end."""
+    def _replacing(self, left: set[int], rows: Iterator[Outgoing], seq: int) -> Iterator[Outgoing]:
+        """Yield copied rows, each table of ``left`` emptied before its first row; tables without rows at the end.
+
+        Args:
+            left: The OIDs of tables that are to be emptied; they are removed from it as that is done.
+            rows: The rows.
+            seq: The seq at which tables without rows are described.
+        """
         for outgoing in rows:
             for oid in left.intersection(tables_of(outgoing.message)):
                 left.remove(oid)
                 yield _emptying(oid)
             yield outgoing
         for oid in sorted(left):
-            yield from self._describing_again(oid, ended)
+            yield from self._describing_again(oid, seq)
 
-    def _describing_again(self, oid: int, ended: EndedTransaction) -> Iterator[Outgoing]:
+    def _describing_again(self, oid: int, seq: int) -> Iterator[Outgoing]:
         """Yield what empties a table without rows; nothing where it was never described, so nothing was served."""
         try:
-            self._known[oid] = description = self._description(oid, ended.seq, None)
+            self._known[oid] = description = self._description(oid, seq, None)
         except ProtocolError:
             return
         yield from describing(description)
@@ -283,8 +316,8 @@ class Renderer:
         transaction, known = ended.transaction, dict[int, Description]()
         for number, (first, last) in enumerate(transaction.spans):
             yield Outgoing(self._place(first), m.StreamStart(transaction.xid, int(number == 0)))
-            wanted = self._wanted(self._feed.read(first, last), ended)
-            yield from self._described(wanted, transaction.xid, known, in_stream=True)
+            selected = self._selected(self._feed.read(first, last), ended)
+            yield from self._described(selected, transaction.xid, known, in_stream=True)
             yield Outgoing(self._place(last), m.StreamStop())
         yield self.stream_end(ended)
         if ended.outcome != PREPARED:
@@ -303,35 +336,57 @@ class Renderer:
 
     def _changes(self, ended: EndedTransaction) -> Iterator[Outgoing]:
         for first, last in ended.transaction.spans:
-            wanted = self._wanted(self._feed.read(first, last), ended)
-            yield from self._described(wanted, ended.transaction.xid, self._known, in_stream=False)
+            selected = self._selected(self._feed.read(first, last), ended)
+            yield from self._described(selected, ended.transaction.xid, self._known, in_stream=False)
 
-    def _wanted(self, fed: Iterable[Fed], ended: EndedTransaction) -> Iterator[Fed]:
+    def _selected(self, fed: Iterable[Fed], ended: EndedTransaction) -> Iterator[Fed]:
         """Yield what of a span the client gets: changes, origins, and messages where it asked for them."""
+        counts = dict[int, bool]()
         for each in fed:
             cls = type(each.message)
-            is_wanted = cls in CHANGES or cls is m.Origin or (cls is m.Message and self._options.messages)
-            if is_wanted and getattr(each.message, "xid", None) not in ended.transaction.aborted:
-                yield from self._beside_copies(each, ended)
+            is_selected = cls in CHANGES or cls is m.Origin or (cls is m.Message and self._options.messages)
+            if is_selected and getattr(each.message, "xid", None) not in ended.transaction.aborted:
+                yield from self._without_copied(each, ended, counts)
 
-    def _beside_copies(self, fed: Fed, ended: EndedTransaction) -> Iterator[Fed]:
-        """Yield a message for the tables whose copies do not have it."""
+    def _without_copied(self, fed: Fed, ended: EndedTransaction, counts: dict[int, bool]) -> Iterator[Fed]:
+        """Yield a message for those of its tables whose copies do not contain it.
+
+        Args:
+            fed: The message.
+            ended: Its transaction.
+            counts: Whether changes of this transaction count for each table, by OID, as far as that is known.
+        """
         oids, lsn = tables_of(fed.message), ended.commit_lsn or 0
         if self._scope is not None:
             oids = tuple(oid for oid in oids if self._scope.has(oid, fed.message, lsn))
-        left = [oid for oid in oids if not self._feed.is_copied(oid, ended, self._two_phase_at, self._unserved)]
+        for oid in oids:
+            if oid not in counts:
+                is_copied = self._feed.is_copied(oid, ended, self._two_phase_at, self._unserved)
+                counts[oid] = not is_copied and not self._is_withheld(oid, ended)
+        left = [oid for oid in oids if counts[oid]]
         if not tables_of(fed.message):
             yield fed
         yield from _of_tables(fed, left)
 
+    def _is_withheld(self, oid: int, ended: EndedTransaction) -> bool:
+        """Return whether the first copy of a table follows, and is sent to the client with what a transaction did."""
+        seq = self._feed.awaited(oid, ended, self._two_phase_at)
+        if seq is None or seq in self._unserved:
+            return False
+        withholding = self._withholding
+        if withholding is not None and (oid, seq) not in self._retains:
+            self._retains[oid, seq] = self._feed.is_retained(oid, seq, withholding.publications)
+        return not self._retains.get((oid, seq), False)
+
     def _described(
-        self, wanted: Iterable[Fed], top_xid: int, known: dict[int, Description], in_stream: bool
+        self, selected: Iterable[Fed], top_xid: int, known: dict[int, Description], in_stream: bool
     ) -> Iterator[Outgoing]:
-        for fed in wanted:
+        for fed in selected:
             xid = getattr(fed.message, "xid", None) or top_xid
             for oid in tables_of(fed.message):
                 description = self._description(oid, fed.seq, fed.scope)
                 last, known[oid] = known.get(oid), description
+                self._sent_rows.add(oid)
                 if last is None or _is_news(last, description):
                     yield from describing(description, xid if in_stream else None, in_stream)
             yield Outgoing(fed.lsn, in_scope(fed.message, xid if in_stream else None), in_stream)
@@ -356,7 +411,7 @@ def _numbers(ended: EndedTransaction) -> tuple[Lsn, Lsn, Timestamp]:
 def _is_news(last: Description, description: Description) -> bool:
     """Return whether a client needs a description after another one.
 
-    What the log has again it is sent again; but not what is only in the log because a stream describes it anew.
+    What the log has again it is sent again; but not what is in the log only because a stream describes it again.
     """
     if last.seq == description.seq:
         return False

@@ -7,10 +7,10 @@ from typing import Final
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.publisher._feed.cursor import Cursor
 from pgoutput_construct.publisher._feed.encodings import UTF8, ClientEncoding
-from pgoutput_construct.publisher._feed.feed import FINISHED, Fed, Feed, Pace
+from pgoutput_construct.publisher._feed.feed import Fed, Feed, Pace
 from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher._feed.rendering import Outgoing, Withholding, describing, tables_of
-from pgoutput_construct.stream.transaction_reader import COMMITTED, EndedTransaction
+from pgoutput_construct.stream.transaction_reader import COMMITTED, FINISHED, EndedTransaction
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import ReplicationOptions
 from pgoutput_construct.wire.types import Lsn, Timestamp

@@ -1,0 +1,842 @@
+"""What a log holds, in its order: transactions, where they were prepared, table copies, messages and events.
+
+Whoever needs to know what comes when reads it here: the publisher, ``pgoutput tail``, replay and prune. Nothing else
+walks the index, and no payload is read for it but those of PREPAREs and of logical messages outside of transactions,
+where somebody asks for them. Transactions stay in Arrow tables, each an object only when it is looked at.
+
+The order
+    A log has the order of its slot: transactions by the end of each, which is the order of their commit records in the
+    WAL (``ReorderBufferCommit()`` is called as the commit record is decoded). The seq of whatever ends a transaction
+    orders it, so seqs, commit LSNs and end LSNs all increase along the log, but for what a lost history left (below).
+    Within a transaction the spans have the order: a streamed one has a span for each of its segments, others have one.
+    An event stands at its seq: a capture writes it when it has learned something, which may be after the stream has
+    passed the LSN that the event is about. A logical message outside of transactions stands at its seq, too.
+
+Where a table copy stands
+    A copy has two positions. At its seq the log says that it is complete: whoever reads the log by seqs has all of its
+    rows there, and all commits that it may contain (``_facts/visibility.py``). Whoever applies it one item after the
+    other needs the other one: between the last commit that is in the copy and the first one that is not, so that its
+    rows, then the changes that follow, are the table. That is before the commit at ``place_lsn``. A commit after it
+    that it does contain (``contained``) is not applied to this table; all other changes of that commit are.
+    A copy needs a position in the WAL of its own there: a client says what it has by LSNs alone. It gets the snapshot's
+    LSN, or the first one after the end of the item before it: the commit record of the item after it is larger than
+    that, so there is room. Where more copies stand at one place than there are LSNs before the end of the next item,
+    the last ones share a transaction. This position depends on what precedes the copy, and on the snapshot, not on
+    where segments begin or on what is appended: it is the same after a compaction, and while the log grows.
+    A copy of log format 2 may be complete before the stream has come to its snapshot: it has its place when the log is
+    complete up to that.
+
+What a copy makes superfluous
+    Before its first copy a table has changes of rows that nobody has: an UPDATE finds nothing, and what an INSERT adds
+    is in the copy, too. So changes before the place of the first copy are withheld for its table; only for a client
+    that was sent some before the copy was complete is the table emptied. Not so where the log holds a table from its
+    first row on without a copy, since it was created or emptied while it was captured (``begun_without_copy()``): then
+    all changes are sent, and the table is emptied when its copy comes, as for each later copy. A client that retains
+    rows which the source has deleted gets all changes, and a copy only where it follows none.
+
+Why a client may have passed the place of a copy
+    A copy becomes complete when the stream has passed ``sees_until``, or later, once all rows are in the log. By then a
+    client that follows the log has been sent commits after the copy's place, and has confirmed their LSNs, and those of
+    keepalives, up to which nothing else ended. A copy at an LSN before these would never be sent; and no LSN after them
+    can be the copy's own: the LSN of a keepalive is the end of a segment, which no longer exists after a compaction. So
+    the client gets the copy out of order: the table is emptied, then come the rows, then the changes of this table
+    after the place are repeated, all in one transaction at the LSN that the client has reached
+    (``publisher/_feed/cursor.py``). By that LSN alone nobody knows whether the client has the copy: its slot notes the
+    seq of the last copy that it has (``Slot.copied``).
+
+Prepared transactions
+    A PREPARE is an item of its own for a slot that has two phases, at the LSN and time of its record; the COMMIT
+    PREPARED or ROLLBACK PREPARED is another one. For other slots the transaction is one item, at its COMMIT PREPARED.
+    Whether a copy contains it is decided by its commit: a snapshot does not see what is merely prepared. No copy stands
+    between a PREPARE and the end of that transaction: applying a copy may TRUNCATE, which waits for the locks that a
+    prepared transaction holds. It stands before the PREPARE instead, and the changes of commits between are left out
+    for its table where the copy contains them.
+
+Lost histories
+    Where the server was restored, or replaced by a standby that was not as far (event BEGUN_ANEW with ``void_after``),
+    transactions before that seq which ended after that LSN are void: they are not in the timeline, and neither is a
+    copy whose snapshot is after that LSN. Seqs go on, LSNs go back.
+
+Where the log was pruned
+    It begins with a later seq, and all that ended before an LSN is gone. A copy that needs a commit before that LSN
+    (``TableCopy.since_lsn``) has no place: what is left does not make the table of its rows.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from enum import Enum, auto
+from functools import cached_property, lru_cache
+from itertools import takewhile
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pgoutput_construct.changelog._facts.completeness import present_copies
+from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._facts.events import COPIED_TABLE, EventRow, LogEvent, event_rows
+from pgoutput_construct.changelog._facts.visibility import Visibility
+from pgoutput_construct.changelog._index.listing import read_pruned
+from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.planning import (
+    LostEnd,
+    commits_of,
+    committed,
+    kept,
+    lost_ends,
+    spans_of,
+)
+from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex
+from pgoutput_construct.changelog._segment.block import Flags, Numbers
+from pgoutput_construct.changelog._segment.footer import Segment
+from pgoutput_construct.changelog.reader import ChangeLog, explain, table_entries
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.stream.bounds import having, said
+from pgoutput_construct.stream.identifiers import full_name
+from pgoutput_construct.stream.transaction_reader import (
+    ABORTED,
+    COMMITTED,
+    FINISHED,
+    PREPARED,
+    EndedTransaction,
+    LoggedTransaction,
+    decoded,
+)
+from pgoutput_construct.wire import Lsn, Timestamp, parse
+from pgoutput_construct.wire.messages import Message, PgoutputMessage
+from pgoutput_construct.wire.protocol import MessageFlags
+
+__all__ = [
+    "NOTHING_ENDED",
+    "DecodingOrder",
+    "Kind",
+    "LogicalMessage",
+    "PlacedCopies",
+    "Timeline",
+    "TimelineFollower",
+    "TimelineItem",
+    "first_uncontained",
+    "last_ends",
+    "lasting_transactions",
+    "lsn_before",
+]
+
+NOTHING_ENDED: Final = -(2**63)
+"""In place of the last end in a segment (``last_ends``)."""
+_INT64_MAX: Final = 2**63 - 1
+_BLOCK: Final = 256
+"""Transactions that become objects together."""
+_CHUNKS: Final = 64
+"""Arrow chunks of the transactions, above which they are put together."""
+_PREPARES: Final = [cls.TAG[0] for cls in having("prepare", "prepare_streamed")]
+
+
+class LogicalMessage(NamedTuple):
+    """What ``pg_logical_emit_message()`` wrote outside of transactions."""
+
+    seq: int
+    """Its seq."""
+    message: Message
+    """The message, with its LSN."""
+
+
+TimelineItem: TypeAlias = EndedTransaction | TableCopy | LogicalMessage | LogEvent
+"""What a timeline yields; the outcome of an EndedTransaction is COMMITTED, or PREPARED for what is prepared there."""
+
+
+class Kind(Enum):
+    """The kinds of items of a timeline."""
+
+    TRANSACTION = auto()
+    """Committed transactions."""
+    PREPARED = auto()
+    """Transactions at the seqs where they were prepared. Segments that have some are read for it."""
+    COPY = auto()
+    """Complete table copies, at the seqs at which they became so; without it their events are yielded as EVENT."""
+    MESSAGE = auto()
+    """Logical messages outside of transactions. Each segment is read for it."""
+    EVENT = auto()
+    """All other events."""
+
+
+class Timeline:
+    """The items of a log, or of a slice of it, by their seqs; of one segment at a time."""
+
+    def __init__(
+        self,
+        log: ChangeLog,
+        kinds: Collection[Kind] = (Kind.TRANSACTION, Kind.COPY, Kind.EVENT),
+        *,
+        after: int = -1,
+        until: int = _INT64_MAX,
+        first_lsn: int = 0,
+        last_lsn: int = _INT64_MAX,
+        first_time: int = -_INT64_MAX,
+        last_time: int = _INT64_MAX,
+        relation_oids: Collection[int] | None = None,
+        lost: Iterable[LostEnd] | None = None,
+        read: Callable[[Segment], pa.Table] | None = None,
+    ) -> None:
+        """Choose a slice.
+
+        Args:
+            log: The log.
+            kinds: What is yielded; by default what the index alone says.
+            after: Items after this seq.
+            until: Items up to this seq.
+            first_lsn: Transactions that committed, or were prepared, at this LSN or later; copies, messages and events
+                of such LSNs.
+            last_lsn: The same, up to this LSN.
+            first_time: Transactions, copies and events of this time or later: microseconds since 2000-01-01 UTC.
+            last_time: The same, up to this time. A message has no time.
+            relation_oids: Copies of these tables, and transactions that may have changes of one: the index counts rows
+                by segment, and of short transactions together. None: all.
+            lost: The lost histories, of which transactions are left out; None: those of the log. A reader that shows
+                what a log has rather than what counts passes none.
+            read: Reads a segment; None: ``ChangeLog.table``.
+        """
+        self._log = log
+        self._kinds = frozenset(kinds)
+        self._seqs = after, until
+        self._lsns = first_lsn, last_lsn
+        self._times = first_time, last_time
+        self._oids = None if relation_oids is None else frozenset(relation_oids)
+        self._lost = lost_ends(log.index) if lost is None else list(lost)
+        self._read = read or log.table
+
+    def __iter__(self) -> Iterator[TimelineItem]:
+        after, until = self._seqs
+        firsts, lasts, complete = (
+            self._log.index.table[name].to_numpy() for name in ("first_seq", "last_seq", "complete_lsn")
+        )
+        # What the stream sent up to the end of a segment has no LSN after that up to which the log is complete there.
+        is_reached = complete >= self._lsns[0]
+        chosen = is_reached.copy()
+        chosen[list(self._events)] = True
+        for place in np.flatnonzero(chosen & (firsts <= until) & (lasts > after)).tolist():
+            found = [*self._events.get(place, ())]
+            if is_reached[place]:
+                found += self._sent(place)
+            yield from (item for seq, item in sorted(found, key=_seq) if after < seq <= until)
+
+    def _sent(self, place: int) -> Iterator[tuple[int, TimelineItem]]:
+        """Yield what the stream sent of the slice in a segment, with the seqs, in any order."""
+        if Kind.TRANSACTION in self._kinds:
+            yield from ((each.seq, each) for each in self._transactions(slice(place, place + 1)))
+        if Kind.PREPARED in self._kinds and place in self._segments_of_prepares:
+            yield from ((each.seq, each) for each in self._prepared(place))
+        if Kind.MESSAGE in self._kinds and self._oids is None:
+            yield from ((each.seq, each) for each in self._messages(place))
+
+    def _transactions(self, of: slice) -> Iterator[EndedTransaction]:
+        rows = committed(self._log.index.entries("transactions", of), self._lost)
+        lsns, times = rows["commit_lsn"].to_numpy(), rows["commit_time"].to_numpy()
+        chosen = _within(lsns, self._lsns) & _within(times, self._times)
+        for ended in map(_ended, rows.filter(pa.array(chosen)).to_pylist()):
+            if self._may_have(ended):
+                yield ended
+
+    def _prepared(self, place: int) -> Iterator[EndedTransaction]:
+        for seq, prepare in _prepares_in(self._log, place, self._read):
+            known = self._with_gids.get((said(prepare, "xid"), said(prepare, "gid")))
+            if known is not None:
+                ended = _prepared(seq, prepare, known)
+                is_chosen = self._lsns[0] <= (ended.commit_lsn or 0) <= self._lsns[1]
+                is_chosen = is_chosen and self._times[0] <= (ended.time or 0) <= self._times[1]
+                if is_chosen and not _is_void(ended, self._lost) and self._may_have(ended):
+                    yield ended
+
+    def _messages(self, place: int) -> Iterator[LogicalMessage]:
+        for seq, message in _messages_in(self._log, place, [Message.TAG[0]], self._read):
+            is_outside = isinstance(message, Message) and not message.flags & MessageFlags.TRANSACTIONAL
+            if isinstance(message, Message) and is_outside and self._lsns[0] <= message.lsn <= self._lsns[1]:
+                yield LogicalMessage(seq, message)
+
+    @cached_property
+    def _events(self) -> Mapping[int, Sequence[tuple[int, TimelineItem]]]:
+        """The events and copies of the slice with their seqs, by the index of the segment."""
+        found = defaultdict[int, list[tuple[int, TimelineItem]]](list)
+        for row in event_rows(self._log.index) if {Kind.COPY, Kind.EVENT} & self._kinds else ():
+            is_within = self._lsns[0] <= row.lsn <= self._lsns[1] and self._times[0] <= row.time <= self._times[1]
+            item = self._event(row) if is_within else None
+            if item is not None:
+                found[self._log.segments.place(row.seq)].append((row.seq, item))
+        return found
+
+    def _event(self, row: EventRow) -> TimelineItem | None:
+        if row.name == COPIED_TABLE and Kind.COPY in self._kinds:
+            copy = self._copies.get(row.seq)
+            return copy if copy is not None and (self._oids is None or copy.relation_oid in self._oids) else None
+        return row.read() if Kind.EVENT in self._kinds and self._oids is None else None
+
+    @cached_property
+    def _copies(self) -> Mapping[int, TableCopy]:
+        return {copy.seq: copy for copy in present_copies(self._log.index) if not _is_lost(copy, self._lost)}
+
+    @cached_property
+    def _segments_of_prepares(self) -> frozenset[int]:
+        return frozenset(_segments_with_gids(self._log.index))
+
+    @cached_property
+    def _with_gids(self) -> Mapping[tuple[int, str], LoggedTransaction]:
+        """Transactions that are, or were, prepared: ``LogIndex.marked`` has all that ended."""
+        rows = [*self._log.index.marked.to_pylist(), *self._log.index.open.to_pylist()]
+        return {(row["xid"], row["gid"]): _transaction(row) for row in rows if row["gid"] is not None}
+
+    def _may_have(self, ended: EndedTransaction) -> bool:
+        """Return whether a transaction may have changes of the tables: whether runs of their rows are in its spans."""
+        if self._oids is None:
+            return True
+        firsts, lasts = self._runs
+        spans = ended.transaction.spans
+        return any(lasts[np.searchsorted(firsts, last, "right")] >= first for first, last in spans)
+
+    @cached_property
+    def _runs(self) -> tuple[Numbers, Numbers]:
+        """The first seqs of the runs of the tables' rows, and the greatest last seq of none, one, two ... of them."""
+        rows = self._log.index.entries("rows")
+        rows = rows.filter(pa.array(np.isin(rows["oid"].to_numpy(), sorted(self._oids or ())))).sort_by("first_seq")
+        lasts = np.maximum.accumulate(np.append(-1, rows["last_seq"].to_numpy()))
+        return rows["first_seq"].to_numpy(), lasts
+
+
+class PlacedCopies(NamedTuple):
+    """Table copies that are applied as one transaction: mostly one, several where LSNs do not suffice."""
+
+    seq: int
+    """That of the last one."""
+    end_lsn: int
+    """Where that transaction ends; its place in the order."""
+    copies: tuple[TableCopy, ...]
+    """The copies that are applied."""
+    emptied: Mapping[int, bool]
+    """Their tables, by OID, and whether something of each may have been applied before."""
+    unserved: tuple[TableCopy, ...] = ()
+    """Those that have this place, and of which transactions have all rows: they are not applied."""
+
+    @property
+    def relation_oids(self) -> set[int]:
+        """The OIDs of the tables that are applied."""
+        return {copy.relation_oid for copy in self.copies}
+
+    @property
+    def seqs(self) -> set[int]:
+        """The seqs of all copies that stand here."""
+        return {copy.seq for copy in (*self.copies, *self.unserved)}
+
+
+class DecodingOrder:
+    """What a slot sends of a log: transactions, PREPAREs where it has two phases, and copies at their places.
+
+    A million transactions are a table: each becomes an object when it is asked for.
+    """
+
+    def __init__(
+        self,
+        rows: pa.Table,
+        others: Sequence[EndedTransaction] = (),
+        copies: Sequence[TableCopy] = (),
+        superfluous: Collection[int] = (),
+        begun: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
+        """Put them in order; raise ChangeLogError where a copy has no position in the WAL.
+
+        Args:
+            rows: Transactions that are one item each, as the index has them (``COLUMNS["transactions"]``).
+            others: Items of transactions that were prepared; those of one seq remain in their order.
+            copies: Table copies that have a place.
+            superfluous: The seqs of those that have a place but are not sent, since transactions have all of their
+                rows: to send them would empty a table that may have rows which another one had by the same name.
+            begun: The seqs from which on the log holds tables without a copy, by OID.
+        """
+        self.generation = 0
+        """Another one where items are not what they were, with more after them."""
+        self.begins = 0
+        """What ended up to this LSN was pruned."""
+        self.first_seq = 0
+        """The seq of the first row of the log."""
+        self._rows, self._others = rows, others
+        seqs = np.concatenate([rows["seq"].to_numpy(), _column(others, "seq")])
+        self._codes: Numbers = np.argsort(seqs, kind="stable")
+        """Of each item its row, or after the rows its index in ``others``, or after these in ``copies``."""
+        self._unpacked = lru_cache(maxsize=16)(self._unpack)
+        self.copies: list[PlacedCopies] = []
+        """The items that are copies."""
+        self._placing = _Placing(self, copies, superfluous, begun)
+        self._insert(self._placing.items)
+        self.copied_until = max((item.seq for item in self.copies), default=-1)
+        """The seq of the latest copy."""
+
+    def _insert(self, placed: Sequence[tuple[int, PlacedCopies]]) -> None:
+        """Put copies before the items at some indexes; those of one index remain in their order."""
+        self.copies = [item for _, item in placed]
+        numbers = np.arange(len(placed)) + self._first_copy
+        self._codes = np.insert(self._codes, [place for place, _ in placed], numbers)
+        self.__dict__.pop("ends", None)
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __getitem__(self, place: int) -> EndedTransaction | PlacedCopies:
+        code = int(self._codes[place])
+        if code >= self._first_copy:
+            return self.copies[code - self._first_copy]
+        return self._transaction(code)
+
+    def __iter__(self) -> Iterator[EndedTransaction | PlacedCopies]:
+        return (self[place] for place in range(len(self)))
+
+    def transaction(self, place: int) -> EndedTransaction:
+        """Return the item at an index, which is not a copy."""
+        return self._transaction(int(self._codes[place]))
+
+    def _transaction(self, code: int) -> EndedTransaction:
+        if code >= self._rows.num_rows:
+            other: EndedTransaction = self._others[code - self._rows.num_rows]
+            return other
+        return _ended(self._unpacked(code // _BLOCK)[code % _BLOCK])
+
+    def _unpack(self, block: int) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self._rows.slice(block * _BLOCK, _BLOCK).to_pylist()
+        return rows
+
+    @property
+    def _first_copy(self) -> int:
+        rows: int = self._rows.num_rows
+        return rows + len(self._others)
+
+    @cached_property
+    def ends(self) -> Numbers:
+        """The LSN at which each item ends."""
+        return self._values("end_lsn", _column(self.copies, "end_lsn"))
+
+    def commits_and_xids(self) -> tuple[Numbers, Numbers]:
+        """Return the LSN of the commit record of each transaction, of a PREPARE that of its own; and top-level xids."""
+        xids = np.array([each.transaction.xid for each in self._others], np.int64)
+        of_rows: Numbers = self._rows["xid"].to_numpy()
+        return self._values("commit_lsn", np.empty(0, np.int64)), np.concatenate([of_rows, xids])[self._codes]
+
+    def _values(self, name: str, of_copies: Numbers) -> Numbers:
+        of_rows: Numbers = self._rows[name].to_numpy()
+        return np.concatenate([of_rows, _column(self._others, name), of_copies])[self._codes]
+
+    @property
+    def last_xid(self) -> int:
+        """The greatest top-level xid, 0 for none."""
+        others = max((each.transaction.xid for each in self._others), default=0)
+        last: int = pc.max(self._rows["xid"]).as_py() or 0
+        return max(last, others)
+
+    @property
+    def end(self) -> int:
+        """The LSN at which the last item ends, 0 for none."""
+        return int(self.ends[-1]) if len(self) else 0
+
+    def after(self, lsn: int) -> int:
+        """Return the index of the first item that ends after an LSN, the number of items where none does."""
+        found = np.flatnonzero(self.ends > lsn)
+        return int(found[0]) if len(found) else len(self)
+
+    def placed(self) -> Iterator[tuple[int, PlacedCopies]]:
+        """Yield the copies with their indexes."""
+        for place in np.flatnonzero(self._codes >= self._first_copy).tolist():
+            yield place, self.copies[int(self._codes[place]) - self._first_copy]
+
+    def prepared(self) -> list[tuple[int, int]]:
+        """Return the index of each PREPARE, and of its transaction's end: the number of items where it has none."""
+        is_other = (self._codes >= self._rows.num_rows) & (self._codes < self._first_copy)
+        begun, found = dict[str | None, int](), list[tuple[int, int]]()
+        for place in np.flatnonzero(is_other).tolist():
+            item = self.transaction(place)
+            if item.outcome == PREPARED:
+                begun[item.transaction.gid] = place
+            elif item.outcome == FINISHED and item.transaction.gid in begun:
+                found.append((begun.pop(item.transaction.gid), place))
+        return [*found, *((place, len(self)) for place in begun.values())]
+
+    def has_prepared(self, place: int) -> bool:
+        """Return whether a transaction is prepared before an item, and ends with it or after it."""
+        return any(prepared < place <= finished for prepared, finished in self.prepared())
+
+    def contains(self, relation_oid: int, ended: EndedTransaction, without: Collection[int] = ()) -> bool:
+        """Return whether a copy that was sent before has what a transaction did to a table.
+
+        Args:
+            relation_oid: The table.
+            ended: The transaction.
+            without: The seqs of copies that were not sent.
+        """
+        return self._placing.contains(relation_oid, ended, without)
+
+    def awaited(self, relation_oid: int, ended: EndedTransaction) -> TableCopy | None:
+        """Return the first copy of a table where it comes after a transaction: it has what that did to the table.
+
+        None where it does not, or where the log holds the table from its first row on without a copy.
+
+        Args:
+            relation_oid: The table.
+            ended: The transaction.
+        """
+        return self._placing.awaited(relation_oid, ended)
+
+    def follows_changes(self, copy: TableCopy, described: int | None) -> bool:
+        """Return whether rows of its table may have been sent before a copy.
+
+        Args:
+            copy: The copy.
+            described: The seq at which the stream describes the table first, before its first change; None: never.
+        """
+        return self._placing.follows_changes(copy, described)
+
+
+class _Placing:
+    """The places of copies among other items: see "Where a table copy stands"."""
+
+    def __init__(
+        self,
+        order: DecodingOrder,
+        copies: Sequence[TableCopy],
+        superfluous: Collection[int],
+        begun: Mapping[int, int],
+    ) -> None:
+        """Find them in an order that has no copies yet; see there for all else."""
+        self._superfluous = superfluous
+        self._of_table = defaultdict[int, list[TableCopy]](list)
+        for copy in copies:
+            self._of_table[copy.relation_oid].append(copy)
+        self._awaited = {
+            oid: of_table[0]
+            for oid, of_table in self._of_table.items()
+            if of_table[0].seq not in superfluous and begun.get(oid, _INT64_MAX) > of_table[0].seq
+        }
+        """The first copies of tables, before which changes are withheld."""
+        places = _places(order, copies)
+        self._places = {copy.seq: places[_key(copy)] for copy in copies}
+        self._following = {
+            seq: order.transaction(place).seq for seq, place in self._places.items() if place < len(order)
+        }
+        """The seq of the transaction after each copy that has one."""
+        self._preceding = {
+            seq: order.transaction(place - 1).seq if place else -1 for seq, place in self._places.items()
+        }
+        """The seq of the transaction before each copy."""
+        self._committed = {  # what is prepared is in a copy where its commit is
+            order.transaction(first).seq: (order.transaction(last).commit_lsn or 0) if last < len(order) else _INT64_MAX
+            for first, last in order.prepared()
+        }
+        """The LSNs of the commits of what is prepared, by the seqs of the PREPAREs."""
+        self.items = [*self._items(order, copies)]
+        """The copies, with the indexes of the items before which they stand."""
+
+    def contains(self, relation_oid: int, ended: EndedTransaction, without: Collection[int]) -> bool:
+        """See DecodingOrder."""
+        return any(
+            copy.seq not in without
+            and copy.seq not in self._superfluous
+            and self._following.get(copy.seq, ended.seq + 1) <= ended.seq
+            and not self._adds(copy, ended)
+            for copy in self._of_table.get(relation_oid, ())
+        )
+
+    def awaited(self, relation_oid: int, ended: EndedTransaction) -> TableCopy | None:
+        """See DecodingOrder."""
+        copy = self._awaited.get(relation_oid)
+        return copy if copy is not None and self._following.get(copy.seq, _INT64_MAX) > ended.seq else None
+
+    def follows_changes(self, copy: TableCopy, described: int | None) -> bool:
+        """See DecodingOrder."""
+        is_first = self._of_table[copy.relation_oid][0] is copy
+        return not is_first or (described is not None and described <= self._preceding[copy.seq])
+
+    def _adds(self, copy: TableCopy, ended: EndedTransaction) -> bool:
+        """Return whether a transaction counts in addition to a copy."""
+        lsn, xid = self._committed.get(ended.seq, ended.commit_lsn or 0), ended.transaction.xid
+        return bool(copy.visibility.adds(np.array([lsn]), np.array([xid]))[0])
+
+    def _items(self, order: DecodingOrder, copies: Sequence[TableCopy]) -> Iterator[tuple[int, PlacedCopies]]:
+        groups, end = list[tuple[int, int, list[TableCopy]]](), 0
+        # Of those at one place what is copied later has the later position.
+        for copy in sorted(copies, key=lambda copy: (self._places[copy.seq], copy.snapshot.lsn, copy.seq)):
+            place = self._places[copy.seq]
+            following = order.transaction(place) if place < len(order) else None
+            before = max(end, order.transaction(place - 1).end_lsn or 0) if place else end
+            found = _end(copy, before, following)
+            if found is not None:
+                end = found
+                groups.append((place, end, [copy]))
+            elif groups and groups[-1][0] == place:
+                groups[-1][2].append(copy)
+            else:
+                raise ChangeLogError(f"the copy of {full_name(copy)} has no position in the WAL")
+        for place, end, group in groups:
+            sent = tuple(copy for copy in group if copy.seq not in self._superfluous)
+            emptied = {
+                copy.relation_oid: place > 0 or self._of_table[copy.relation_oid][0] is not copy for copy in sent
+            }
+            unserved = tuple(copy for copy in group if copy.seq in self._superfluous)
+            yield place, PlacedCopies(max(copy.seq for copy in group), end, sent, emptied, unserved)
+
+
+def _places(order: DecodingOrder, copies: Iterable[TableCopy]) -> dict[tuple[Visibility, Lsn], int]:
+    """Return the index of the item before which copies stand: hundreds of tables may be copied under one snapshot."""
+    by_key, found = {_key(copy): copy for copy in copies}, dict[tuple[Visibility, Lsn], int]()
+    if not by_key:
+        return found
+    commits, xids = order.commits_and_xids()
+    prepared = sorted(order.prepared(), reverse=True)
+    for key, copy in by_key.items():
+        # No item before it may end after the snapshot's LSN: at that, or right after the item, the copy ends.
+        is_after = np.flatnonzero(copy.visibility.adds(commits, xids) | (order.ends > copy.snapshot.lsn))
+        place = int(is_after[0]) if len(is_after) else len(order)
+        for first, last in prepared:
+            if first < place <= last:
+                place = first
+        found[key] = place
+    return found
+
+
+def _key(copy: TableCopy) -> tuple[Visibility, Lsn]:
+    return copy.visibility, copy.snapshot.lsn
+
+
+def _end(copy: TableCopy, before: int, following: EndedTransaction | None) -> int | None:
+    """Return the LSN at which a copy ends: after ``before``, and before the next item does; None for no room."""
+    end = max(before + 1, int(copy.snapshot.lsn))
+    if following is None or end < (following.end_lsn or 0):
+        return end
+    # It had committed before the snapshot was taken, and was not visible yet.
+    end = max(before, following.commit_lsn or 0) + 1
+    return end if end < (following.end_lsn or 0) else None
+
+
+class TimelineFollower:
+    """The items of a log that grows: each is taken in once."""
+
+    def __init__(self, until: int | None = None) -> None:
+        """Begin with nothing.
+
+        Args:
+            until: Take in what committed up to this LSN, and copies of before; None: all.
+        """
+        self._until = until
+        self._generation = 0
+        self.copies: list[TableCopy] = []
+        """The copies that have a place."""
+        self.begins = Lsn(0)
+        """What ended up to this LSN was pruned."""
+        self._clear([], 0)
+
+    def _clear(self, lost: list[LostEnd], first_seq: int) -> None:
+        self._lost, self._first_seq = lost, first_seq
+        self._rows = pa.Table.from_batches([], pa.schema(list(COLUMNS["transactions"])))
+        self._next_seq = 0
+        self._prepares: dict[tuple[int, str], tuple[int, PgoutputMessage]] = {}
+        """PREPAREs with their seqs, by xid and gid."""
+        self._unread: list[int] = []
+        """The first seqs of segments that may have PREPAREs."""
+        self._open: list[dict[str, Any]] = []
+
+    def update(self, log: ChangeLog) -> None:
+        """Take in what is new."""
+        self._log = log
+        lost, first_seq = lost_ends(log.index), log.segments[0].first_seq
+        is_other = (lost, first_seq) != (self._lost, self._first_seq)
+        if is_other:
+            self._clear(lost, first_seq)
+        first = max(log.segments.place(self._next_seq), 0)
+        index = log.index.slice(first)
+        self._rows = pa.concat_tables([self._rows, self._new(index)])
+        if self._rows["seq"].num_chunks > _CHUNKS:
+            self._rows = self._rows.combine_chunks()
+        self._unread += [log.segments[first + place].first_seq for place in _segments_with_gids(index)]
+        self._open = [row for row in log.index.open.to_pylist() if row["gid"] is not None and row["since"] is None]
+        self._next_seq = log.segments[-1].last_seq + 1
+        self.begins = read_pruned(log.store).lsn
+        copies = self._with_places(present_copies(log.index), log.complete_lsn)
+        self._generation += is_other or copies != self.copies
+        self.copies = copies
+
+    def _new(self, index: LogIndex) -> pa.Table:
+        rows = kept(index.transactions, self._lost)
+        chosen = pc.and_(pc.greater_equal(rows["seq"], self._next_seq), pc.not_equal(rows["outcome"], ABORTED))
+        if self._until is not None:
+            chosen = pc.and_(chosen, pc.less_equal(rows["commit_lsn"], self._until))
+        return rows.filter(chosen)
+
+    def _with_places(self, copies: Iterable[TableCopy], complete_lsn: int) -> list[TableCopy]:
+        """Return the copies whose places are known, not of what was pruned, or lost."""
+        last = complete_lsn if self._until is None else min(self._until, complete_lsn)
+        known = takewhile(lambda copy: copy.snapshot.lsn <= last, copies)
+        return [copy for copy in known if copy.since_lsn >= self.begins and not _is_lost(copy, self._lost)]
+
+    def order(
+        self,
+        two_phase_at: int | None = None,
+        superfluous: Collection[int] = (),
+        begun: Mapping[int, int] = MappingProxyType({}),
+    ) -> DecodingOrder:
+        """Return what a slot sends.
+
+        Args:
+            two_phase_at: What is prepared after this LSN is sent as prepared; None: nothing is.
+            superfluous: The seqs of copies that are not sent; see ``DecodingOrder``.
+            begun: The seqs from which on the log holds tables without a copy, by OID.
+        """
+        if two_phase_at is None:
+            rows, others = self._rows.filter(pc.equal(self._rows["outcome"], COMMITTED)), list[EndedTransaction]()
+        else:
+            is_plain = pc.is_null(self._rows["gid"])
+            ended = self._rows.filter(pc.invert(is_plain)).to_pylist()
+            rows, others = self._rows.filter(is_plain), [*self._two_phase([*ended, *self._open], two_phase_at)]
+        order = DecodingOrder(rows, others, self.copies, superfluous, begun)
+        order.generation, order.begins, order.first_seq = self._generation, self.begins, self._first_seq
+        return order
+
+    def _two_phase(self, rows: Iterable[Mapping[str, Any]], two_phase_at: int) -> Iterator[EndedTransaction]:
+        """Yield the items of transactions that were, or are, prepared."""
+        for seq in self._unread:
+            for at, message in _prepares_in(self._log, self._log.segments.place(seq)):
+                self._prepares[said(message, "xid"), said(message, "gid")] = at, message
+        self._unread = []
+        for row in rows:
+            found = self._prepares.get((row["xid"], row["gid"] or ""))
+            prepare = None if found is None else _prepared(*found, _transaction(row))
+            if prepare is not None:
+                yield from decoded(prepare, None, two_phase_at)
+            if "outcome" in row:
+                yield from decoded(_ended(row), prepare, two_phase_at)
+
+
+def _prepares_in(
+    log: ChangeLog, place: int, read: Callable[[Segment], pa.Table] | None = None
+) -> Iterator[tuple[int, PgoutputMessage]]:
+    """Yield the PREPAREs of a segment, given its index, with their seqs; ``read`` reads it."""
+    return _messages_in(log, place, _PREPARES, read or log.table)
+
+
+def _messages_in(
+    log: ChangeLog, place: int, tags: Sequence[int], read: Callable[[Segment], pa.Table]
+) -> Iterator[tuple[int, PgoutputMessage]]:
+    """Yield the messages of a segment that have one of some tags, with their seqs; raise ChangeLogError for damage."""
+    segment = log.segments[place]
+    table = read(segment)
+    layout = segment.options.layout()
+    for entry in table_entries(table.filter(pc.is_in(table["tag"], pa.array(tags, table["tag"].type))), segment.name):
+        try:
+            message = parse(entry.payload, **{**layout, **entry.states})
+        except PgoutputError as error:
+            raise explain(entry, error) from error
+        yield entry.seq, message
+
+
+def last_ends(index: LogIndex, by: str) -> Numbers:
+    """Return of each segment the last LSN, or time, at which a transaction ended in it.
+
+    Args:
+        index: The log's.
+        by: "end_lsn", among which the LSN counts up to which the log is complete at the end of the segment; or
+            "commit_time": microseconds since 2000-01-01 UTC.
+
+    Returns:
+        An entry a segment, NOTHING_ENDED where nothing did.
+    """
+    latest = np.full(len(index), NOTHING_ENDED, np.int64)
+    for first, part in index.parts():
+        transactions, places = part.located("transactions")
+        # Without the option streaming=parallel an abort does not say its LSN, nor its time.
+        np.maximum.at(latest, first + places, transactions[by].fill_null(NOTHING_ENDED).to_numpy())
+    return np.maximum(latest, index.table["complete_lsn"].to_numpy()) if by == "end_lsn" else latest
+
+
+def lasting_transactions(index: LogIndex) -> tuple[Numbers, Numbers, pa.ChunkedArray]:
+    """Return the transactions that may lie in several segments: others are not needed to know what must stay together.
+
+    Returns:
+        The first seq of each, the last one (2**63 - 1 for a transaction without an outcome), and the top-level xids.
+    """
+    ended, opened = index.marked, index.open
+    ended = ended.filter(pc.greater(pc.list_value_length(ended["spans"]), 0))
+    begins = pc.struct_field(pc.list_element(ended["spans"], 0), "first").to_numpy()
+    first = np.concatenate([begins, opened["first_seq"].to_numpy()])
+    last = np.concatenate([ended["seq"].to_numpy(), np.full(len(opened), _INT64_MAX)])
+    return first, last, pa.chunked_array([*ended["xid"].chunks, *opened["xid"].chunks], pa.int64())
+
+
+def first_uncontained(index: LogIndex, copies: Iterable[TableCopy]) -> dict[int, int]:
+    """Return by the seqs of copies where what they do not contain begins: a transaction, or a segment that may have it.
+
+    It is 2**63 - 1 where nothing follows a copy.
+    """
+    complete, starts = (index.table[name].to_numpy() for name in ("complete_lsn", "first_seq"))
+    keys = {copy.seq: (copy.visibility, copy.since_lsn) for copy in copies}
+    found = {key: int(starts[complete > int(key[1])].min(initial=_INT64_MAX)) for key in keys.values()}
+    lost = lost_ends(index)
+    for _, part in index.parts() if found else ():
+        spans = spans_of(committed(part.transactions, lost))
+        lsns, xids, seqs = (np.asarray(column) for column in (spans.commit_lsn, spans.xid, spans.first_seq))
+        for key, seq in found.items():
+            found[key] = min(seq, int(seqs[key[0].adds(lsns, xids)].min(initial=_INT64_MAX)))
+    return {seq: found[key] for seq, key in keys.items()}
+
+
+def lsn_before(index: LogIndex, time: Timestamp) -> Lsn | None:
+    """Return the last LSN before that of the first commit that is later than a time; None where none is.
+
+    Commits may have another order than that of their clocks: of those that are later, the least LSN counts.
+    """
+    lost = lost_ends(index)
+    commits = commits_of(index, lost)
+    found = list[int]()
+    for place in np.flatnonzero((commits["commits"] > 0) & (commits["most_time"] > int(time))).tolist():
+        if found and int(commits["least_lsn"][place]) >= min(found):
+            continue
+        later = committed(index.one(place).transactions, lost)
+        found.append(pc.min(later.filter(pc.greater(later["commit_time"], int(time)))["commit_lsn"]).as_py())
+    return Lsn(min(found) - 1) if found else None
+
+
+def _seq(found: tuple[int, TimelineItem]) -> int:
+    return found[0]
+
+
+def _within(values: Numbers, bounds: tuple[int, int]) -> Flags:
+    found: Flags = (values >= bounds[0]) & (values <= bounds[1])
+    return found
+
+
+def _column(items: Sequence[EndedTransaction | PlacedCopies], name: str) -> Numbers:
+    return np.array([getattr(item, name) or 0 for item in items], np.int64)
+
+
+def _is_lost(copy: TableCopy, lost: Iterable[LostEnd]) -> bool:
+    return any(copy.seq < seq and copy.snapshot.lsn > end for seq, end in lost)
+
+
+def _is_void(ended: EndedTransaction, lost: Iterable[LostEnd]) -> bool:
+    return any(ended.seq < seq and (ended.end_lsn or 0) > end for seq, end in lost)
+
+
+def _segments_with_gids(index: SegmentIndex) -> list[int]:
+    """Return the indexes of the segments in which a transaction may be prepared."""
+    found = set[int]()
+    for name in ("transactions", "open"):
+        rows, places = index.located(name)
+        found.update(np.asarray(places)[rows["gid"].is_valid().to_numpy()].tolist())
+    return sorted(found)
+
+
+def _prepared(seq: int, prepare: PgoutputMessage, transaction: LoggedTransaction) -> EndedTransaction:
+    numbers = (int(said(prepare, role)) for role in ("lsn", "end_lsn", "time"))
+    return EndedTransaction(seq, PREPARED, transaction, *numbers)
+
+
+def _ended(row: Mapping[str, Any]) -> EndedTransaction:
+    numbers = row["commit_lsn"], row["end_lsn"], row["commit_time"]
+    return EndedTransaction(row["seq"], row["outcome"], _transaction(row), *numbers)
+
+
+def _transaction(row: Mapping[str, Any]) -> LoggedTransaction:
+    spans = [(span["first"], span["last"]) for span in row["spans"]]
+    return LoggedTransaction(row["xid"], row["streamed"], gid=row["gid"], spans=spans, aborted=set(row["aborted"]))
