@@ -12,7 +12,7 @@ from pgoutput_construct.spark._execution import error_text
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import POSITION, column, merge_untyped, quoted, text_array
 from pgoutput_construct.spark._replicate.sink import ROW_KEY, Naming, NetChanges
-from pgoutput_construct.spark._replicate.warehouse_notes import TableShape
+from pgoutput_construct.spark._replicate.warehouse_notes import VersionShape
 from pgoutput_construct.spark._state.demands import Demand
 from pgoutput_construct.spark._state.equality import exact_key, is_always_typed, same_sql
 
@@ -22,7 +22,7 @@ _OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
 
 @contextmanager
 def merge_statement(
-    spark: SparkSession, table: str, read: Callable[[], DataFrame], changes: NetChanges, shape: TableShape
+    spark: SparkSession, table: str, read: Callable[[], DataFrame], changes: NetChanges, shape: VersionShape
 ) -> Iterator[str]:
     """Yield the statement that merges net changes into a table.
 

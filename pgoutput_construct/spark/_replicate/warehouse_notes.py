@@ -41,7 +41,7 @@ _SCHEMES: Final = {"s3": "s3a"}  # as Hadoop calls it
 
 
 @dataclass(frozen=True)
-class TableShape:
+class VersionShape:
     """How a table was described: what decides whether its rows can be brought up to date by changes."""
 
     columns: Mapping[str, str]
@@ -66,7 +66,7 @@ class TableShape:
         copy = table.base.copy.seq if table.base else None
         return cls(columns, table.current, table.key_columns, table.replica_identity, copy, table.numbers)
 
-    def renamed_in(self, later: "TableShape") -> dict[str, str]:
+    def renamed_in(self, later: "VersionShape") -> dict[str, str]:
         """Return the later names of renamed columns, by their names here.
 
         A dropped one, whose name another one has later, is called ``name_dropped_number``, as in ``Table``.
@@ -80,13 +80,13 @@ class TableShape:
                 found[name] = names[number]
         return found
 
-    def continuing(self, before: "TableShape") -> Self:
+    def continuing(self, before: "VersionShape") -> Self:
         """Return the shape with the numbers of an earlier one's columns, under their present names."""
         renamed = before.renamed_in(self)
         earlier = {renamed.get(name, name): number for name, number in before.numbers.items()}
         return replace(self, numbers={**earlier, **self.numbers})
 
-    def added_in(self, later: "TableShape") -> tuple[str, ...] | None:
+    def added_in(self, later: "VersionShape") -> tuple[str, ...] | None:
         """Return the columns that were added since; None where changes alone do not lead to ``later``.
 
         Columns may have been dropped. A renamed, or dropped and re-created, one has another name or order; one of
@@ -113,14 +113,14 @@ class Version:
     """Everything that ended in the log up to this seq is in it."""
     last: ChangePosition
     """The position of the last change that the log had of the table."""
-    shape: TableShape
+    shape: VersionShape
     """How the table was described."""
 
     @classmethod
     def from_table(cls, table: Table, batch: int, seq: int) -> Self:
         """Return the version of a table as a log has it, up to ``seq``."""
         last = max((each.last for each in table.identities), default=_NOWHERE)
-        return cls(table.qualified, table.relation_oid, batch, seq, last, TableShape.from_table(table))
+        return cls(table.qualified, table.relation_oid, batch, seq, last, VersionShape.from_table(table))
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values that a person can read."""
@@ -134,7 +134,7 @@ class Version:
         lsn = content["last"]["commit_lsn"]
         last = (_NOWHERE[0] if lsn is None else int(Lsn(lsn)), int(content["last"]["seq"]))
         # Earlier versions wrote keywords, and names with a dollar sign, without quotes.
-        return cls(**{**content, "table": normal_name(content["table"]), "last": last, "shape": TableShape(**shape)})
+        return cls(**{**content, "table": normal_name(content["table"]), "last": last, "shape": VersionShape(**shape)})
 
     def to_text(self) -> str:
         """Return it as text, for formats whose metadata are text."""

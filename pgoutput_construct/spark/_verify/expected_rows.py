@@ -19,7 +19,7 @@ from pgoutput_construct.spark._log_view.change_columns import column, position, 
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.sink import Naming, Sink, unescape_references
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, TableShape, Warehouse, note_owner
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, VersionShape, Warehouse, note_owner
 from pgoutput_construct.spark._replicate.warehouse_reader import open_sink
 from pgoutput_construct.spark._state.table_state import advance
 from pgoutput_construct.spark._verify.part_checksums import TEXTS
@@ -47,7 +47,7 @@ def table_of_dataset(log: OpenLog, dataset: Dataset) -> Table:
                 raise OutdatedTableError(
                     f"{version.table} was renamed to {table.qualified} after the warehouse read it"
                 )
-            if version.shape.added_in(TableShape.from_table(table)) is None:
+            if version.shape.added_in(VersionShape.from_table(table)) is None:
                 raise OutdatedTableError(f"{version.table} was altered or copied again after the warehouse read it")
             for lack in log.lacks:
                 if lack.relation_oid == version.oid and lack.stale_since is not None:

@@ -8,16 +8,16 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.spark._replicate.batch_plan import aside_directory, obsolete_datasets
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, TableShape, Version, Warehouse
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, Version, VersionShape, Warehouse
 from pgoutput_construct.spark.formats import FORMATS, format_settings
 from tests.spark.histories import table_of
 
-SHAPE = TableShape({"id": "int32", "v": "string"}, ("id", "v"), ("id",), "d", None)
+SHAPE = VersionShape({"id": "int32", "v": "string"}, ("id", "v"), ("id",), "d", None)
 VERSION = Version('public."odd é"', 7, 3, 99, (2**33, 4), SHAPE)
 
 
-def _later(columns: dict[str, str], current: str, copy: int | None = None) -> TableShape:
-    return TableShape(columns, tuple(current.split()), ("id",), "d", copy)
+def _later(columns: dict[str, str], current: str, copy: int | None = None) -> VersionShape:
+    return VersionShape(columns, tuple(current.split()), ("id",), "d", copy)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def _later(columns: dict[str, str], current: str, copy: int | None = None) -> Ta
         (_later({"id": "int32", "v": "string"}, "id v", 50), None),
     ],
 )
-def test_what_changes_lead_to(later: TableShape, added: tuple[str, ...] | None) -> None:
+def test_what_changes_lead_to(later: VersionShape, added: tuple[str, ...] | None) -> None:
     """Columns that came or went; not one that was renamed, made again, or has another type, nor another copy."""
     assert SHAPE.added_in(later) == added
 
