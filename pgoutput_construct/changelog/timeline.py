@@ -111,7 +111,7 @@ from pgoutput_construct.wire.protocol import MessageFlags
 __all__ = [
     "NOTHING_ENDED",
     "DecodingOrder",
-    "Kind",
+    "ItemKind",
     "LogicalMessage",
     "PlacedCopies",
     "Timeline",
@@ -146,7 +146,7 @@ TimelineItem: TypeAlias = EndedTransaction | TableCopy | LogicalMessage | LogEve
 """What a timeline yields; the outcome of an EndedTransaction is COMMITTED, or PREPARED for what is prepared there."""
 
 
-class Kind(Enum):
+class ItemKind(Enum):
     """The kinds of items of a timeline."""
 
     TRANSACTION = auto()
@@ -167,7 +167,7 @@ class Timeline:
     def __init__(
         self,
         log: ChangeLog,
-        kinds: Collection[Kind] = (Kind.TRANSACTION, Kind.COPY, Kind.EVENT),
+        kinds: Collection[ItemKind] = (ItemKind.TRANSACTION, ItemKind.COPY, ItemKind.EVENT),
         *,
         after: int = -1,
         until: int = _INT64_MAX,
@@ -223,11 +223,11 @@ class Timeline:
 
     def _sent(self, place: int) -> Iterator[tuple[int, TimelineItem]]:
         """Yield what the stream sent of the slice in a segment, with the seqs, in any order."""
-        if Kind.TRANSACTION in self._kinds:
+        if ItemKind.TRANSACTION in self._kinds:
             yield from ((each.seq, each) for each in self._transactions(slice(place, place + 1)))
-        if Kind.PREPARED in self._kinds and place in self._segments_of_prepares:
+        if ItemKind.PREPARED in self._kinds and place in self._segments_of_prepares:
             yield from ((each.seq, each) for each in self._prepared(place))
-        if Kind.MESSAGE in self._kinds and self._oids is None:
+        if ItemKind.MESSAGE in self._kinds and self._oids is None:
             yield from ((each.seq, each) for each in self._messages(place))
 
     def _transactions(self, of: slice) -> Iterator[EndedTransaction]:
@@ -258,7 +258,7 @@ class Timeline:
     def _events(self) -> Mapping[int, Sequence[tuple[int, TimelineItem]]]:
         """The events and copies of the slice with their seqs, by the index of the segment."""
         found = defaultdict[int, list[tuple[int, TimelineItem]]](list)
-        for row in event_rows(self._log.index) if {Kind.COPY, Kind.EVENT} & self._kinds else ():
+        for row in event_rows(self._log.index) if {ItemKind.COPY, ItemKind.EVENT} & self._kinds else ():
             is_within = self._lsns[0] <= row.lsn <= self._lsns[1] and self._times[0] <= row.time <= self._times[1]
             item = self._event(row) if is_within else None
             if item is not None:
@@ -266,10 +266,10 @@ class Timeline:
         return found
 
     def _event(self, row: EventRow) -> TimelineItem | None:
-        if row.name == COPIED_TABLE and Kind.COPY in self._kinds:
+        if row.name == COPIED_TABLE and ItemKind.COPY in self._kinds:
             copy = self._copies.get(row.seq)
             return copy if copy is not None and (self._oids is None or copy.relation_oid in self._oids) else None
-        return row.read() if Kind.EVENT in self._kinds and self._oids is None else None
+        return row.read() if ItemKind.EVENT in self._kinds and self._oids is None else None
 
     @cached_property
     def _copies(self) -> Mapping[int, TableCopy]:

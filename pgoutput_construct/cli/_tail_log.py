@@ -85,13 +85,13 @@ class _Reader:
     def show(self, after_seq: int, from_lsn: Lsn) -> int:
         """Show what ended after a seq, at an LSN or later; return the seq up to which the log was read."""
         from pgoutput_construct.changelog import LogEvent
-        from pgoutput_construct.changelog.timeline import Kind, LogicalMessage, Timeline
+        from pgoutput_construct.changelog.timeline import ItemKind, LogicalMessage, Timeline
         from pgoutput_construct.stream.transaction_reader import EndedTransaction
 
         self.selection.printer.values.types = self.relations.types
         items = Timeline(
             self.log,
-            {Kind.TRANSACTION, Kind.MESSAGE, Kind.EVENT},
+            {ItemKind.TRANSACTION, ItemKind.MESSAGE, ItemKind.EVENT},
             after=after_seq,
             first_lsn=from_lsn,
             relation_oids=self.relations.oids(self.selection.tables) if self.selection.tables else None,

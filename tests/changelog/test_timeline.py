@@ -15,7 +15,7 @@ from pgoutput_construct.changelog.compact import compact
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.timeline import (
     NOTHING_ENDED,
-    Kind,
+    ItemKind,
     LogicalMessage,
     PlacedCopies,
     Timeline,
@@ -91,18 +91,18 @@ def fill(log: WrittenLog) -> None:
     log.publish()
 
 
-ALL = list(Kind)
+ALL = list(ItemKind)
 
 
 def test_all_kinds_in_one_order(log: WrittenLog) -> None:
     """Whatever a log holds stands at its seq; by default what the index alone says is yielded."""
     fill(log)
-    kinds = [Kind.TRANSACTION, Kind.PREPARED, Kind.COPY, Kind.MESSAGE, Kind.EVENT]
+    kinds = [ItemKind.TRANSACTION, ItemKind.PREPARED, ItemKind.COPY, ItemKind.MESSAGE, ItemKind.EVENT]
     expected = ["connected", "committed 1000", "message 1020", "prepared 1030", "committed 1050", "copy of 1 at 1065"]
     expected += ["committed 1080", "committed 1100"]
     assert yielded(log, kinds) == expected
     assert yielded(log) == [each for each in expected if not each.startswith(("message", "prepared"))]
-    assert yielded(log, [Kind.EVENT]) == ["connected", "copied table"]
+    assert yielded(log, [ItemKind.EVENT]) == ["connected", "copied table"]
     seqs = [item.seq for item in Timeline(ChangeLog(log.directory), kinds)]
     assert seqs == sorted(set(seqs))
 
@@ -143,7 +143,7 @@ def test_what_an_item_has(log: WrittenLog) -> None:
 def test_slices(log: WrittenLog, bounds: dict[str, Any], expected: list[str]) -> None:
     """By LSN, and by table: what a log has outside of transactions is of no table."""
     fill(log)
-    kinds = [Kind.TRANSACTION, Kind.PREPARED, Kind.COPY, Kind.MESSAGE, Kind.EVENT]
+    kinds = [ItemKind.TRANSACTION, ItemKind.PREPARED, ItemKind.COPY, ItemKind.MESSAGE, ItemKind.EVENT]
     assert yielded(log, kinds, **bounds) == expected
 
 
@@ -155,7 +155,7 @@ def test_slices_by_seq_and_time(log: WrittenLog) -> None:
         for until in range(after, items[-1].seq + 1, 3):
             expected = [told(item) for item in items if after < item.seq <= until]
             assert yielded(log, ALL, after=after, until=until) == expected
-    kinds = [Kind.TRANSACTION, Kind.PREPARED]
+    kinds = [ItemKind.TRANSACTION, ItemKind.PREPARED]
     assert yielded(log, kinds, first_time=1030, last_time=1080) == ["prepared 1030", "committed 1050", "committed 1080"]
 
 
@@ -170,10 +170,10 @@ def test_only_segments_of_the_slice_are_read(log: WrittenLog) -> None:
 
     assert len(list(Timeline(opened, read=noted))) == 6 and not read
     names = [segment.name for segment in opened.segments]
-    assert [told(item) for item in Timeline(opened, [Kind.PREPARED], read=noted)] == ["prepared 1030"]
+    assert [told(item) for item in Timeline(opened, [ItemKind.PREPARED], read=noted)] == ["prepared 1030"]
     assert read == names[1:]  # in the last one a prepared transaction ends
     read.clear()
-    assert [told(item) for item in Timeline(opened, [Kind.MESSAGE], last_lsn=1020, until=5, read=noted)] == []
+    assert [told(item) for item in Timeline(opened, [ItemKind.MESSAGE], last_lsn=1020, until=5, read=noted)] == []
     assert read == names[:1]
 
 
@@ -188,7 +188,7 @@ def test_a_lost_history(log: WrittenLog) -> None:
     log.commit(922, 4500, 4510, insert(1, "b"))
     log.publish(5200)
     assert yielded(log, ALL) == ["committed 3000", BEGUN_ANEW, "committed 4500"]
-    assert yielded(log, [Kind.TRANSACTION], lost=()) == ["committed 3000", "committed 4100", "committed 4500"]
+    assert yielded(log, [ItemKind.TRANSACTION], lost=()) == ["committed 3000", "committed 4100", "committed 4500"]
     assert ordered(log) == ["committed 3000", "committed 4500"]
 
 
