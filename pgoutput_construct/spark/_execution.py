@@ -33,7 +33,7 @@ _LONGEST: Final = 500
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Raise an error of this package that comes from an executor as the class that it was there.
+    """Raise an error of this package that comes from an executor with its own class.
 
     For use around any action (``count``, ``collect``, ``write``) on the DataFrames of this package; without it Spark
     raises its PythonException, with the same text inside.

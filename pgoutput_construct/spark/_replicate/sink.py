@@ -146,7 +146,7 @@ class Sink(ABC):
         """Remove a dataset whose note was removed; it need not exist."""
 
     def recover(self, dataset: Dataset, batch: int) -> None:  # noqa: B027 - most formats leave nothing over
-        """Remove what a batch that was interrupted left next to a dataset, whether the dataset is there or not."""
+        """Remove what an interrupted batch left next to a dataset, which need not exist."""
 
     def is_small(self, dataset: Dataset) -> bool:
         """Remove what an interrupted batch left next to a dataset, which need not exist."""

@@ -34,7 +34,7 @@ _TASK_BYTES: Final = 1 << 28
 """Rows, or bytes of payloads, of one task: starting a task is expensive, and so are the first rows of a Parquet file,
 before dictionary encoding falls back to plain."""
 _LEAST: Final = 1 / 4
-"""A task may have this part of that where there would be fewer tasks than processors."""
+"""The part of that which a task has at least, to have a task for each processor."""
 _FEW: Final = 4
 
 

@@ -262,7 +262,7 @@ def _numbers(changes: pa.Table, name: str) -> Numbers:
 
 
 def _names(changes: pa.Table, name: str) -> Flags:
-    """Tell of which changes a column was left out."""
+    """Return which changes did not send a column."""
     lists = _array(changes["_unchanged"])
     found = np.zeros(len(changes), np.bool_)
     found[pc.list_parent_indices(lists).filter(pc.equal(pc.list_flatten(lists), name)).to_numpy()] = True
