@@ -73,7 +73,7 @@ def changelog() -> None:
             LogOptions(slot="s", publications=("p",), database="d", system_identifier="1", server_version=180000)
         )
         payload = pgo.build(pgo.Begin(pgo.Lsn(1), pgo.Timestamp(1), 7))
-        writer.append(Block.of([payload], [1], [1], {"proto_version": 1}, {"in_stream": [False]}, [-1]))
+        writer.append(Block.from_payloads([payload], [1], [1], {"proto_version": 1}, {"in_stream": [False]}, [-1]))
         writer.publish(Position())
     assert [entry.payload for entry in ChangeLog(folder)] == [payload]
 

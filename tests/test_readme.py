@@ -220,7 +220,7 @@ def _environment() -> dict[str, str]:
 
 def test_options_of_the_data_source_are_in_the_table() -> None:
     """The tables of options and views say what the data source says."""
-    from pgoutput_construct.spark.source.options import OPTIONS, VIEWS
+    from pgoutput_construct.spark._source.source_options import OPTIONS, VIEWS
 
     for option in OPTIONS:
         assert f"| `{option.name}` | {option.meaning}" in README

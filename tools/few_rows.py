@@ -1,4 +1,4 @@
-"""Spark's settings for plans that see a few rows each."""
+"""Spark's settings for plans that process only a few rows."""
 
 from collections.abc import Mapping
 from typing import Final

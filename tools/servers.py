@@ -30,7 +30,7 @@ PROGRAMS: Final[Mapping[int, Path]] = {
 
 
 def missing_server(version: int) -> str:
-    """Say what to do where a release cannot be started on this machine; "" where it can."""
+    """Return what to do if a release cannot be started on this machine; empty if it can."""
     if version == postgres19.RELEASE:
         return postgres19.missing_postgres19()
     if version == INSTALLED and not PROGRAMS[INSTALLED].is_dir():

@@ -1,4 +1,4 @@
-"""Processes that want the processors, too, and what a server sees of a client amid them."""
+"""Processes that compete for the CPUs, and measurements of a client among them."""
 
 import os
 import threading
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import EmbeddedServer
-from tools.beside import beside
+from tools.background import in_background
 
 __all__ = ["Statuses", "busy_loops", "watched_statuses"]
 
 _SECONDS = 0.02
-"""Between two looks at the server."""
+"""Seconds between two looks at the server."""
 # A client that has sent nothing yet has been connected since then.
 _SILENT = """SELECT pid, extract(epoch FROM clock_timestamp() - greatest(reply_time, backend_start))::float8
     FROM pg_stat_replication WHERE state = 'streaming' OR reply_time IS NOT NULL OR state = 'catchup'"""
@@ -31,10 +31,10 @@ def busy_loops(per_core: int) -> Iterator[None]:
 
 @dataclass
 class Statuses:
-    """What a server saw of the statuses of its clients."""
+    """The status updates of clients, as the server sees them."""
 
     longest: float = 0.0
-    """Seconds for which one said nothing, at most."""
+    """The longest silence of a client, in seconds."""
     walsenders: set[int] = field(default_factory=set)
     """The process IDs of those that streamed: one for each connection."""
 
@@ -52,5 +52,5 @@ def watched_statuses(server: EmbeddedServer) -> Iterator[Statuses]:
                     found.longest = max(found.longest, seconds)
                 time.sleep(_SECONDS)
 
-    with beside(look):
+    with in_background(look):
         yield found

@@ -1,7 +1,20 @@
-"""Small segments into large ones, while a capture and readers run.
+"""Compaction: merges small segments into large ones while a capture and readers run.
 
-A segment that covers others is durable before they go, and counts in their place from then on: what a crash leaves
-behind is read as before, and removed by the next compaction.
+How segments are replaced without a reader noticing:
+
+1. The rows of consecutive small segments are written as one large segment. They keep their seqs, payloads and
+   checksums; the index is merged (``_merge_indexes``) and equals the one that would be built from the rows.
+2. When the large segment is durable, it is read back with every check: from now on it may be the only copy. From then
+   on it counts instead of the small ones, since of two segments that begin at the same seq the longer one counts
+   (``_segment.footer.chosen``). A reader that lists the log sees either the small ones or the large one, never a gap.
+3. Manifests are rewritten, so that they have the large segment's footer.
+4. After some seconds of grace, the small files are removed. A reader that has listed them before and opens one now gets
+   MissingFileError, and reads its rows from the segment that covers them (``_segment.segment_reader``).
+
+A crash at any point leaves a readable log: before step 2 nothing has changed, after it the small files are superfluous,
+and the next compaction removes them. The newest segment is never merged, since a capture that resumes reads it;
+segments of different options stay apart. One compaction or prune runs at a time (``lock_for_maintenance``); captures
+and readers need no lock.
 """
 
 import time
@@ -14,13 +27,13 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._index.index import COLUMNS, SegmentIndex, struct_array
 from pgoutput_construct.changelog._index.indexes import index_of, indexes_of, rewrite_manifests
 from pgoutput_construct.changelog._index.listing import Listing, list_log
-from pgoutput_construct.changelog._index.usage import copied_rows, settled
+from pgoutput_construct.changelog._index.row_counts import copied_rows, settled
+from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex, struct_array
 from pgoutput_construct.changelog._segment.footer import Segment, chosen
-from pgoutput_construct.changelog._segment.reading import read_segment
-from pgoutput_construct.changelog._segment.segments import GROUP_ROWS, write_segment
+from pgoutput_construct.changelog._segment.segment_reader import read_segment
+from pgoutput_construct.changelog._segment.segment_writer import GROUP_ROWS, write_segment
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogLock, LogStore
 from pgoutput_construct.errors import ChangeLogError
@@ -36,50 +49,50 @@ __all__ = [
 
 
 _MAINTENANCE: Final = "maintenance"
-_LEASE: Final = 600.0  # seconds: how long an object store keeps others out after the last sign of life
+_LEASE: Final = 600.0  # seconds after the last renewal for which a lease in an object store excludes others
 _GROUP_ROWS: Final = 8 * GROUP_ROWS
 
 
 @dataclass(frozen=True)
 class CompactionLimits:
-    """How large segments become, and what is worth it."""
+    """How large segments become, and when merging is worthwhile."""
 
     rows: int = 1_000_000
-    """Most rows in a segment that is made of others."""
+    """The maximum number of rows in a merged segment."""
     payload_bytes: int = 128 * 2**20
-    """Most bytes of such a segment in memory: compaction holds one of them, and what it is written as."""
+    """The maximum bytes of payload in a merged segment; compaction holds one in memory, and its Parquet file."""
     least: int = 8
-    """Fewer segments are left alone until there are more, unless they fill a large one."""
+    """Fewer small segments than this are not merged yet, unless they fill a large one."""
     grace: float = 10.0
-    """Seconds for which the small ones stay beside the large one, for readers of other programs."""
+    """Seconds for which the small segments stay after the large one is written, for readers of other programs."""
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.payload_bytes < 1 or self.least < 2 or self.grace < 0:
             raise ChangeLogError(
-                "the limits of a compaction are at least one row, one byte, two segments and no seconds"
+                "limits of a compaction: rows and payload_bytes must be at least 1, least at least 2, grace at least 0"
             )
 
 
 @dataclass(frozen=True)
 class Compaction:
-    """What a compaction has done so far."""
+    """The progress and the result of a compaction."""
 
     before: int = 0
-    """Segments when it began."""
+    """The number of segments when it began."""
     merged: int = 0
-    """How many of them are in larger ones now."""
+    """The number of segments that were merged."""
     written: int = 0
-    """How many larger ones there are."""
+    """The number of large segments written."""
     rows: int = 0
-    """Rows in these."""
+    """Rows in the large segments."""
     removed: int = 0
-    """Files that were removed, those of earlier compactions too."""
+    """Files removed, including those that earlier compactions left."""
     freed_bytes: int = 0
-    """Bytes of these, without those that were written."""
+    """The sum of the sizes of removed files, in bytes."""
 
     @property
     def after(self) -> int:
-        """Segments that count now, beside those that a capture wrote meanwhile."""
+        """The number of segments now, without those that a capture added meanwhile."""
         return self.before - self.merged + self.written
 
 
@@ -89,13 +102,18 @@ OnProgress = Callable[[Compaction], None]
 def compact(
     address: Address | LogStore, limits: CompactionLimits | None = None, on_progress: OnProgress | None = None
 ) -> Compaction:
-    """Merge small segments, oldest first, and remove what was merged; returns what was done.
+    """Merge small segments, oldest first, and remove the merged ones.
 
-    Segments of different options stay apart; the newest one stays as it is. ``on_progress``
-    is called after each segment that is written.
+    Args:
+        address: The address of the log: a path, a URL, or a store.
+        limits: How large segments become; CompactionLimits() by default.
+        on_progress: Called after each large segment is written, and after files are removed.
+
+    Returns:
+        What was done.
 
     Raises:
-        ChangeLogError: There is no log, a segment is damaged, or another compaction or prune is at it.
+        ChangeLogError: There is no log, a segment is damaged, or another compaction or prune is running.
     """
     store, limits = open_store(address), limits or CompactionLimits()
     with lock_for_maintenance(store) as lock:
@@ -104,19 +122,19 @@ def compact(
 
 
 def plan_compaction(address: Address | LogStore, limits: CompactionLimits | None = None) -> Compaction:
-    """Return what ``compact`` would do, and do nothing; raises as it."""
+    """Dry run of ``compact``; raises the same errors."""
     store, limits = open_store(address), limits or CompactionLimits()
     with lock_for_maintenance(store):
         listing, files = list_log(store), store.files()
         groups = list(_groups(listing[:-1], limits))
     merged = [segment for group in groups for segment in group]
-    gone = {name.name for name in chosen(files)[1]} | {segment.name for segment in merged}
-    rows, freed = sum(segment.rows for segment in merged), sum(files.get(name, 0) for name in gone)
-    return Compaction(len(listing), len(merged), len(groups), rows, len(gone), freed)
+    removed = {name.name for name in chosen(files)[1]} | {segment.name for segment in merged}
+    rows, freed = sum(segment.rows for segment in merged), sum(files.get(name, 0) for name in removed)
+    return Compaction(len(listing), len(merged), len(groups), rows, len(removed), freed)
 
 
 def lock_for_maintenance(store: LogStore) -> LogLock:
-    """Let one compaction or prune work at a time; raises ChangeLogError when there is no log, or one at work."""
+    """Lock out other compactions and prunes; raises ChangeLogError if there is no log, or one is running."""
     if not chosen(store.files())[0]:
         raise ChangeLogError(f"{store}: no change log here (no segment-*.parquet)")
     return store.lock(_MAINTENANCE, _LEASE)
@@ -133,7 +151,7 @@ class _Compaction:
     def run(self) -> Compaction:
         listing = list_log(self.store)
         self.done = replace(self.done, before=len(listing))
-        # Not the newest: a capture that resumes goes on from it.
+        # Not the newest segment: a capture that resumes reads it.
         groups = list(_groups(listing[:-1], self.limits))
         for group in groups:
             place = listing.place(group[0].first_seq)
@@ -147,12 +165,12 @@ class _Compaction:
         self.lock.check()
         with ThreadPoolExecutor(self.store.reads_at_once) as pool:
             table = pa.concat_tables(pool.map(read_segment, group))
-        # What is open and in force at the end is in the last one's own footer.
+        # What is open and in force at the end is in the footer of the last one, and in no manifest.
         indexes = SegmentIndex.concat([indexes_of(group[:-1]).whole(), index_of(group[-1])])
         index = _merge_indexes(indexes, index_of(before) if before else None)
         last = group[-1]
         written = write_segment(self.store, table, last.options, last.position, index, _GROUP_ROWS)
-        read_segment(written)  # before its only copy is what was just written
+        read_segment(written)  # it is about to become the only copy
         self.done = replace(
             self.done,
             merged=self.done.merged + len(group),
@@ -175,18 +193,18 @@ class _Compaction:
         self.on_progress(self.done)
 
     def _wait(self, until: float) -> None:
-        """Wait, for the time of grace at most: clocks may differ."""
+        """Wait until a time, at most ``grace`` seconds, since the store's clock may differ."""
         time.sleep(min(max(0.0, until - time.time()), self.limits.grace))
 
 
 def _groups(segments: Listing, limits: CompactionLimits) -> Iterator[Listing]:
-    """Yield the segments that make a large one: they follow each other, and have the same options."""
+    """Yield runs of segments to merge: consecutive, with the same options."""
     group: list[Segment] = []
     start = rows = payload_bytes = 0
     for place, segment in enumerate(segments):
         rows, payload_bytes = rows + segment.rows, payload_bytes + segment.payload_bytes
         is_full = rows > limits.rows or payload_bytes > limits.payload_bytes
-        if group and (is_full or not _goes_with(group[-1], segment)):
+        if group and (is_full or not _may_follow(group[-1], segment)):
             if len(group) >= (2 if is_full else limits.least):
                 yield segments[start : start + len(group)]
             group, rows, payload_bytes = [], segment.rows, segment.payload_bytes
@@ -197,12 +215,12 @@ def _groups(segments: Listing, limits: CompactionLimits) -> Iterator[Listing]:
         yield segments[start : start + len(group)]
 
 
-def _goes_with(last: Segment, segment: Segment) -> bool:
+def _may_follow(last: Segment, segment: Segment) -> bool:
     return last.last_seq + 1 == segment.first_seq and last.options == segment.options
 
 
 def _is_small(segment: Segment, limits: CompactionLimits) -> bool:
-    """Return whether a segment has room for others; one that is more than half full is not copied again and again."""
+    """Return whether a segment is at most half full: larger ones are not copied again and again."""
     return segment.rows <= limits.rows // 2 and segment.payload_bytes <= limits.payload_bytes // 2
 
 
@@ -211,10 +229,12 @@ _ONE_AFTER_THE_OTHER = ("transactions", "descriptions", "changes", "events", "fa
 
 
 def _merge_indexes(index: SegmentIndex, before: SegmentIndex | None) -> SegmentIndex:
-    """Return the index of all rows of consecutive segments as that of one segment.
+    """Return the index of one segment with the rows of consecutive segments.
 
-    ``before`` is the index of the segment before them; None where there is none: the log begins with them, or is
-    pruned up to them, and then no stream is open.
+    Args:
+        index: The index of the segments.
+        before: The index of the segment before them; None if the log begins with them, or was pruned up to them (then
+            no stream is open there).
     """
     first, last = index.first_seq, index.last_seq
     in_force = None if before is None else {(row["stream_xid"], row["seq"]) for row in _in_force(before)}
@@ -223,7 +243,7 @@ def _merge_indexes(index: SegmentIndex, before: SegmentIndex | None) -> SegmentI
     lists["inherited"] = struct_array("inherited", _inherited(index, in_force))
     lists["rows"] = settled([index.entries("rows")], _plain(index, first))
     lists["snapshots"] = copied_rows(lists["rows"])
-    return SegmentIndex.of(first, last, index.complete_lsn, **lists)
+    return SegmentIndex.from_lists(first, last, index.complete_lsn, **lists)
 
 
 def _in_force(index: SegmentIndex) -> list[dict[str, Any]]:
@@ -237,7 +257,7 @@ def _entries(index: SegmentIndex, name: str, of: slice | None = None) -> pa.Arra
 
 
 def _inherited(index: SegmentIndex, in_force: set[tuple[int | None, int]] | None) -> list[dict[str, Any]]:
-    """Return what is in force before all segments, and their rows need, each description once."""
+    """Return the descriptions from before the segments that their rows need, each one once."""
     found: dict[tuple[int | None, int], dict[str, Any]] = {}
     for row in index.entries("inherited").to_pylist():
         if row["seq"] < index.first_seq:
@@ -247,9 +267,9 @@ def _inherited(index: SegmentIndex, in_force: set[tuple[int | None, int]] | None
 
 
 def _scopes(row: dict[str, Any], in_force: set[tuple[int | None, int]] | None) -> list[int | None]:
-    """Return in which scopes an inherited description was in force before all segments.
+    """Return the scopes in which an inherited description was in force before the segments.
 
-    It may have come into another one in them: what a stream described holds for all once its transaction committed.
+    It may have entered another scope within them: a Relation sent in a stream is in force for all after its commit.
     """
     if in_force is None:
         return [row["stream_xid"]]
@@ -257,7 +277,7 @@ def _scopes(row: dict[str, Any], in_force: set[tuple[int | None, int]] | None) -
 
 
 def _plain(index: SegmentIndex, first: int) -> Any:
-    """Return where transactions begin that lie in the segments as a whole, though not in one of them."""
+    """Return the first seqs of transactions that are PLAIN in the merged segment, though they span several of these."""
     ended = index.transactions
     is_plain = pc.and_(pc.equal(ended["outcome"], COMMITTED), pc.and_not(ended["gid"].is_null(), ended["streamed"]))
     begins = pc.struct_field(pc.list_element(ended.filter(is_plain)["spans"], 0), "first").to_numpy()

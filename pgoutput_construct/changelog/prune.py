@@ -1,7 +1,33 @@
-"""Old segments are removed, as far as nobody needs them: no transaction, and no registered reader.
+"""Prune: removes the oldest segments that nobody needs, while a capture and readers run.
 
-The plan is noted (in ``pruned.json``) before readers are looked for a last time, and from where the log is kept before
-the first segment goes. Segments that a crash leaves behind are no longer part of the log; the next prune removes them.
+What a prune may remove. Whole segments, from the beginning of the log up to one of them, never the newest. A segment
+stays, and with it every later one, if
+
+- it contains an end after the requested LSN or time (``_latest_ends``): the request says how much history to retain;
+- a transaction that ended later, or has not ended, has changes in it (``_lasting``). A streamed or prepared transaction
+  may begin many segments before it commits, and removing its first half would falsify it. So the cut is at a segment
+  boundary that no transaction crosses;
+- a registered reader has not read it (``registry``). A reader registers, or reports, with the first seq that it needs;
+  one that promised to report within some time and did not has expired, and is ignored, which the result says;
+- the state of a table is built from it (``needs_of``, unless ``states`` is False). The state of a table is its latest
+  complete copy and the changes that count in addition to it. A copy contains the transactions that its snapshot sees
+  (``_facts.visibility``), so what is needed is: the rows of the copy, from its first chunk on; and every transaction
+  that the snapshot does not see. Those may begin before the first chunk, since they were running when the snapshot was
+  taken: hence ``_unseen``, the first seq of the earliest commit that any of the latest copies does not contain. A table
+  without a copy that the log has from its first row on needs everything since that row. A table that the log does not
+  have completely needs nothing: its state cannot be built anyway.
+
+Why the rest stays readable. A row is decoded with the Relation (and Types) in force, which may have been sent in a
+removed segment. The index of each segment therefore contains the descriptions that its rows inherit from earlier
+segments (``inherited``, ``in_force``), with their payloads. So no segment depends on an earlier one to be decoded.
+Events do not depend on earlier ones either: the capture writes the whole of what it read from the catalog.
+
+How a concurrent reader and a crash are handled. A new reader writes its file, then checks that what it needs is still
+promised (``_index.listing.first_promised``). A prune writes its plan to ``pruned.json`` first, then looks for readers a
+last time, and withdraws if one needs more. Whichever writes first, the other one sees it. Then ``pruned.json`` records
+the new first seq, and only then files are removed, the oldest first. From then on the removed part does not belong
+to the log, whether or not its files still exist: after a crash, readers ignore them and the next prune removes them. A
+plan that was not carried out removes nothing and is reset by the next prune.
 """
 
 import time
@@ -39,24 +65,24 @@ __all__ = ["Prune", "needs_of", "prune"]
 
 @dataclass(frozen=True)
 class Prune:
-    """What a prune removes, or would remove, and what keeps the rest."""
+    """What a prune removes, or would remove, and what retains the rest."""
 
     first_seq: int = 0
-    """The first seq that is kept."""
+    """The first seq that is retained."""
     lsn: Lsn = field(default_factory=Lsn)
-    """Everything that ended before this position goes."""
+    """All transactions that ended before this LSN are removed."""
     segments: int = 0
-    """Segments that go."""
+    """The number of segments to remove."""
     rows: int = 0
     """Rows in them."""
     size: int = 0
-    """Bytes of them, and of what earlier compactions and prunes left behind."""
+    """The sum of their sizes, and of files that earlier compactions and prunes left, in bytes."""
     kept: int = 0
-    """Segments that stay."""
+    """The number of segments that stay."""
     holds: tuple[str, ...] = ()
-    """What retains the segments that stay, the first of them last; and which readers are not waited for any more."""
+    """What retains the segments that stay, the decisive reason last; then the readers that expired and are ignored."""
     removed: int = 0
-    """Files that were removed so far: none in a dry run."""
+    """The number of files removed so far; 0 in a dry run."""
 
 
 OnProgress = Callable[[Prune], None]
@@ -70,23 +96,26 @@ def prune(
     dry_run: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Prune:
-    """Remove the segments that hold only what ended before a position, and that nobody needs.
+    """Remove the oldest segments that contain only what ended before an LSN or a time, and that nobody needs.
 
-    A segment stays, and all after it, when a transaction that ended later, is open, or is prepared has changes in it,
-    or a registered reader has not read it, or the state of a table is built from it: that needs the latest copy of the
-    table, and what came after it. The newest segment always stays. What stays is decoded without what went.
+    A segment stays, with all after it, if a transaction that ended later, is open, or is prepared has changes in it, if
+    a registered reader has not read it, or if the state of a table is built from it: that needs the latest copy of the
+    table and the changes since. The newest segment always stays. The rest is decoded without the removed segments.
 
     Args:
-        address: The log's.
-        before: A position in the WAL, or a time of commits.
-        states: Keep what the state of tables is built from; without it only who has older changes elsewhere has that.
-            A capture does not copy the tables again for that reason; ``postgres.snapshot`` does.
-        dry_run: Say what would be removed, and remove nothing.
+        address: The address of the log: a path, a URL, or a store.
+        before: An LSN, or a commit time.
+        states: Retain what the state of tables is built from. If False, only a reader that has the older changes can
+            build it: a capture does not copy the tables again for this reason, ``postgres.snapshot`` does.
+        dry_run: Return what would be removed, and remove nothing.
         on_progress: Called after each file that is removed.
 
+    Returns:
+        What was removed, and what retains the rest.
+
     Raises:
-        ChangeLogError: There is no log, it is damaged, another compaction or prune is at it, or a reader was registered
-            meanwhile that needs what was about to go.
+        ChangeLogError: There is no log, it is damaged, another compaction or prune is running, or a reader that needs
+            what was about to be removed was registered meanwhile.
     """
     store = open_store(address)
     if isinstance(before, datetime):
@@ -101,27 +130,27 @@ def prune(
 def _planned(
     listing: Listing, known: tuple[RegisteredReader, ...], before: Lsn | Timestamp, now: float, states: bool
 ) -> Prune:
-    waited_for = [reader for reader in known if not reader.has_expired(now)]
+    active = [reader for reader in known if not reader.has_expired(now)]
     index = indexes_of(listing)
-    cut = _find_cut(index, before, waited_for, list(needs_of(index)) if states else ())
-    gone, kept = listing[: cut.segments], listing[cut.segments :]
-    first_seq = kept[0].first_seq
-    silent = [_silent(each) for each in known if each not in waited_for and each.next_seq < first_seq]
-    lsn = gone[-1].position.complete_lsn if gone else Lsn(0)
+    cut = _find_cut(index, before, active, list(needs_of(index)) if states else ())
+    removed, retained = listing[: cut.segments], listing[cut.segments :]
+    first_seq = retained[0].first_seq
+    expired = [_expired(each) for each in known if each not in active and each.next_seq < first_seq]
+    lsn = removed[-1].position.complete_lsn if removed else Lsn(0)
     rows = first_seq - listing[0].first_seq
-    return Prune(first_seq, lsn, len(gone), rows, kept=len(kept), holds=(*cut.holds, *silent))
+    return Prune(first_seq, lsn, len(removed), rows, kept=len(retained), holds=(*cut.holds, *expired))
 
 
-def _silent(reader: RegisteredReader) -> str:
+def _expired(reader: RegisteredReader) -> str:
     since = datetime.fromtimestamp(reader.time, UTC).isoformat(timespec="seconds")
     return (
-        f"reader {reader.name!r} needs seq {reader.next_seq}, but has said nothing since {since}: it asked "
-        f"to be waited for {reader.seconds:.0f} seconds, and is waited for no longer"
+        f"reader {reader.name!r} needs seq {reader.next_seq}, but last reported at {since}: it was registered to "
+        f"expire after {reader.seconds:.0f} seconds, and is ignored"
     )
 
 
 def _files(store: LogStore, first_seq: int) -> dict[str, int]:
-    """Return the segments' files that hold nothing from a seq on, oldest first, and their sizes."""
+    """Return the segments' files that contain nothing from a seq on, oldest first, with their sizes in bytes."""
     files = store.files()
     counted, covered = chosen(files)
     ends = dict(zip(counted, [each.first_seq for each in counted[1:]], strict=False))
@@ -149,9 +178,9 @@ def _remove(
 
 
 def _note(store: LogStore, done: Prune, listing: Listing) -> None:
-    """Note from where the log is kept, once no reader needs more: one that registers now sees the plan, or is seen.
+    """Record the first retained seq, unless a reader has registered that needs more.
 
-    A plan hides nothing: a prune that is killed before it has looked for readers takes nothing from them.
+    First the plan is written, then readers are looked for: a reader that registers now sees the plan, or is seen.
     """
     earlier = replace(read_pruned(store), planned=0)
     index = indexes_of(listing[: done.segments])
@@ -163,7 +192,8 @@ def _note(store: LogStore, done: Prune, listing: Listing) -> None:
         if reader.next_seq < done.first_seq and not reader.has_expired(time.time()):
             write_pruned(store, earlier)
             raise ChangeLogError(
-                f"{store}: reader {reader.name!r}, who needs seq {reader.next_seq}, came meanwhile: try again"
+                f"{store}: reader {reader.name!r}, which needs seq {reader.next_seq}, was registered meanwhile: "
+                "try again"
             )
     write_pruned(store, Pruned(done.first_seq, done.lsn, Timestamp(last), copied=tuple(copied)))
 
@@ -173,18 +203,18 @@ _OPEN = 2**63 - 1
 
 
 class _Cut(NamedTuple):
-    """How many segments can go."""
+    """The segments that can be removed."""
 
     segments: int
-    """The number of the oldest segments that nobody needs."""
+    """How many of the oldest segments nobody needs."""
     holds: tuple[str, ...]
-    """What retains the others, the first of them last."""
+    """What retains the others, the decisive reason last."""
 
 
 def _find_cut(
-    index: LogIndex, before: Lsn | Timestamp, readers: Sequence[RegisteredReader], needs: "Sequence[_Need]" = ()
+    index: LogIndex, before: Lsn | Timestamp, readers: Sequence[RegisteredReader], needs: "Sequence[_StateNeed]" = ()
 ) -> _Cut:
-    """Find the segments that hold only what ended before a position, and what retains the first of the others."""
+    """Find the segments that can be removed, and what retains the first of the others."""
     starts = index.table["first_seq"].to_pylist()
     latest = _latest_ends(index, before)
     late = np.flatnonzero(latest > int(before))
@@ -192,23 +222,23 @@ def _find_cut(
     cut, holds = old, list[str]()
     for reader in readers:
         if reader.next_seq < starts[cut]:
-            holds.append(f"reader {reader.name!r} has read all before seq {reader.next_seq} only")
-            cut = _place(starts, reader.next_seq)
+            holds.append(f"reader {reader.name!r} has not read seq {reader.next_seq} and later")
+            cut = _segment_at(starts, reader.next_seq)
     needed_first = min(needs, default=None)
     if needed_first is not None and needed_first.seq < starts[cut]:
         more = sum(need.seq < starts[cut] for need in needs) - 1
-        others = f"; so it is with {more:,} more tables" if more else ""
-        holds.append(f"{needed_first.words}: all from seq {needed_first.seq} on{others}")
-        cut = _place(starts, needed_first.seq)
+        others = f"; the same holds for {more:,} more tables" if more else ""
+        holds.append(f"{needed_first.reason}: everything from seq {needed_first.seq} on{others}")
+        cut = _segment_at(starts, needed_first.seq)
     first, last, names = _lasting(index)
     clean = int(np.flatnonzero(_crossed(starts, first, last)[: cut + 1] == 0)[-1])
     if (needed := _needed(first, last, starts[cut])) is not None:
         end = "is open" if last[needed] == _OPEN else f"ended at seq {last[needed]}"
         holds.append(f"transaction {names[needed].as_py()} began at seq {first[needed]}, and {end}")
         earliest = _needed(first, last, starts[clean + 1])
-        if earliest is not None and (more := _place(starts, int(first[needed])) - clean):
+        if earliest is not None and (more := _segment_at(starts, int(first[needed])) - clean):
             holds.append(
-                f"{more:,} segments before it each begin inside of an earlier transaction, the first of which, "
+                f"{more:,} segments before it each begin within an earlier transaction, the first of which, "
                 f"{names[earliest].as_py()}, began at seq {first[earliest]}"
             )
     if clean == old:
@@ -217,26 +247,26 @@ def _find_cut(
 
 
 def _too_new(seq: int, latest: int, before: Lsn | Timestamp) -> str:
-    """Describe a segment that is retained for its own sake; ``latest`` is the last end in it."""
+    """Return why a segment is not old enough; ``latest`` is the last end in it."""
     if latest <= before:
         return f"the newest segment always stays: it begins at seq {seq}"
     return f"the segment from seq {seq} on has changes up to {type(before)(latest)}, which is after {before}"
 
 
 def _crossed(starts: list[int], first: Numbers, last: Numbers) -> Numbers:
-    """Return inside of how many transactions each segment begins."""
+    """Return for each segment the number of transactions that cross its beginning."""
     after, end = (np.searchsorted(starts, seqs, "right") for seqs in (first, last))
     steps = np.bincount(after, minlength=len(starts) + 1) - np.bincount(end, minlength=len(starts) + 1)
     return np.cumsum(steps)[: len(starts)]
 
 
 def _latest_ends(index: LogIndex, before: Lsn | Timestamp) -> Numbers:
-    """Return of each segment the last position, or time, at which something ended in it; the least for nothing."""
+    """Return for each segment the last end in it, as an LSN or a time like ``before``; _INT64_MIN for none."""
     name = "commit_time" if isinstance(before, Timestamp) else "end_lsn"
     latest = np.full(len(index), _INT64_MIN, np.int64)
     for first, part in index.parts():
         transactions, places = part.located("transactions")
-        # Without the option streaming=parallel an abort does not say its position, nor its time.
+        # Without streaming=parallel, Stream Abort has neither LSN nor time.
         np.maximum.at(latest, first + places, transactions[name].fill_null(_INT64_MIN).to_numpy())
     if not isinstance(before, Timestamp):
         latest = np.maximum(latest, index.table["complete_lsn"].to_numpy())
@@ -244,11 +274,11 @@ def _latest_ends(index: LogIndex, before: Lsn | Timestamp) -> Numbers:
 
 
 def _lasting(index: LogIndex) -> tuple[Numbers, Numbers, pa.ChunkedArray]:
-    """Return where transactions begin and end that lie in several segments, and their xids; also a few others.
+    """Return the first and last seqs and the xids of transactions that may span several segments.
 
-    Those without an outcome are among them.
+    Transactions without an outcome are included, with ``_OPEN`` as the last seq.
     """
-    ended, opened = index.marked, index.open  # the others are each in one segment
+    ended, opened = index.marked, index.open  # all others are within one segment
     ended = ended.filter(pc.greater(pc.list_value_length(ended["spans"]), 0))
     begins = pc.struct_field(pc.list_element(ended["spans"], 0), "first").to_numpy()
     first = np.concatenate([begins, opened["first_seq"].to_numpy()])
@@ -257,52 +287,52 @@ def _lasting(index: LogIndex) -> tuple[Numbers, Numbers, pa.ChunkedArray]:
 
 
 def _needed(first: Numbers, last: Numbers, cut_seq: int) -> int | None:
-    """Return the transaction that began first of those on both sides of a cut."""
+    """Return the index of the earliest transaction that crosses a cut; None for none."""
     across = np.flatnonzero((first < cut_seq) & (last >= cut_seq))
     return int(across[np.argmin(first[across])]) if len(across) else None
 
 
-def _place(starts: list[int], seq: int) -> int:
+def _segment_at(starts: list[int], seq: int) -> int:
     return max(0, bisect_right(starts, seq) - 1)
 
 
 _NEVER = 2**63 - 1
 _Copied: TypeAlias = tuple[Visibility, Lsn]
-"""What copies contain, and from which LSN on they need commits (``TableCopy.since_lsn``)."""
+"""What a copy contains, and the LSN from which on it needs commits (``TableCopy.since_lsn``)."""
 
 
-class _Need(NamedTuple):
-    """What the state of a table is built from."""
+class _StateNeed(NamedTuple):
+    """The part of a log that the state of a table is built from."""
 
     seq: int
-    """All from here on."""
+    """Everything from this seq on."""
     relation_oid: int
-    """The table."""
-    words: str
+    """The OID of the table."""
+    reason: str
     """Why."""
 
 
-def needs_of(index: LogIndex) -> Iterator[_Need]:
-    """Yield from where on the state of each table needs a log; of those that the log does not hold as a whole, nothing.
+def needs_of(index: LogIndex) -> Iterator[_StateNeed]:
+    """Yield the seq from which on the state of each table needs the log; tables that are not complete need nothing.
 
-    With a copy these are the copy's pieces, and the transactions that its snapshot did not see: some may have come
-    before the first piece.
+    A table with a copy needs the chunks of the copy, and the transactions that its snapshot did not see, some of which
+    may begin before the first chunk.
     """
     begun = begun_without_copy(index)
     latest = {copy.relation_oid: copy for copy in present_copies(index)}
-    firsts = _first_pieces(index, latest)
+    firsts = _first_chunks(index, latest)
     unseen = _unseen(index, {(copy.visibility, copy.since_lsn) for copy in latest.values()})
     for oid, copy in latest.items():
         seq = min(firsts.get(oid, copy.seq), unseen[copy.visibility, copy.since_lsn])
         name = full_name(copy)
-        yield _Need(seq, oid, f"the state of {name} needs its latest copy, and what came after the snapshot of that")
+        yield _StateNeed(seq, oid, f"the state of {name} needs its latest copy and the changes since its snapshot")
     for oid, (seq, name) in begun.items():
         if oid not in latest:
-            yield _Need(seq, oid, f"the state of {name} needs all since its first row")
+            yield _StateNeed(seq, oid, f"the state of {name} needs everything since its first row")
 
 
 def _unseen(index: LogIndex, copied: set[_Copied]) -> dict[_Copied, int]:
-    """Return where the first transaction begins that copies do not contain, or the segment that may have it."""
+    """Return the first seq of the earliest transaction that each copy does not contain, or of the segment with it."""
     complete, starts = (index.table[name].to_numpy() for name in ("complete_lsn", "first_seq"))
     found = {each: int(starts[complete > int(each[1])].min(initial=_NEVER)) for each in copied}
     lost = lost_ends(index)
@@ -314,8 +344,8 @@ def _unseen(index: LogIndex, copied: set[_Copied]) -> dict[_Copied, int]:
     return found
 
 
-def _first_pieces(index: LogIndex, copies: dict[int, TableCopy]) -> dict[int, int]:
-    """Return where the first piece of each copy stands: it begins with what describes its rows."""
+def _first_chunks(index: LogIndex, copies: dict[int, TableCopy]) -> dict[int, int]:
+    """Return the first seq of each copy by OID: that of the Relation of its first chunk."""
     sent = index.entries("descriptions")
     chunks = copy_scope(0) - sent["stream_xid"].fill_null(0).to_numpy()
     oids, seqs, found = sent["oid"].to_numpy(), sent["seq"].to_numpy(), dict[int, int]()

@@ -1,4 +1,4 @@
-"""The change log as its readers see it: segments, entries, and errors that name both."""
+"""Reads a change log: its segments, entries, events and transactions, and its identity."""
 
 import json
 import uuid
@@ -11,19 +11,19 @@ from typing import Any, Final, NamedTuple, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._facts.described import Sent
 from pgoutput_construct.changelog._facts.events import LogEvent, events_of
-from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._facts.segment_descriptions import Sent
 from pgoutput_construct.changelog._index.indexes import builder_after, indexes_of
 from pgoutput_construct.changelog._index.listing import Listing, list_log
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.planning import relation_history
-from pgoutput_construct.changelog._segment.columns import parts_of
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.footer import Segment
-from pgoutput_construct.changelog._segment.reading import read_segment
+from pgoutput_construct.changelog._segment.segment_reader import read_segment
+from pgoutput_construct.changelog._segment.segment_schema import parts_of
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.stream.relations import Description
@@ -48,57 +48,61 @@ _BATCH_ROWS = 10_000
 
 
 class EmptyLogError(ChangeLogError):
-    """A log has no segment: none has been written yet, or something else is at its address."""
+    """There is no segment at the address: none was written yet, or the address is wrong."""
 
 
 class LogEntry(NamedTuple):
-    """One payload, with all that its parsing needs."""
+    """One payload, with everything that is needed to parse it."""
 
     seq: int
-    """Its place in the log, strictly increasing."""
+    """Its number in the log, strictly increasing."""
     wal_start: Lsn
-    """As the server sent it: 0/0 for Relation, Type and what an Origin follows; neither unique nor monotonic.
-    """
+    """As the server sent it, neither unique nor monotonic: 0/0 for Relation, Type, and before an Origin."""
     send_time: Timestamp
     """The server's clock when it sent this: microseconds since 2000-01-01 UTC."""
     in_stream: bool
-    """Whether it is to be parsed as inside a stream: after a Stream Start, up to and with its Stream Stop."""
+    """Whether it is parsed as inside a stream: after a Stream Start, up to and including its Stream Stop."""
     stream_xid: int | None
-    """The top-level transaction of that stream, None outside."""
+    """The top-level xid of that stream; None outside."""
     payload: bytes
     """The message as received."""
     segment: str
-    """The name of the file that it is in."""
+    """The name of the segment's file."""
     others: Mapping[str, bool] = MappingProxyType({})
-    """The stream states that later versions of the protocol brought, as ``in_stream``."""
+    """The stream states of later protocol versions, like ``in_stream``."""
 
     snapshot: int | None = None
-    """The number of the chunk of a snapshot that it is of; None for what the stream sent."""
+    """The number of the snapshot chunk that it belongs to; None for messages of the stream."""
 
     @property
     def scope(self) -> int | None:
-        """In which scope of a RelationHistory it is described: its stream, None, or that of its chunk."""
+        """Its scope in a RelationHistory: the xid of its stream, None outside, or the scope of its snapshot chunk."""
         return self.stream_xid if self.snapshot is None else copy_scope(self.snapshot)
 
     @property
     def states(self) -> dict[str, bool]:
-        """The stream state as keywords of parse."""
+        """The stream state as keywords of ``parse``."""
         return {"in_stream": self.in_stream, **self.others}
 
 
 class ChangeLog:
-    """The change log at an address, as it is now: segments that come later need a new object.
+    """A change log as of the time when it is opened; to see later segments, open it again.
 
-    The log may hold incomplete copies of transactions, left by a capture that was interrupted: then the
-    transaction is there again, complete, later. A Begin after a Begin without its Commit (or Prepare) voids the
-    first; a Stream Start with ``first_segment=1`` voids the earlier streams of its xid. No complete transaction
-    is there twice.
+    The log may contain incomplete transactions, left by an interrupted capture; the complete transaction follows later.
+    A Begin after a Begin without its Commit (or Prepare) voids the first; a Stream Start with ``first_segment=1`` voids
+    the earlier streams of its xid. No complete transaction is included twice.
     """
 
     def __init__(self, address: Address | LogStore, known: "ChangeLog | None" = None) -> None:
-        """Open a log for reading (see ``open_store``); raise EmptyLogError when it has no segment.
+        """Open a log for reading.
 
-        What an earlier object, ``known``, has of the same log is not read again: who follows a log reads what is new.
+        Args:
+            address: A path, a URL, or a store (see ``open_store``).
+            known: An earlier object of the same log, whose footers are not read again: for readers that follow a log.
+
+        Raises:
+            EmptyLogError: There is no segment.
+            ChangeLogError: The log is damaged, or cannot be read.
         """
         self.store = open_store(address)
         self._known = None if known is None or known.store != self.store else known.segments
@@ -113,7 +117,7 @@ class ChangeLog:
 
     @cached_property
     def index(self) -> LogIndex:
-        """What is to be known without the payloads; raises ChangeLogError for a damaged footer."""
+        """What is known without reading payloads; raises ChangeLogError for a damaged footer."""
         return indexes_of(self.segments)
 
     @property
@@ -123,7 +127,7 @@ class ChangeLog:
 
     @property
     def complete_lsn(self) -> Lsn:
-        """All transactions that ended before this position are in the log."""
+        """All transactions that end before this LSN are in the log."""
         return self.segments[-1].position.complete_lsn
 
     def __len__(self) -> int:
@@ -135,12 +139,15 @@ class ChangeLog:
         return self.entries()
 
     def entries(self, first_seq: int | None = None, *, copied: bool = False) -> Iterator[LogEntry]:
-        """Iterate over the messages of the stream, one segment in memory at a time; raise ChangeLogError for damage.
+        """Iterate over the messages of the stream, with one segment in memory at a time.
 
         Args:
-            first_seq: Begin with this one; refused with ChangeLogError where it was pruned. None: with the first.
-            copied: Yield also the rows that were copied from tables, and what describes these: their Relations say
-                nothing of the messages around them (see ``LogEntry.scope``).
+            first_seq: The seq to begin at; None: the first.
+            copied: Also yield the rows of table copies with their Relations, which do not describe the messages around
+                them (see ``LogEntry.scope``).
+
+        Raises:
+            ChangeLogError: A segment is damaged, or ``first_seq`` was pruned.
         """
         if first_seq is not None:
             self.check_kept(first_seq)
@@ -150,34 +157,34 @@ class ChangeLog:
                     yield entry
 
     def check_kept(self, next_seq: int) -> None:
-        """Raise ChangeLogError when a reader that has read all before ``next_seq`` lacks what was pruned."""
+        """Raise ChangeLogError if rows from ``next_seq`` on were pruned."""
         if next_seq < (begin := self.segments[0].first_seq):
             raise ChangeLogError(
-                f"{self.store}: the seqs {next_seq} to {begin - 1} were pruned before they were read: go on with an "
-                "initial copy of the tables; prune keeps what a registered reader has not read"
+                f"{self.store}: the seqs {next_seq} to {begin - 1} were pruned before they were read: continue with "
+                "an initial copy of the tables; prune retains what a registered reader has not read"
             )
 
     def entry(self, seq: int) -> LogEntry:
-        """Return one entry; raise ChangeLogError when the log has none of this seq."""
+        """Return the entry of a seq; raise ChangeLogError if there is none."""
         segment = self.segment(seq)
         row = self.table(segment).slice(seq - segment.first_seq, 1)
         for entry in table_entries(row, segment.name):
             return entry
-        raise ChangeLogError(f"{self.store}: seq {seq} is an event, no message")
+        raise ChangeLogError(f"{self.store}: seq {seq} is an event, not a message")
 
     def segment(self, seq: int) -> Segment:
-        """Return the segment that holds an entry; raise ChangeLogError when the log has none of this seq."""
+        """Return the segment that contains a seq; raise ChangeLogError if there is none."""
         first, last = self.segments[0].first_seq, self.segments[-1].last_seq
         if not first <= seq <= last:
-            raise ChangeLogError(f"{self.store}: no entry has seq {seq}, the log has {first} to {last}")
+            raise ChangeLogError(f"{self.store}: there is no entry with seq {seq}: the log has {first} to {last}")
         return self.segments[self.segments.place(seq)]
 
     def events(self) -> Iterator[LogEvent]:
-        """Iterate over what the capture wrote beside the messages."""
+        """Iterate over the events that the capture wrote in addition to the messages."""
         return events_of(self.index)
 
     def transactions(self) -> pa.Table:
-        """Return the transactions that ended, in the order of their ends: see ``SegmentIndex.transactions``."""
+        """Return the transactions that ended, in the order of their ends; see ``SegmentIndex.transactions``."""
         return self.index.transactions
 
     def open_transactions(self) -> pa.Table:
@@ -185,24 +192,25 @@ class ChangeLog:
         return self.index.open
 
     def descriptions(self) -> list[Description]:
-        """Return every Relation of the log with the types of its columns, in order; of a pruned log those it needs."""
+        """Return every Relation in the log with its Types, in order; after a prune, those that are still needed."""
         return relation_history(self.index).descriptions
 
     def table(self, segment: Segment) -> pa.Table:
-        """Read one segment as an Arrow table of ``SCHEMA``, all checksums verified; raises ChangeLogError."""
+        """Read one segment as an Arrow table of ``SCHEMA``, verifying checksums; raises ChangeLogError for damage."""
         return read_segment(segment)
 
 
 def explain(entry: LogEntry, error: PgoutputError) -> ChangeLogError:
-    """Say of an error in an entry's payload where it is: segment, seq, and the error's own path and offset.
+    """Return an error with the segment and seq of an entry whose payload cannot be parsed.
 
-    Meant for ``raise explain(entry, error) from error`` around the parsing of ``entry.payload``.
+    Use: ``raise explain(entry, error) from error``, where parsing ``entry.payload`` raised ``error``, which has the
+    path and offset within the message.
     """
     return ChangeLogError(f"segment {entry.segment}, seq {entry.seq} (WAL {entry.wal_start}): {error}")
 
 
 def table_entries(table: pa.Table, segment: str | None = None) -> Iterator[LogEntry]:
-    """Iterate over the messages among rows of a segment (``SCHEMA``); without its name the table has a column of it."""
+    """Iterate over the messages in rows of ``SCHEMA``; without ``segment``, the table has a column with its name."""
     # Timestamps as integers: datetime cannot hold all of them.
     sent = table.schema.get_field_index("send_time")
     numbers = table.set_column(sent, "send_time", table["send_time"].cast("int64"))
@@ -232,32 +240,32 @@ _FILE: Final = ".identity.json"
 
 @dataclass(frozen=True)
 class LogIdentity:
-    """What tells a log from others."""
+    """The identity of a log, by which readers recognise it."""
 
     system_identifier: str
-    """The cluster, as ``IDENTIFY_SYSTEM`` names it."""
+    """The cluster (``IDENTIFY_SYSTEM``)."""
     database: str
-    """The database in it."""
+    """The database."""
     slot: str
     """The slot that the log was last captured from."""
     id: str | None = None
-    """The log's own id; None in a log of an earlier version, until something is written into it."""
+    """The log's own id; None in a log of an earlier version until something is written into it."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read what ``to_json`` returns; raise KeyError for anything else."""
+        """Parse the result of ``to_json``; raise KeyError for anything else."""
         identifier, database, slot = (str(content[name]) for name in ("system_identifier", "database", "slot"))
         return cls(identifier, database, slot, content.get("id"))
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as values of JSON that a person can read."""
+        """Return the identity as values of JSON."""
         return asdict(self)
 
     def differences(self, other: "LogIdentity") -> list[str]:
-        """Name what makes ``other`` another log, as ``name: here, not there``; nothing for the same log.
+        """Return how ``other`` differs, as ``name: here, not there``; empty for the same log.
 
-        The id decides: a slot may be another one later. A log that had none when this identity was noted gets one
-        later; it is then known by the rest.
+        The id decides, since a log may be captured from another slot later. If this identity was recorded before the
+        log got an id, the other fields decide.
         """
         if self.id is not None and self.id == other.id:
             return []
@@ -268,7 +276,7 @@ class LogIdentity:
 
 
 def ensure_id(store: LogStore) -> str:
-    """Return the id of a log, which gets one where it has none; its writer alone may call this."""
+    """Return the id of a log, creating it if it has none. Only the writer may call this."""
     known = _read(store)
     if known is None:
         known = uuid.uuid4().hex
@@ -277,7 +285,7 @@ def ensure_id(store: LogStore) -> str:
 
 
 def identity_of(log: ChangeLog) -> LogIdentity:
-    """Return what tells a log from others; raises ChangeLogError where the file that has its id is damaged."""
+    """Return the identity of a log; raises ChangeLogError if the file with its id is damaged."""
     options = log.options
     return LogIdentity(options.system_identifier, options.database, options.slot, _read(log.store))
 
@@ -289,16 +297,17 @@ def _read(store: LogStore) -> str | None:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise ChangeLogError(
-            f"{store.place(_FILE)}: damaged: it has the id of the log, which its readers know it by: write "
-            f'{{"id": "..."}} with the id that a warehouse has noted (_warehouse.json), or remove it: {error}'
+            f"{store.path_of(_FILE)}: damaged: it should have the id by which readers recognise the log: write "
+            f'{{"id": "..."}} with the id that a warehouse recorded (_warehouse.json), or remove it: {error}'
         ) from error
 
 
 def index_as_of(log: ChangeLog, seq: int) -> LogIndex:
-    """Return the index of a log as of a seq: transactions that ended by then, copies, facts and descriptions.
+    """Return the index of a log as of a seq: the transactions that ended by then, copies, facts and descriptions.
 
-    It has a row for each segment up to that of ``seq``. Where this is amid a segment, and something ended or was told
-    behind it there, that segment alone is read. Raises ChangeLogError for a seq that the log does not have.
+    It has a row for each segment up to that of ``seq``. If a transaction ended or an event follows after ``seq`` in
+    its segment, the index of that segment is built again from its rows; no other segment is read. Raises ChangeLogError
+    for a seq that the log does not have.
     """
     segment = log.segment(seq)
     place = log.segments.place(seq)
@@ -314,7 +323,7 @@ def index_as_of(log: ChangeLog, seq: int) -> LogIndex:
 
 
 def _last_settled(index: SegmentIndex, seq: int) -> int:
-    """Return the last seq, up to one, at which a transaction ended or an event stands; -1 for none."""
+    """Return the last seq, at most ``seq``, of the end of a transaction or of an event; -1 for none."""
     found = []
     for name in ("transactions", "events"):
         seqs = index.entries(name)["seq"]
@@ -323,6 +332,6 @@ def _last_settled(index: SegmentIndex, seq: int) -> int:
 
 
 def _sent(index: SegmentIndex) -> dict[int, Sent]:
-    """Return the descriptions of a log, by seq, so that no footer is read again for them."""
+    """Return the descriptions in an index by seq, so that no footer is read again for them."""
     rows = [*index.entries("inherited").to_pylist(), *index.entries("descriptions").to_pylist()]
     return {row["seq"]: row for row in rows}

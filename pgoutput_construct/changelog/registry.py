@@ -1,4 +1,4 @@
-"""Who reads a log: registered readers, each a small file in it, so that prune keeps what they have not read yet."""
+"""Registered readers of a log, one small file each: prune retains what they have not read."""
 
 import json
 import re
@@ -33,73 +33,86 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 @dataclass(frozen=True)
 class RegisteredReader:
-    """One reader, and how far it has come."""
+    """A reader, and how far it has read."""
 
     name: str
-    """As it was registered."""
+    """Its name."""
     next_seq: int
-    """The first seq that it has not read: nothing from here on is pruned."""
+    """The first seq that it has not read: prune retains everything from here on."""
     lsn: Lsn
-    """The position in the WAL that it has reached, for people; 0/0 when it did not say."""
+    """The LSN that it has reached, for display; 0/0 if unknown."""
     time: float
-    """When it last said so: seconds since 1970, by its machine's clock."""
+    """When it last reported: seconds since 1970 by its machine's clock."""
     seconds: float | None = None
-    """For how long it is waited for after that; None for ever."""
+    """Seconds after its last report until it expires; None: never."""
 
     def has_expired(self, now: float) -> bool:
-        """Return whether it has been silent for longer than it asked for at time ``now`` (seconds since 1970)."""
+        """Return whether it has expired at time ``now`` (seconds since 1970): it did not report for too long."""
         return self.seconds is not None and now - self.time > self.seconds
 
 
 def register(
     address: Address | LogStore, name: str, next_seq: int, lsn: int = 0, seconds: float | None = None
 ) -> RegisteredReader:
-    """Register a reader that needs all from ``next_seq`` on, or set where it is.
+    """Register a reader that needs everything from ``next_seq`` on, or change how far it has read.
 
     Args:
-        address: The log's.
+        address: The address of the log: a path, a URL, or a store.
         name: Letters, digits, ``.``, ``_`` and ``-``, at most 100.
         next_seq: The first seq that it has not read.
-        lsn: The position in the WAL that it has reached, shown to people.
-        seconds: For how long without an ``advance`` it is waited for; None for ever. Prune says when it no longer is.
+        lsn: The LSN that it has reached, for display.
+        seconds: It expires this many seconds after its last ``advance``; None: never. A prune that ignores an
+            expired reader reports it.
 
     Raises:
-        ChangeLogError: The name cannot be one, or what the reader needs was pruned: a reader of this name stays where
-            it was.
+        ChangeLogError: The name is invalid, or what the reader needs was pruned; then a reader of this name is
+            unchanged.
     """
     store = open_store(address)
     reader = RegisteredReader(name, next_seq, Lsn(lsn), time.time(), seconds)
     earlier = _content(store, name)
     _write(store, reader)
-    # Written before it is checked, as prune writes its plan before it looks at the readers: one of them sees the other.
+    # Written before it is checked, as prune writes its plan before it looks for readers: one of the two sees the other.
     if next_seq < (kept := first_promised(store)):
         _put_back(store, name, earlier)
-        raise ChangeLogError(f"{store}: reader {name!r} needs seq {next_seq}, but the log was pruned up to {kept - 1}")
+        raise ChangeLogError(
+            f"{store}: reader {name!r} needs seq {next_seq}, but the log was pruned up to seq {kept - 1}"
+        )
     return reader
 
 
 def advance(address: Address | LogStore, name: str, next_seq: int, lsn: int = 0) -> RegisteredReader:
-    """Note that a registered reader has read all before ``next_seq``; raises ChangeLogError when it is not registered,
-    or has been further already.
+    """Record that a registered reader has read everything before ``next_seq``.
+
+    Args:
+        address: The address of the log: a path, a URL, or a store.
+        name: The reader.
+        next_seq: The first seq that it has not read.
+        lsn: The LSN that it has reached, for display.
+
+    Raises:
+        ChangeLogError: The reader is not registered, or was further already.
     """
     store = open_store(address)
     reader = _read(store, name)
     if reader is None:
-        raise ChangeLogError(f"{store}: no reader {name!r} is registered: register it with the seq that it needs")
+        raise ChangeLogError(
+            f"{store}: reader {name!r} is not registered: register it with the first seq that it needs"
+        )
     if next_seq < reader.next_seq:
-        raise ChangeLogError(f"{store}: reader {name!r} is at seq {reader.next_seq}, {next_seq} is before that")
+        raise ChangeLogError(f"{store}: reader {name!r} is at seq {reader.next_seq} already, after {next_seq}")
     reader = replace(reader, next_seq=next_seq, lsn=Lsn(lsn), time=time.time())
     _write(store, reader)
     return reader
 
 
 def forget(address: Address | LogStore, name: str) -> None:
-    """Remove a reader: what only it needed may be pruned; one that is not registered is no error."""
+    """Remove a reader, so that prune no longer waits for it; it is no error if it is not registered."""
     open_store(address).delete(_file(name))
 
 
 def readers(address: Address | LogStore) -> tuple[RegisteredReader, ...]:
-    """Return the registered readers by name; raises ChangeLogError for a file that describes none."""
+    """Return the registered readers by name; raises ChangeLogError for a damaged file."""
     store = open_store(address)
     names = (name.removesuffix(".json") for name in sorted(store.files(_FOLDER)) if name.endswith(".json"))
     found = (_read(store, name) for name in names)
@@ -108,7 +121,9 @@ def readers(address: Address | LogStore) -> tuple[RegisteredReader, ...]:
 
 def _file(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise ChangeLogError(f"{name!r} cannot name a reader: letters, digits, '.', '_' and '-', at most 100 of them")
+        raise ChangeLogError(
+            f"{name!r} is not a valid name of a reader: use at most 100 letters, digits, '.', '_' and '-'"
+        )
     return f"{_FOLDER}/{name}.json"
 
 
@@ -139,21 +154,22 @@ def _read(store: LogStore, name: str) -> RegisteredReader | None:
         return None
     except (ValueError, TypeError) as error:
         raise ChangeLogError(
-            f"{store.place(file)}: damaged: it says what a reader still needs; register the reader again: {error}"
+            f"{store.path_of(file)}: damaged: it should say what a reader needs; register the reader again: {error}"
         ) from error
 
 
 def next_seq_at(log: ChangeLog, lsn: int) -> int:
-    """Return the first seq that a reader needs who has read all that was committed before a position, and no more.
+    """Return the first seq that a reader needs that has read exactly what was committed before an LSN.
 
-    Transactions that are open count as not read. Raises ChangeLogError where the log was pruned beyond the position,
-    or does not reach it.
+    Open transactions count as not read. Raises ChangeLogError if the log was pruned beyond the LSN, or ends before it.
     """
     pruned, first = read_pruned(log.store), log.segments[0].first_seq
     if first and lsn < pruned.lsn:
-        raise ChangeLogError(f"{log.store}: what was committed before {pruned.lsn} was pruned: {Lsn(lsn)} is too early")
+        raise ChangeLogError(
+            f"{log.store}: everything committed before {pruned.lsn} was pruned: {Lsn(lsn)} is too early"
+        )
     if lsn > log.complete_lsn:
-        raise ChangeLogError(f"{log.store}: the log ends at {log.complete_lsn}: {Lsn(lsn)} is not reached yet")
+        raise ChangeLogError(f"{log.store}: the log ends at {log.complete_lsn}, before {Lsn(lsn)}")
     ended = log.transactions()
     ended = ended.filter(pc.equal(ended["outcome"], COMMITTED))
     is_read = ended["commit_lsn"].to_numpy() < lsn

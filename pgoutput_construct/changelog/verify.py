@@ -1,4 +1,4 @@
-"""Is a log whole? Its checksums, its continuity, and whether the indexes say what the payloads say."""
+"""Verifies a log: all checksums, that no segment is missing, and that the indexes match the payloads."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -10,19 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pgoutput_construct.changelog._index.build import IndexBuilder
-from pgoutput_construct.changelog._index.index import COLUMNS, SegmentIndex
+from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._index.indexes import index_of
 from pgoutput_construct.changelog._index.listing import list_log
 from pgoutput_construct.changelog._index.log_index import NUMBERS, LogIndex
 from pgoutput_construct.changelog._index.manifest import LEFT_OUT, manifest_names, read_manifest
+from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex
+from pgoutput_construct.changelog._notes.confirmation_note import Note, read_note
 from pgoutput_construct.changelog._segment.block import NO_XID, Block
-from pgoutput_construct.changelog._segment.columns import parts_of
 from pgoutput_construct.changelog._segment.footer import DAMAGE, Segment, chosen, damaged, read_footer, read_tail
-from pgoutput_construct.changelog._segment.reading import read_segment
+from pgoutput_construct.changelog._segment.segment_reader import read_segment
+from pgoutput_construct.changelog._segment.segment_schema import parts_of
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
-from pgoutput_construct.changelog._upkeep.note import Note, read_note
 from pgoutput_construct.changelog.registry import readers
 from pgoutput_construct.errors import ChangeLogError
 
@@ -31,29 +31,37 @@ __all__ = ["Verification", "verify"]
 
 @dataclass(frozen=True)
 class Verification:
-    """What was looked at, and what is wrong."""
+    """What was checked, and what is wrong."""
 
     segments: int = 0
-    """How many segments the log has."""
+    """The number of segments in the log."""
     checked: int = 0
-    """How many of them were read, all checksums verified, and their indexes compared with their payloads."""
+    """The number of segments that were read, with all checksums verified and the index compared with the rows."""
     rows: int = 0
-    """Rows in these."""
+    """Rows in the checked segments."""
     manifests: int = 0
-    """How many manifests were compared with the footers."""
+    """The number of manifests that were compared with the footers."""
     covered: int = 0
-    """Files that a compaction left behind; the next one removes them."""
+    """Files covered by larger segments, which the next compaction removes."""
     problems: tuple[str, ...] = field(default=())
-    """What is wrong: place, reason, and what to do."""
+    """What is wrong: file, reason, and what to do."""
 
 
 OnProgress = Callable[[Verification], None]
 
 
 def verify(address: Address | LogStore, on_progress: OnProgress | None = None) -> Verification:
-    """Read a whole log and compare all that it says twice; ``on_progress`` is called after each segment.
+    """Read a whole log, and compare everything that it stores twice.
 
-    What is wrong is in the report. Raises ChangeLogError when there is no log, or the store cannot be read.
+    Args:
+        address: The address of the log: a path, a URL, or a store.
+        on_progress: Called after each segment.
+
+    Returns:
+        The report, with the problems found.
+
+    Raises:
+        ChangeLogError: There is no log, or the store cannot be read.
     """
     store = open_store(address)
     names, covered = chosen(store.files())
@@ -71,10 +79,10 @@ class _Verification:
     on_progress: OnProgress
     found: Verification = field(default_factory=Verification)
     _lost: list[range] = field(default_factory=list)
-    """The seqs that were pruned, or could not be read."""
+    """The seqs that were pruned or could not be read."""
 
     def run(self) -> None:
-        note = self._note()  # before the segments are listed: a capture may write both meanwhile
+        note = self._note()  # before the segments are listed, since a capture may write both meanwhile
         segments = self._listed()
         self._notes(note, segments)
         self._segments(segments)
@@ -84,7 +92,7 @@ class _Verification:
         self.found = replace(self.found, problems=(*self.found.problems, text))
 
     def _listed(self) -> list[Segment]:
-        """Return the segments; where some are missing or damaged, those whose footers can be read."""
+        """Return the segments; if some are missing or damaged, those whose footers can be read."""
         try:
             return list(list_log(self.store))
         except ChangeLogError as error:
@@ -114,7 +122,7 @@ class _Verification:
             self.problem(str(error))
 
     def _segments(self, segments: list[Segment]) -> None:
-        """Compare each index with what a new one of the same rows says."""
+        """Compare each index with one that is built again from the rows."""
         builder: IndexBuilder | None = IndexBuilder()
         open_xid, next_seq, place = NO_XID, 0, 0
         while place < len(segments):
@@ -123,7 +131,7 @@ class _Verification:
                 self._lost.append(range(next_seq, segment.first_seq))
                 builder = None
             try:
-                table, said = read_segment(segment), index_of(segment)
+                table, stored = read_segment(segment), index_of(segment)
                 after = _builder_after(segment, segments) if builder is None else builder
             except MissingFileError as error:
                 segments, place = self._listed_again(segment, error)
@@ -137,17 +145,17 @@ class _Verification:
             self._compare_statistics(segment, table)
             if builder is not None:
                 index, open_xid = _rebuilt(builder, segment, table, open_xid)
-                self._compare(segment, said, index)
-            else:  # the next one goes on with what this one says
+                self._compare(segment, stored, index)
+            else:  # after a gap: the next one is built upon this one's stored index
                 builder, open_xid = after, NO_XID
             next_seq, place = segment.last_seq + 1, place + 1
             self.found = replace(self.found, checked=self.found.checked + 1, rows=self.found.rows + segment.rows)
             self.on_progress(self.found)
 
     def _listed_again(self, missing: Segment, error: MissingFileError) -> tuple[list[Segment], int]:
-        """Return the segments after one was compacted or pruned, and the place of what has its seqs, or follows them.
+        """List the log again after a segment disappeared, and return the index of the segment with its seqs, or after.
 
-        One that has more than these is not compared: it begins where no builder stands any more.
+        A segment that begins earlier is not compared, since its rows before were added to the builder already.
         """
         segments = self._listed()
         place = bisect_left(segments, missing.first_seq, key=lambda segment: segment.last_seq)
@@ -157,24 +165,22 @@ class _Verification:
         self.found = replace(self.found, segments=self.found.checked + len(segments) - place)
         return segments, place + is_lost
 
-    def _compare(self, segment: Segment, said: SegmentIndex, index: SegmentIndex) -> None:
-        if wrong := differences(said, index, self._lost):
-            self.problem(f"segment {segment.place}: its index is not that of its rows: {', '.join(wrong)}")
+    def _compare(self, segment: Segment, stored: SegmentIndex, index: SegmentIndex) -> None:
+        if wrong := differences(stored, index, self._lost):
+            self.problem(f"segment {segment.path}: its index does not match its rows: {', '.join(wrong)}")
 
     def _compare_statistics(self, segment: Segment, table: pa.Table) -> None:
-        """Compare Parquet's statistics with the rows: no checksum covers them, and other readers skip rows by them."""
+        """Compare Parquet's statistics with the rows: other readers skip rows by them, and no checksum covers them."""
         try:
             metadata = pq.read_metadata(pa.BufferReader(read_tail(segment.store, segment.name)))
             wrong = _wrong_statistics(metadata, table)
         except MissingFileError:  # compacted since
             return
         except DAMAGE as error:
-            self.problem(str(damaged(segment.place, error)))
+            self.problem(str(damaged(segment.path, error)))
             return
         if wrong:
-            self.problem(
-                f"segment {segment.place}: damaged: its statistics are not those of its rows: {', '.join(wrong)}"
-            )
+            self.problem(f"segment {segment.path}: damaged: its statistics do not match its rows: {', '.join(wrong)}")
 
     def _manifests(self) -> None:
         files = self.store.files()
@@ -190,24 +196,26 @@ class _Verification:
             self.found = replace(self.found, manifests=self.found.manifests + 1)
             for row, segment in enumerate(manifest.segments(self.store, slice(None))):
                 if files.get(segment.name) != segment.size or segment.name not in known:
-                    continue  # replaced since, or removed: then the manifest says nothing of it
+                    continue  # replaced or removed since: then the manifest does not count
                 try:
                     footer = read_footer(self.store, known[segment.name], segment.size)
                 except ChangeLogError:
-                    continue  # it was said above
+                    continue  # reported above
                 try:
                     wrong = _wrong(index_of(footer), manifest.index(slice(row, row + 1)))
                 except ChangeLogError as error:
                     self.problem(str(error))
                     break
                 if wrong or footer != segment:
-                    said = ", ".join(wrong) or "footer"
-                    place = self.store.place(name.name)
-                    self.problem(f"{place}: not what {segment.name} says of itself: {said}; remove it: it is a cache")
+                    columns = ", ".join(wrong) or "footer"
+                    place = self.store.path_of(name.name)
+                    self.problem(
+                        f"{place}: does not match the footer of {segment.name}: {columns}; remove it: it is a cache"
+                    )
 
 
 def _wrong_statistics(metadata: pq.FileMetaData, table: pa.Table) -> list[str]:
-    """Name the columns of which the metadata of a file says something else than its rows do."""
+    """Return the columns whose statistics in the metadata do not match the rows."""
     wrong, first = dict[str, None](), 0
     for group in (metadata.row_group(number) for number in range(metadata.num_row_groups)):
         rows = table.slice(first, group.num_rows)
@@ -225,18 +233,22 @@ def _wrong_statistics(metadata: pq.FileMetaData, table: pa.Table) -> list[str]:
 
 
 def _wrong(index: SegmentIndex, known: LogIndex) -> list[str]:
-    """Name the columns that a manifest has otherwise than the index of a segment."""
-    said, found = (each.table.select(["ended", *NUMBERS, "marked"]) for each in (known, LogIndex.over(index)))
-    derived = [name for name in found.column_names if said[name].to_pylist() != found[name].to_pylist()]
+    """Return the columns in which a manifest differs from the index of a segment."""
+    stored, found = (each.table.select(["ended", *NUMBERS, "marked"]) for each in (known, LogIndex.over(index)))
+    derived = [name for name in found.column_names if stored[name].to_pylist() != found[name].to_pylist()]
     return [*differences(index, known, without=LEFT_OUT), *derived]
 
 
 def differences(
     index: SegmentIndex, other: SegmentIndex, lost: Sequence[range] = (), without: tuple[str, ...] = ()
 ) -> list[str]:
-    """Name the columns in which two indexes of the same rows differ; the order within a column may be another.
+    """Return the columns in which two indexes of the same rows differ; the order within a column does not matter.
 
-    What is in force, but stood in seqs that are ``lost``, is not compared.
+    Args:
+        index: An index.
+        other: Another one.
+        lost: Seqs that are missing: descriptions in force that were sent there are not compared.
+        without: Columns to skip.
     """
     names = [name for name in COLUMNS if name not in without]
     return [name for name in names if _entries(index, name, lost) != _entries(other, name, lost)]
@@ -248,10 +260,10 @@ def _entries(index: SegmentIndex, name: str, lost: Sequence[range]) -> list[str]
 
 
 def _builder_after(segment: Segment, segments: list[Segment]) -> IndexBuilder:
-    """Return what builds the next index; descriptions that were pruned stand where they are still needed."""
+    """Return a builder for the segment after this one; pruned descriptions are found where they are still needed."""
     sent: dict[int, dict[str, Any]] = {}
     for each in segments:
-        with suppress(ChangeLogError):  # said where it is read
+        with suppress(ChangeLogError):  # reported where it is read
             index = index_of(each)
             rows = [*index.entries("inherited").to_pylist(), *index.entries("descriptions").to_pylist()]
             sent |= {row["seq"]: row for row in rows}
@@ -259,7 +271,7 @@ def _builder_after(segment: Segment, segments: list[Segment]) -> IndexBuilder:
 
 
 def _rebuilt(builder: IndexBuilder, segment: Segment, table: pa.Table, open_xid: int) -> tuple[SegmentIndex, int]:
-    """Return the index of a segment's rows, and the transaction that is open after them."""
+    """Return the index built from a segment's rows, and the transaction that is open after them."""
     for part in parts_of(table, segment.options.layout(), open_xid):
         builder.add(part)
         open_xid = part.open_xid if isinstance(part, Block) else open_xid

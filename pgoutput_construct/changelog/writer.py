@@ -1,4 +1,27 @@
-"""The writing end of the change log: one writer a log, rows in memory until a segment is durable."""
+"""The writer of a change log: rows are in memory until their segment is durable, and only then confirmed.
+
+When a segment is durable, and what may be confirmed when:
+
+1. ``append`` collects blocks and events in memory. A crash loses them, and nothing else: the server sends them again.
+2. ``cut`` hands them over, with the position that the log will have reached with them, to a thread that writes one
+   segment at a time (``_Flush``). Meanwhile the next segment is filled.
+3. The store makes the file durable (``_store``: fsync, rename and fsync of the directory, or the end of an upload).
+4. The claim is checked again. If the directory was exchanged (an unmounted volume) or another capture has claimed the
+   log, the file may have gone somewhere else: it must not be confirmed, and the capture ends with an error.
+5. ``collect`` returns the position. The capture may now confirm ``complete_lsn`` as flush_lsn, after which the server
+   forgets the WAL before it (LogicalConfirmReceivedLocation(), ReplicationSlotsComputeRequiredLSN()).
+
+So everything that was confirmed is in the log; after a crash between 3 and 5 the log has more than was confirmed, and
+the capture resumes from the log's own position, not from the slot's. If step 3 or 4 fails, the rows go back to the
+front of what was appended: the seqs are the same at the next attempt.
+
+Where only the position moves (an idle server), there is no segment to write, and a note next to the segments records
+the LSN (``_notes.confirmation_note``). The server's position is thus never unknown: a slot that is elsewhere was moved
+or re-created by somebody else, and a log that ends earlier has lost segments.
+
+Who writes: a directory is locked when the writer is created, an object store is claimed with the first write, when the
+capture has the slot (``_CaptureClaim``).
+"""
 
 import time
 from collections.abc import Callable, Collection
@@ -6,19 +29,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
-from pgoutput_construct.changelog._facts.described import Sent
 from pgoutput_construct.changelog._facts.events import LogEvent
-from pgoutput_construct.changelog._index.build import IndexBuilder
+from pgoutput_construct.changelog._facts.segment_descriptions import Sent
+from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._index.indexes import ManifestKeeper, builder_after
 from pgoutput_construct.changelog._index.listing import list_log
+from pgoutput_construct.changelog._notes.confirmation_note import Note, note_after, read_note, write_note
 from pgoutput_construct.changelog._segment.block import Block
-from pgoutput_construct.changelog._segment.columns import Part, coalesced, segment_table
 from pgoutput_construct.changelog._segment.footer import Position, Segment, chosen
-from pgoutput_construct.changelog._segment.segments import write_segment
+from pgoutput_construct.changelog._segment.segment_schema import Part, coalesced, segment_table
+from pgoutput_construct.changelog._segment.segment_writer import write_segment
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogLock, LogStore
-from pgoutput_construct.changelog._upkeep.note import Note, note_after, read_note, write_note
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.reader import ensure_id
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -31,46 +54,48 @@ _INT64_MAX = 2**63 - 1
 
 @dataclass(frozen=True)
 class SegmentLimits:
-    """When a segment is cut: at the first limit that is reached, also inside a transaction."""
+    """The limits of a segment. It is cut at the first one that is reached, also inside a transaction."""
 
     rows: int = 100_000
-    """Most payloads in a segment, give or take those that arrive together."""
+    """The maximum number of payloads in a segment; a block that is appended whole may exceed it."""
     payload_bytes: int = 8 * 2**20
-    """Bytes of payload after which no more is added; one payload may be up to 1 GB by itself. Two segments are in
-    memory, one that is filled and one that is written."""
+    """Bytes of payload at which a segment is cut; one payload may have up to 1 GB by itself. Two segments are in
+    memory: one is filled while the other is written."""
     seconds: float = 2.0
-    """How long a payload may wait in memory: the delay of confirmations and of readers."""
+    """How long a payload may wait in memory, in seconds: the delay of confirmations and of readers."""
 
     def __post_init__(self) -> None:
         if self.rows < 1 or self.payload_bytes < 1 or self.seconds < 0:
-            raise ChangeLogError("the limits of a segment are at least one row, one byte and zero seconds")
+            raise ChangeLogError("limits of a segment: rows and payload_bytes must be at least 1, seconds at least 0")
 
 
 class LogWriter:
-    """Appends blocks and publishes them as segments; a context manager that holds the log's lock.
+    """Appends blocks and events and writes them as segments; a context manager that holds the log's lock.
 
-    An object store, whose locks keep nobody out, is claimed with the first write: who has come that far has the slot.
-
-    A thread of its own makes one segment durable while the next is filled: ``cut`` hands over what was appended, and
-    ``collect`` tells when it is durable; ``publish`` does both. What is not durable is lost in a crash. ``position``
-    is what the last durable segment says: the position to resume from.
+    ``cut`` hands the appended rows to a thread that makes them durable, ``collect`` returns when they are; ``publish``
+    does both and waits. ``position`` is that of the last durable segment, where a capture resumes.
     """
 
     def __init__(self, address: Address | LogStore, limits: SegmentLimits | None = None) -> None:
-        """Lock the log at an address, remove unfinished files, and find where its log ends; raises ChangeLogError.
+        """Lock a log, remove unfinished files, and find its end.
 
-        ``limits`` say when a segment is cut, SegmentLimits() where they are left out.
+        Args:
+            address: The address of the log: a path, a URL, or a store.
+            limits: When a segment is cut; SegmentLimits() by default.
+
+        Raises:
+            ChangeLogError: Another capture writes into the log, or it is damaged.
         """
         self.store = open_store(address)
         self.limits = limits or SegmentLimits()
         self.options: LogOptions | None = None
         self.next_seq = 0
         self.pending = 0
-        """How many payloads, and events that do not wait for payloads, were appended and not handed over."""
+        """The number of payloads, and of facts (``append_fact``), that were appended and not handed over."""
         self.on_durable: Callable[[], None] | None = None
         """Called by the thread when there is something to collect."""
         self.on_collected: Callable[[Durable], None] | None = None
-        """Called with all that is collected, however that comes about."""
+        """Called with each result that is collected, by whichever method."""
         self._last: Segment | None = None  # the newest that is durable
         self._note = Note()
         self._parts: list[Part] = []
@@ -80,7 +105,7 @@ class LogWriter:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="change log")
         self._writing: tuple[_Handed, Future[Durable]] | None = None
         self.store.prepare()
-        self._claim = _Claim(self.store)
+        self._claim = _CaptureClaim(self.store)
         try:
             self._recover()
         except BaseException:
@@ -89,58 +114,58 @@ class LogWriter:
 
     @property
     def position(self) -> Position:
-        """How far the log is complete with the last durable segment that was collected."""
+        """How far the log is complete with the last collected segment."""
         return self._last.position if self._last else Position()
 
     @property
     def durable_seq(self) -> int:
-        """The seq of the last row that is durable, as far as it was collected; -1 for none."""
+        """The seq of the last durable row that was collected; -1 for none."""
         return self._last.last_seq if self._last else -1
 
     @property
     def open_transactions(self) -> int:
-        """How many transactions of the log had not ended when this writer last wrote a segment."""
+        """The number of transactions without an outcome at the end of the last segment of this writer."""
         return self._flush.open_transactions
 
     @property
     def busy(self) -> bool:
-        """Whether something was handed over that was not collected."""
+        """Whether something was handed over and not collected yet."""
         return self._writing is not None
 
     @property
     def noted_lsn(self) -> Lsn:
-        """The highest position that was confirmed; a slot beyond it was moved by somebody else."""
+        """The highest confirmed LSN; a slot beyond it was moved by somebody else."""
         return self._note.reached(self._last)
 
     @property
     def note(self) -> Note:
-        """What the server was told: a slot at another position was moved, or created, by somebody else."""
+        """The confirmed LSNs: a slot at any other LSN was moved or created by somebody else."""
         return self._note
 
     @property
     def noted_timeline(self) -> tuple[int | None, str | None]:
-        """The server's timeline on which ``noted_lsn`` was reached, and its origin; None where the log has neither."""
+        """The server's timeline at ``noted_lsn``, and its origin; None where the log has neither."""
         if self._note.confirmed_lsn > self.position.complete_lsn or self._last is None:
             return self._note.timeline, self._note.timeline_origin
         return self._last.options.timeline, self._last.options.timeline_origin
 
     @property
     def noted_slot(self) -> str | None:
-        """The slot that the capture of this log has created, or was about to create, before the log began."""
+        """The slot that the capture of this log created, or was about to create, before the log began."""
         return self._note.slot
 
     def note_slot(self, slot: str | None) -> None:
-        """Note durably, before a slot is created, that the capture of this log creates it; None: it does not.
+        """Record durably, before a slot is created, that the capture of this log creates it; None: it does not.
 
-        A process that is killed while it waits for the slot leaves a server that may still create it.
+        If the process is killed while it waits for the slot, the server may still create it.
         """
         self._note = replace(self._note, slot=slot)
         write_note(self.store, self._note)
 
     def refresh(self) -> None:
-        """See whether this writer still has the log, where its slot is further; raise ChangeLogError when it has not.
+        """Check that this writer still has the log; raise ChangeLogError if it has not.
 
-        One that has not claimed it yet takes it as it is now: another one may have written, and ended, since.
+        A writer that has not claimed the log yet reads it again: another one may have written to it, and ended.
         """
         if self._claim.is_taken:
             self._claim.check()
@@ -150,19 +175,24 @@ class LogWriter:
                 self._recover()
 
     def use(self, options: LogOptions, said: Collection[str] = ()) -> None:
-        """Set the ``options``; raise ChangeLogError when they cannot be those of this log.
+        """Set the options of the segments to come.
 
-        ``said`` are the options whose change the next segment tells of, by an event (OPTIONS_CHANGED).
+        Args:
+            options: The options of the capture.
+            said: The options whose change is recorded in the next segment, by an event (OPTIONS_CHANGED).
+
+        Raises:
+            ChangeLogError: The log was captured under options that these cannot follow.
         """
         if self.options is not None and (differences := self.options.differences(options, said)):
             raise ChangeLogError(
-                f"{self.store}: the change log there was captured with other options "
-                f"({'; '.join(differences)}); use these, or another directory and another slot"
+                f"{self.store}: this change log was captured with other options "
+                f"({'; '.join(differences)}); use those, or another directory and another slot"
             )
         self.options = options
 
     def append(self, block: Block) -> None:
-        """Add payloads, at the seqs from ``next_seq`` on. Raises ChangeLogError for what a log cannot hold."""
+        """Append payloads; they get the seqs from ``next_seq`` on. Raises ChangeLogError for an LSN beyond 63 bits."""
         if not len(block):
             return
         if (lowest := int(block.wal_start.min())) < 0:
@@ -173,37 +203,46 @@ class LogWriter:
         self._bytes += block.payload_bytes
 
     def append_event(self, name: str, lsn: Lsn, /, **details: Any) -> None:
-        """Add an event: what happened, the position that it is about, and whatever JSON can hold.
+        """Append an event, which becomes durable with the payloads after it.
 
-        It becomes durable with the payloads that follow it.
+        Args:
+            name: What happened, such as CONNECTED.
+            lsn: The LSN that the event is about; 0/0 for none.
+            details: Anything that JSON can represent.
         """
         self._parts.append(LogEvent(name, lsn, Timestamp.now(), details))
         self.next_seq += 1
 
     def append_fact(self, name: str, lsn: Lsn, /, **details: Any) -> None:
-        """Add an event that does not wait for payloads: it counts as one for all limits, and makes a segment alone."""
+        """Append an event that does not wait for payloads: it counts like one, so a segment may consist of it alone."""
         self._count(1)
         self.append_event(name, lsn, **details)
 
     def is_full(self) -> bool:
-        """Return whether what was appended reaches the limit of rows or bytes."""
+        """Return whether the appended rows reach the limit of rows or bytes."""
         return self.pending >= self.limits.rows or self._bytes >= self.limits.payload_bytes
 
     def is_due(self) -> bool:
-        """Return whether a limit is reached and ``cut`` should be called."""
+        """Return whether any limit is reached, so that ``cut`` should be called."""
         waited = time.monotonic() - self._oldest
         return self.pending > 0 and (self.is_full() or waited >= self.limits.seconds)
 
     def cut(self, position: Position) -> None:
-        """Hand over what was appended, to be made durable; without payloads only the position is written down.
+        """Hand over the appended rows to be made durable; without any, only the position is recorded.
 
-        ``position``: how far the log is complete with these payloads. Only after ``collect`` has told may it be
-        confirmed to the server. Waits for what was handed over before: collect that while ``busy``.
+        The position may be confirmed to the server only when ``collect`` has returned it. If the previous rows are not
+        durable yet, this waits for them.
+
+        Args:
+            position: How far the log is complete with these rows.
+
+        Raises:
+            ChangeLogError: The options were not set, the LSN is beyond 63 bits, or the previous rows cannot be written.
         """
         if position.complete_lsn > _INT64_MAX:
             raise _beyond(position.complete_lsn)
         if self.pending and self.options is None:
-            raise ChangeLogError("set the options of the log before its first segment")
+            raise ChangeLogError("call use() with the options of the log before the first cut()")
         self.collect(wait=True)
         payloads = self._parts, self._first_seq, self.pending, self._bytes
         handed = _Handed(*payloads, self.options, position, self._last, self._note)
@@ -215,10 +254,13 @@ class LogWriter:
             writing.add_done_callback(self._wake)
 
     def collect(self, wait: bool = False) -> "Durable | None":
-        """Return what has become durable since the last call; None for nothing, or (but for ``wait``) not yet.
+        """Return what has become durable since the last call; None if nothing has (yet).
 
-        Raises what went wrong in the thread, such as ChangeLogError for a disk that is full; the payloads are then as
-        if they had not been handed over.
+        Raises the error of the thread, such as ChangeLogError for a full disk; the rows are then appended again, as if
+        they had not been handed over.
+
+        Args:
+            wait: Wait for the rows that were handed over.
         """
         if self._writing is None or not (wait or self._writing[1].done()):
             return None
@@ -234,7 +276,7 @@ class LogWriter:
         return durable
 
     def publish(self, position: Position) -> Segment | None:
-        """Make all appended payloads durable as one segment, and wait for it; None when there are none."""
+        """Write all appended rows as one segment, and wait until it is durable; None if there are none."""
         self.collect(wait=True)
         if not self.pending:
             return None
@@ -242,11 +284,13 @@ class LogWriter:
         durable = self.collect(wait=True)
         return durable.segment if durable else None
 
-    def begin_anew(self, position: Position | None = None) -> None:
-        """Make what was appended durable, and have the log go on from ``position``, also from an earlier one.
+    def restart_at(self, position: Position | None = None) -> None:
+        """Write the appended rows, and let the log resume at another position, even an earlier one.
 
-        Without one it goes on from wherever the next slot begins, as an empty log does. An event should say why
-        (BEGUN_ANEW).
+        An event BEGUN_ANEW should record why.
+
+        Args:
+            position: Where it resumes; None: wherever the next slot begins, as for an empty log.
         """
         position = position or Position()
         self.publish(position)
@@ -254,7 +298,7 @@ class LogWriter:
         write_note(self.store, self._note)
 
     def close(self) -> None:
-        """Wait for what was handed over, and release the log; what was not handed over is gone."""
+        """Wait for the rows that were handed over, and release the log; rows that were not handed over are lost."""
         self._thread.shutdown()
         self._claim.release()
 
@@ -295,59 +339,59 @@ class LogWriter:
 
 
 def _beyond(lsn: Lsn) -> ChangeLogError:
-    return ChangeLogError(f"WAL position {lsn} is beyond 7FFFFFFF/FFFFFFFF: the log cannot hold it")
+    return ChangeLogError(f"LSN {lsn} is beyond 7FFFFFFF/FFFFFFFF, the largest that a log can store")
 
 
-_GROUP_ROWS = 32768  # rows that can be read, or are damaged, alone: fewer cost more CPU to write
+_GROUP_ROWS = 32768  # the unit of reading and of damage; smaller row groups cost more CPU to write
 
 
 @dataclass(frozen=True)
 class _Handed:
-    """What is to become durable."""
+    """Rows that were handed over to be made durable."""
 
     parts: list[Part]
-    """The payloads and events, from ``first_seq`` on."""
+    """The blocks and events, whose seqs begin at ``first_seq``."""
     first_seq: int
     rows: int
-    """How many payloads these are; without any, only the position is written down."""
+    """The number of payloads; without any, only the position is recorded."""
     size: int
-    """Bytes of the payloads."""
+    """The sum of the payloads' sizes, in bytes."""
     options: LogOptions | None
     position: Position
-    """How far the log is complete with them."""
+    """How far the log is complete with these rows."""
     last: Segment | None
-    """The segment before them; None at the begin of the log."""
+    """The segment before these rows; None at the beginning of the log."""
     noted: Note
-    """What was noted last."""
+    """The note before these rows."""
 
 
 @dataclass(frozen=True)
 class Durable:
-    """What has become durable, and may be confirmed to the server."""
+    """A position that has become durable, and may be confirmed to the server."""
 
     position: Position
-    """How far the log is complete with it."""
+    """How far the log is complete."""
     segment: Segment | None
-    """The segment; None where only the position moved."""
+    """The segment; None if only the position moved."""
     note: Note
-    """The note that is in force with it."""
+    """The note as of this position."""
 
 
 @dataclass
 class _Flush:
-    """Makes one thing after another durable; nothing else changes the log meanwhile, but for compaction and prune."""
+    """Writes one segment, or note, at a time; only compaction and prune change the log concurrently."""
 
     store: LogStore
-    claim: "_Claim"
+    claim: "_CaptureClaim"
     manifests: ManifestKeeper
     open_transactions: int = 0
-    """How many transactions of the log had not ended at the end of the last segment that this one wrote."""
+    """The number of transactions without an outcome at the end of the last segment written."""
     _has_id: bool = False
     _builder: IndexBuilder | None = None
     _sent: dict[int, Sent] = field(default_factory=dict)
 
     def write(self, handed: _Handed) -> Durable:
-        """Return once all is durable; raises ChangeLogError when it may not be confirmed."""
+        """Write rows, and return when they are durable; raises ChangeLogError if they must not be confirmed."""
         self.claim.take(handed.last)
         segment, note = None, handed.noted
         if handed.rows and handed.options is not None:
@@ -358,7 +402,7 @@ class _Flush:
             note = note.including(handed.position.complete_lsn)
         elif handed.position.complete_lsn and handed.position.complete_lsn not in note.told:
             note = self._write_note(handed)
-        self.claim.check()  # else it went elsewhere, and may not be confirmed
+        self.claim.check()  # if it was lost, the file may be elsewhere: then it must not be confirmed
         return Durable(handed.position, segment, note)
 
     def _write_note(self, handed: _Handed) -> Note:
@@ -374,7 +418,7 @@ class _Flush:
         builder = self._builder or builder_after(list_log(self.store), self._sent)
         if builder.next_seq != handed.first_seq:
             raise _overtaken(self.store, handed.first_seq)
-        # It goes on: where the segment cannot be written, another one begins where this one did.
+        # The builder changes now: if the segment cannot be written, a new builder begins where this one did.
         self._builder, self._sent = None, builder.sent
         parts = list(coalesced(handed.parts))
         for part in parts:
@@ -389,30 +433,30 @@ class _Flush:
 
 _LOCK: Final = "capture"
 _SETTLING: Final = 600.0
-"""Seconds after a claim in which an upload of the one who had the log before may still end."""
+"""Seconds after a claim in which an upload of the previous writer may still complete."""
 
 
-class _Claim:
-    """Whether a capture may write into a log: a directory is claimed at once, an object store by ``take``.
+class _CaptureClaim:
+    """The right of a capture to write into a log. A directory is locked at once, an object store claimed by ``take``.
 
-    ``last`` is, here and there, the newest segment of which the capture knows; None where it knows of none.
+    Arguments named ``last`` are the newest segment that the capture knows, or None.
     """
 
     def __init__(self, store: LogStore) -> None:
-        """Claim a directory; raises ChangeLogError when another capture has it."""
+        """Lock a directory; raises ChangeLogError if another capture has it."""
         self._store = store
         self._lock: LogLock | None = store.lock(_LOCK) if store.keeps_out else None
         self._settled_at = 0.0
 
     @property
     def is_taken(self) -> bool:
-        """Whether there is something that another one can take away."""
+        """Whether the log was locked or claimed."""
         return self._lock is not None
 
     def take(self, last: Segment | None) -> None:
-        """Have the log, from now on; raises ChangeLogError when another one has it, or has written into it."""
+        """Claim the log, if that is not done; raises ChangeLogError if another capture has it, or wrote into it."""
         if self._lock is None:
-            self._check_end(last)  # who has come too late takes nothing from the other one
+            self._check_end(last)  # a writer that comes too late must not take over
             self._lock = self._store.lock(_LOCK)
             self._settled_at = time.monotonic() + _SETTLING
         self.check()
@@ -420,18 +464,18 @@ class _Claim:
             self._check_end(last)
 
     def check(self) -> None:
-        """Raise ChangeLogError when the log was taken away."""
+        """Raise ChangeLogError if the lock or claim was lost."""
         if self._lock is not None:
             self._lock.check()
 
     def is_overtaken(self, last: Segment | None) -> bool:
-        """Return whether another one has written, or an upload of it has ended, after the segment ``last``."""
+        """Return whether another capture has written a segment after ``last``, or an upload of it has completed."""
         files = self._store.files()
         known = (last.name, last.size) if last else None
         return any((newest.name, files[newest.name]) != known for newest in chosen(files)[0][-1:])
 
     def release(self) -> None:
-        """Let others have the log."""
+        """Release the log."""
         if self._lock is not None:
             self._lock.release()
 
@@ -441,8 +485,9 @@ class _Claim:
 
 
 def _overtaken(store: LogStore, seq: int) -> ChangeLogError:
-    """Say that a log goes on where a capture wanted to write ``seq``, and what to do."""
+    """Return the error for a log that has a segment where a capture was about to write ``seq``."""
     return ChangeLogError(
-        f"{store}: the log does not end before seq {seq}, as it did when this capture read it: another capture writes "
-        "into it, or an upload that had failed has ended; let one capture run, which goes on where the log ends"
+        f"{store}: the log no longer ends before seq {seq}, as it did when this capture read it: another capture "
+        "writes into it, or an upload that seemed to have failed has completed; run one capture, which resumes where "
+        "the log ends"
     )

@@ -11,7 +11,7 @@ from pgoutput_construct.cli._printing import printable
 from pgoutput_construct.cli._progress import Meter
 
 if TYPE_CHECKING:
-    from pgoutput_construct.spark.warehouse import Batch
+    from pgoutput_construct.spark._replicate import Batch
 
 __all__ = ["CaptureCollector", "ReplicateCollector"]
 

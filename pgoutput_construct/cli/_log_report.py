@@ -86,7 +86,7 @@ def _times(transactions: Any) -> dict[str, str | None]:
 
 def _tables(log: "ChangeLog") -> Iterator[dict[str, Any]]:
     """Yield the tables: rows by operation, and the descriptions that differ from the one before."""
-    from pgoutput_construct.changelog._facts.described import described
+    from pgoutput_construct.changelog._facts.segment_descriptions import described
 
     counts = _counts(log)
     found: dict[int, list[Description]] = {oid: [] for oid in counts}
@@ -102,7 +102,7 @@ def _tables(log: "ChangeLog") -> Iterator[dict[str, Any]]:
 
 def _counts(log: "ChangeLog") -> dict[int, dict[str, int]]:
     """Return how many rows each table has, by OID and operation, whatever became of them."""
-    from pgoutput_construct.changelog._index.usage import COPIED
+    from pgoutput_construct.changelog._index.row_counts import COPIED
 
     counts: dict[int, dict[str, int]] = {}
     groups = log.index.entries("rows").group_by(["oid", "span", "tag"]).aggregate([("count", "sum")])

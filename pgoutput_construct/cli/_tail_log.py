@@ -109,7 +109,7 @@ class _Reader:
         if not self.wanted.tables:
             found |= self._messages(place)
             events = self.log.index.entries("events", one).to_pylist()
-            found |= {row["seq"]: LogEvent.of(row["seq"], row["lsn"], row["time"], row["payload"]) for row in events}
+            found |= {row["seq"]: LogEvent.parse(row["seq"], row["lsn"], row["time"], row["payload"]) for row in events}
         return found
 
     def _messages(self, place: int) -> dict[int, Message]:

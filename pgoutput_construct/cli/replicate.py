@@ -24,8 +24,8 @@ from pgoutput_construct.wire import Timestamp
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedColumns
-    from pgoutput_construct.spark.table_state import OnMissing
-    from pgoutput_construct.spark.warehouse import Batch, BatchProgress
+    from pgoutput_construct.spark._replicate import Batch, BatchProgress
+    from pgoutput_construct.spark._state.demands import OnMissing
 
 __all__ = ["replicate_command"]
 
@@ -165,7 +165,7 @@ def replicate_command(
     from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
     from pgoutput_construct.postgres._waiting import collected_signals
     from pgoutput_construct.spark import spark_session
-    from pgoutput_construct.spark.warehouse import check_request, replicate
+    from pgoutput_construct.spark._replicate import check_request, replicate
 
     warnings.simplefilter("ignore", IncompleteTableWarning)
     chosen = tables or None

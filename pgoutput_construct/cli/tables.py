@@ -54,8 +54,8 @@ def tables_command(
     require(*COMMANDS["tables"].extras)
     from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.spark import open_log, spark_session, write_tables
-    from pgoutput_construct.spark.log_tables import LogTables
-    from pgoutput_construct.spark.metadata import check_prefix
+    from pgoutput_construct.spark._log_view.added_columns import check_prefix
+    from pgoutput_construct.spark._log_view.log_tables import LogTables
 
     # What cannot be is found before a session is started.
     check_prefix(metadata_prefix)

@@ -15,7 +15,7 @@ from pgoutput_construct.cli.commands import COMMANDS
 from pgoutput_construct.extras import require
 
 if TYPE_CHECKING:
-    from pgoutput_construct.spark.verifying import Difference, TableVerdict
+    from pgoutput_construct.spark._verify import Difference, TableVerdict
 
 __all__ = ["verify_command"]
 
@@ -62,17 +62,17 @@ def verify_command(
     from pgoutput_construct.changelog._store.address import open_store
     from pgoutput_construct.postgres.checksums import SourceServer
     from pgoutput_construct.spark import spark_session
-    from pgoutput_construct.spark.log_tables import LogTables
-    from pgoutput_construct.spark.verifying import Pace, Record, chosen_tables, format_of, verify
+    from pgoutput_construct.spark._log_view.log_tables import LogTables
+    from pgoutput_construct.spark._verify import VerificationRecord, VerifyOptions, chosen_tables, format_of, verify
 
     # All that can be wrong is found before a session is started.
     changelog = ChangeLog(log)
     options = changelog.options
     source = SourceServer(dsn, options.publications, binary=options.binary)
     record = (
-        Record(open_store(resume.absolute().parent), resume.name)
+        VerificationRecord(open_store(resume.absolute().parent), resume.name)
         if resume
-        else Record(open_store(warehouse, private=False))
+        else VerificationRecord(open_store(warehouse, private=False))
     )
     names, into = chosen_tables(warehouse, tables or None), format_of(warehouse)
     if not tables:
@@ -87,7 +87,9 @@ def verify_command(
         def compared(table: str, rows: int, total: int) -> None:
             show(f"table {len(verdicts) + 1} of {len(names)}: {table}: {estimate.words(rows, total)}")
 
-        for verdict in verify(spark, log, warehouse, source, names, Pace(wait, tell=show, compared=compared), record):
+        for verdict in verify(
+            spark, log, warehouse, source, names, VerifyOptions(wait, on_wait=show, on_progress=compared), record
+        ):
             show("")
             verdicts.append(verdict)
             for line in [json.dumps(verdict.to_json())] if as_json else _lines(verdict):

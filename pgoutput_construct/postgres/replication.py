@@ -13,7 +13,7 @@ import psycopg
 from psycopg import pq
 
 from pgoutput_construct.catalog_queries import SENDER_TIMEOUT, WORKING_PROCESS
-from pgoutput_construct.changelog.options import StreamOptions
+from pgoutput_construct.changelog.log_options import StreamOptions
 from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._frames import FrameReader
@@ -239,7 +239,7 @@ def start_command(options: StreamOptions, start_lsn: Lsn) -> bytes:
 
 
 def _pairs(options: StreamOptions) -> dict[str, str]:
-    asked = {name: _text(value) for name, value in options.asked().items()}
+    asked = {name: _text(value) for name, value in options.non_default().items()}
     return {"proto_version": str(options.proto_version), "publication_names": _text(options.publications), **asked}
 
 

@@ -1,6 +1,12 @@
-"""A publisher made of the specification: it serves a change log, or invented messages, as a walsender does.
+"""A publisher made of the specification: it serves a change log, or invented messages, like a PostgreSQL walsender.
 
-``log_feed.LogFeed`` serves a change log; it stands apart, since it needs what reading a log needs.
+In: a feed, which is a change log (``log_feed.LogFeed``) or a list of messages (``MessageFeed``). Out: a socket to which
+subscriptions, pg_recvlogical, Debezium and our own capture can connect.
+
+Start reading at ``server``. Rooms: ``_server`` (what a client sees), ``_feed`` (what is served, in which order, and how
+it is encoded for a client's options). ``slots`` are the clients' positions; ``faults`` are mistakes and breakdowns that
+a publisher can show on purpose, for tests of clients. ``log_feed`` stands apart since it needs pyarrow, as reading a
+log does. Public is what this module exports, and ``faults``, ``log_feed`` and ``slots``.
 """
 
 from pgoutput_construct.publisher._feed.feed import About, Fed, Feed

@@ -1,4 +1,4 @@
-"""Faults that a publisher shows on purpose: what a real server or network shows once a year."""
+"""Faults that a publisher shows on purpose: what a real server or network does once a year."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,26 +18,26 @@ FAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "clock going back": {"seconds": -3600.0},
     "error": {"sqlstate": "XX000", "message": "an error on purpose"},
 }
-"""The faults, each with its arguments and what these are by default. A walsender knows what to do for each."""
+"""The faults by name, each with its arguments and their defaults; ``walsender`` implements them."""
 
 
 @dataclass
 class Fault:
-    """One fault, at one place of what is served; it shows once.
+    """A fault at one point of a feed; it is shown once.
 
     Raises:
-        PgoutputError: For a name or an argument that there is not.
+        PgoutputError: The fault, or one of its arguments, does not exist.
     """
 
     name: str
     """One of FAULTS."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """Those that are not as by default."""
+    """The arguments that differ from the defaults."""
     shown: bool = False
 
     def __post_init__(self) -> None:
         if self.name not in FAULTS:
-            raise PgoutputError(f"there is no fault {self.name!r}: the faults are {', '.join(FAULTS)}")
+            raise PgoutputError(f"there is no fault {self.name!r}: choose from {', '.join(FAULTS)}")
         known = FAULTS[self.name]
         if unknown := [name for name in self.arguments if name not in known]:
             raise PgoutputError(

@@ -9,15 +9,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
-from pgoutput_construct.changelog._facts.facts import (
-    Column,
+from pgoutput_construct.changelog._facts.catalog_readings import (
+    CatalogColumn,
+    PublicationMember,
     PublicationReading,
-    PublishedTable,
     TableReading,
     publication_readings,
     table_readings,
 )
-from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.wire.messages import PgoutputMessage, Relation
@@ -45,7 +45,7 @@ class ListedTable(NamedTuple):
     """Its schema."""
     name: str
     """Its name."""
-    columns: tuple[Column, ...]
+    columns: tuple[CatalogColumn, ...]
     """The columns that the publication publishes, by their numbers."""
     replica_identity: str
     """As pg_class.relreplident has it."""
@@ -77,7 +77,7 @@ def _described(relation: Relation, publication: str) -> ListedTable:
         relation.relation_oid,
         relation.namespace or "pg_catalog",
         relation.name,
-        tuple(Column(number, each.name, each.type_oid, each.type_modifier) for number, each in columns),
+        tuple(CatalogColumn(number, each.name, each.type_oid, each.type_modifier) for number, each in columns),
         relation.replica_identity,
     )
 
@@ -182,7 +182,7 @@ class LogPublications:
         others = [name for name in publications if name not in known]
         return found + (described_tables(self._history, others) if others else [])
 
-    def named(self, relation_oid: int) -> tuple[PublishedTable, int] | None:
+    def named(self, relation_oid: int) -> tuple[PublicationMember, int] | None:
         """Return a table as it is published now, and a position at which it was; None where the log does not say it."""
         latest = [reading for name in self.readings if (reading := self.latest(name)) is not None and reading.captured]
         having = [reading for reading in latest if relation_oid in reading.tables]
@@ -249,7 +249,9 @@ def _filters(readings: Iterable[PublicationReading], oid: int) -> frozenset[str]
     return None if None in found else frozenset(each for each in found if each is not None)
 
 
-def _published_columns(facts: TableReading, table: PublishedTable, reading: PublicationReading) -> Iterator[Column]:
+def _published_columns(
+    facts: TableReading, table: PublicationMember, reading: PublicationReading
+) -> Iterator[CatalogColumn]:
     for column in facts.columns:
         if column.dropped:
             continue

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from psycopg.conninfo import make_conninfo
 from psycopg.sql import SQL, Identifier, Literal
 
-from pgoutput_construct.changelog._facts.facts import Column
+from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn
 from pgoutput_construct.changelog._index.planning import committed, lost_ends
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
@@ -98,9 +98,9 @@ class _ReplayFeed(LogFeed):
         return relation_oid not in self._names or super().is_copied(relation_oid, ended, two_phase_at, without)
 
 
-def _columns(table: TargetTable) -> Iterator[Column]:
+def _columns(table: TargetTable) -> Iterator[CatalogColumn]:
     for number, (name, (column, _)) in enumerate(table.columns.items(), 1):
-        yield Column(number, name, column.type_oid, column.type_modifier)
+        yield CatalogColumn(number, name, column.type_oid, column.type_modifier)
 
 
 def replay(

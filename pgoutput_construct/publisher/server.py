@@ -1,4 +1,4 @@
-"""A publisher on a socket: it accepts clients, and serves each on its own."""
+"""A publisher on a socket: it accepts clients and serves each one in a task of its own."""
 
 import asyncio
 import socket
@@ -10,38 +10,46 @@ from typing import Any, Final, Self
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import Feed
+from pgoutput_construct.publisher._server.client_session import ClientSession
 from pgoutput_construct.publisher._server.service import Service, Settings, current_task
-from pgoutput_construct.publisher._server.session import Session
 
 __all__ = ["Publisher", "ThreadedPublisher"]
 
 
 _CLOSING_SECONDS: Final = 5.0
-"""How long a client may take to read the last that it is sent."""
+"""Seconds for which a closing connection waits for the client to read the rest."""
 _LEAST_STRANGERS: Final = 20
 _SLOTS_SECONDS: Final = 1.0
-"""How often positions of slots are written: after a crash a client is sent again what it confirmed in this time."""
+"""Seconds between writes of the slots' positions; after a crash, clients get again what they confirmed meanwhile."""
 
 
 class Publisher(Service):
-    """Serves a feed as a walsender does."""
+    """Serves a feed to clients on a socket, as PostgreSQL's walsender does."""
 
     def __init__(
-        self, feed: Feed | None, settings: Settings | None = None, tell: Callable[[str], None] | None = None
+        self, feed: Feed | None, settings: Settings | None = None, report: Callable[[str], None] | None = None
     ) -> None:
-        """Prepare to serve; see ``Service``."""
-        super().__init__(feed, settings, tell)
+        """Prepare to serve.
+
+        Args:
+            feed: The feed; None: ``serve`` is called with it later.
+            settings: How it is served; Settings() by default.
+            report: Called with each line of the publisher's log.
+        """
+        super().__init__(feed, settings, report)
         self.port = self.settings.port
-        """Where it listens, once it does."""
+        """The port; after ``start``, the one that it listens on."""
         self._server: asyncio.Server | None = None
         self._sessions: set[asyncio.Task[None]] = set()
         self._numbers = count(1)
         self._background: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Begin to listen.
+        """Listen for clients.
 
-        Raises OSError where the port is taken, PgoutputError where the file of slots is damaged, or another's.
+        Raises:
+            OSError: The port is in use.
+            PgoutputError: The file of slots is damaged, or in use by another publisher.
         """
         if self._feed is not None:
             self.serve(self._feed)
@@ -56,7 +64,7 @@ class Publisher(Service):
         self._background.add(asyncio.create_task(self._keep_slots()))
 
     async def stop(self) -> None:
-        """End all connections, and listen no more."""
+        """Stop listening, and end all connections."""
         if self._server is not None:
             self._server.close()
         tasks = self._sessions | self._background
@@ -75,7 +83,7 @@ class Publisher(Service):
         try:
             await asyncio.to_thread(self.slots.save)
         except PgoutputError as error:
-            self.told(f"the positions of slots cannot be written: {error}")
+            self.report(f"the slots cannot be saved: {error}")
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = current_task()
@@ -83,10 +91,10 @@ class Publisher(Service):
         self.meet(task, writer.transport)
         try:
             _notice_dead_peers(writer)
-            await Session(self, reader, writer, next(self._numbers)).run()
+            await ClientSession(self, reader, writer, next(self._numbers)).run()
             await _close(writer)
         except asyncio.CancelledError:
-            pass  # the publisher ends; who called this does not expect to be told
+            pass  # the publisher stops; asyncio logs errors of this callback
         finally:
             writer.transport.abort()
             self._sessions.discard(task)
@@ -94,7 +102,7 @@ class Publisher(Service):
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:
-    """Close a connection when its client has read the rest, or has taken too long for it."""
+    """Close a connection when its client has read the rest, or after a timeout."""
     try:
         writer.close()
         async with asyncio.timeout(_CLOSING_SECONDS):
@@ -104,17 +112,25 @@ async def _close(writer: asyncio.StreamWriter) -> None:
 
 
 def _notice_dead_peers(writer: asyncio.StreamWriter) -> None:
-    """Have the system ask whether a silent client is still there, as PostgreSQL does (pq_init())."""
+    """Enable TCP keepalives, as PostgreSQL does (pq_init())."""
     connection = writer.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 class ThreadedPublisher:
-    """Serves while it is open; use it as a context manager."""
+    """A publisher in a thread, as a context manager."""
 
-    def __init__(self, feed: Feed, settings: Settings | None = None, tell: Callable[[str], None] | None = None) -> None:
-        """Prepare to serve a feed; see ``Publisher``."""
-        self._publisher = Publisher(feed, settings, tell)
+    def __init__(
+        self, feed: Feed, settings: Settings | None = None, report: Callable[[str], None] | None = None
+    ) -> None:
+        """Prepare to serve.
+
+        Args:
+            feed: The feed.
+            settings: How it is served; Settings() by default.
+            report: Called with each line of the publisher's log.
+        """
+        self._publisher = Publisher(feed, settings, report)
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="publisher", daemon=True)
 
@@ -135,18 +151,18 @@ class ThreadedPublisher:
 
     @property
     def publisher(self) -> Publisher:
-        """What serves."""
+        """The publisher."""
         return self._publisher
 
     @property
     def dsn(self) -> str:
-        """A connection string, without a password."""
+        """A connection string for clients, without a password."""
         settings, about = self._publisher.settings, self._publisher.feed.about
         user = f" user={settings.user}" if settings.user else ""
         return f"host={settings.host} port={self._publisher.port} dbname={about.database}{user}"
 
     def until_served(self, timeout: float) -> None:
-        """Wait until a client has confirmed all that there was; raises TimeoutError after ``timeout`` seconds."""
+        """Wait until a client has confirmed everything in the feed; raises TimeoutError after ``timeout`` seconds."""
         future = asyncio.run_coroutine_threadsafe(self._publisher.until_served(), self._loop)
         try:
             future.result(timeout)

@@ -418,7 +418,7 @@ class _SlotsFile:
         self._lock: LogLock | None = None
 
     def __str__(self) -> str:
-        return self._store.place(self._name)
+        return self._store.path_of(self._name)
 
     def open(self) -> Any:
         """Keep other publishers out, and return what the file has, {} where there is none; raises PgoutputError."""

@@ -1,6 +1,17 @@
 """A change log as typed DataFrames, tables of Parquet, and current state. Needs the extra ``spark`` and Java 17.
 
-What is named here is imported when it is asked for: Spark starts Python processes that need the data source alone.
+In comes a change log; out go DataFrames of changes and of states (``open_log``), a data source (``register``,
+``format("pgoutput")``), datasets of Parquet (``write_tables``), tables of a warehouse (``replicate``), and whether
+these equal their source (``verify``). Public is what this module names, with ``formats`` (jars and settings of a
+session); everything else may change. Names are imported on first use: Spark starts Python processes that need the data
+source alone.
+
+Data goes forward, and imports only back: ``_log_view`` (what a log says of its tables) -> ``_source`` (segments become
+rows) -> ``_state`` (changes become rows of tables) -> ``_open_log`` (both for users) -> ``_replicate`` -> ``_verify``.
+``_execution`` is what Spark runs for all of them. Start reading at ``_open_log``, then ``_source`` and ``_state``.
+
+Invariants: executors need the log and nothing else; no row is decoded twice for one read; what fails in an executor
+comes back as the error of this package that it is (``plain_errors``).
 """
 
 from importlib import import_module
@@ -14,15 +25,15 @@ with needing("spark"):
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning, Lack, UnpublishedColumns
-    from pgoutput_construct.spark.change_frames import changes_schema
-    from pgoutput_construct.spark.execution import plain_errors
-    from pgoutput_construct.spark.formats import spark_session
-    from pgoutput_construct.spark.log_view import OpenLog, open_log
-    from pgoutput_construct.spark.parquet_datasets import Written, read_table, write_tables
-    from pgoutput_construct.spark.replicated_tables import Table, directory_name, table_of_directory
-    from pgoutput_construct.spark.source.datasource import register
-    from pgoutput_construct.spark.source.decoding import decode
-    from pgoutput_construct.spark.table_state import (
+    from pgoutput_construct.spark._execution import plain_errors
+    from pgoutput_construct.spark._log_view.change_columns import changes_schema
+    from pgoutput_construct.spark._log_view.replicated_tables import Table, directory_name, table_of_directory
+    from pgoutput_construct.spark._open_log import OpenLog, open_log
+    from pgoutput_construct.spark._parquet_datasets import Written, read_table, write_tables
+    from pgoutput_construct.spark._replicate import Batch, read_current, replicate
+    from pgoutput_construct.spark._source.datasource import register
+    from pgoutput_construct.spark._source.message_decoder import decode
+    from pgoutput_construct.spark._state.table_state import (
         Comparison,
         advance,
         compare,
@@ -30,8 +41,8 @@ if TYPE_CHECKING:
         missing_rows,
         net_changes,
     )
-    from pgoutput_construct.spark.verifying import TableVerdict, verify
-    from pgoutput_construct.spark.warehouse import Batch, read_current, replicate
+    from pgoutput_construct.spark._verify import TableVerdict, verify
+    from pgoutput_construct.spark.formats import spark_session
     from pgoutput_construct.stream.identifiers import qualified_name
 
 __all__ = [
@@ -67,17 +78,17 @@ __all__ = [
 
 _MODULES: Final = {
     "changelog._facts.completeness": ("IncompleteTableWarning", "Lack", "UnpublishedColumns"),
-    "spark.change_frames": ("changes_schema",),
-    "spark.execution": ("plain_errors",),
+    "spark._log_view.change_columns": ("changes_schema",),
+    "spark._execution": ("plain_errors",),
     "spark.formats": ("spark_session",),
-    "spark.log_view": ("OpenLog", "open_log"),
-    "spark.parquet_datasets": ("Written", "read_table", "write_tables"),
-    "spark.replicated_tables": ("Table", "directory_name", "table_of_directory"),
-    "spark.source.datasource": ("register",),
-    "spark.source.decoding": ("decode",),
-    "spark.table_state": ("Comparison", "advance", "compare", "current_state", "missing_rows", "net_changes"),
-    "spark.verifying": ("TableVerdict", "verify"),
-    "spark.warehouse": ("Batch", "read_current", "replicate"),
+    "spark._open_log": ("OpenLog", "open_log"),
+    "spark._parquet_datasets": ("Written", "read_table", "write_tables"),
+    "spark._log_view.replicated_tables": ("Table", "directory_name", "table_of_directory"),
+    "spark._source.datasource": ("register",),
+    "spark._source.message_decoder": ("decode",),
+    "spark._state.table_state": ("Comparison", "advance", "compare", "current_state", "missing_rows", "net_changes"),
+    "spark._verify": ("TableVerdict", "verify"),
+    "spark._replicate": ("Batch", "read_current", "replicate"),
     "stream.identifiers": ("qualified_name",),
 }
 """By module, what of it is imported."""

@@ -1,4 +1,4 @@
-"""PySpark's daemon, whose workers have from their start on what tasks need: each would take a second to import it."""
+"""PySpark's daemon, with the modules that tasks need imported before it forks workers: each would take a second."""
 
 import sys
 from typing import Final
@@ -8,7 +8,7 @@ from pyspark.daemon import manager
 __all__ = ["main"]
 
 _WORKER: Final = "pyspark.worker"
-"""What runs tasks; others are the workers that plan reads."""
+"""The module of workers that run tasks; others plan reads."""
 
 
 def main() -> None:
@@ -20,7 +20,6 @@ def main() -> None:
 
 def _prepare() -> None:
     from pgoutput_construct.columnar import index_batch
-    from pgoutput_construct.spark import parquet_datasets  # noqa: F401 - imports all that reading needs
 
     index_batch([b""])  # numba's own modules are imported when the first kernel is called
 

@@ -1,4 +1,4 @@
-"""What a session of Spark is started with: its settings, and the jars of formats of tables and of object stores."""
+"""The settings of a Spark session, and the jars for formats of tables and for object stores."""
 
 import os
 import re
@@ -19,8 +19,6 @@ __all__ = [
     "FORMATS",
     "SETTINGS",
     "STORES",
-    "ObjectStore",
-    "TableFormat",
     "bucket_settings",
     "check_format",
     "format_settings",
@@ -35,14 +33,14 @@ _EXCLUDED: Final = "spark.jars.excludes"
 
 
 class TableFormat(NamedTuple):
-    """A format, as a session knows it."""
+    """A format of tables, as a session knows it."""
 
     jars: Mapping[str, str]
-    """By version of Spark: what Maven Central calls them (group:artifact:version)."""
+    """By version of Spark: their Maven coordinates (group:artifact:version)."""
     extension: str
     """The class that brings its SQL; a session that has it has the jars."""
     settings: Mapping[str, str]
-    """What else the session is started with."""
+    """Further settings of the session."""
 
 
 FORMATS: Final[Mapping[str, TableFormat]] = {
@@ -52,7 +50,7 @@ FORMATS: Final[Mapping[str, TableFormat]] = {
         "io.delta.sql.DeltaSparkSessionExtension",
         {
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            "spark.databricks.delta.snapshotPartitions": "2",  # of its own metadata; 50 tasks a look otherwise
+            "spark.databricks.delta.snapshotPartitions": "2",  # of its own metadata; by default 50 tasks for each read
         },
     ),
     "iceberg": TableFormat(
@@ -61,15 +59,15 @@ FORMATS: Final[Mapping[str, TableFormat]] = {
         {},
     ),
 }
-"""All that tables can be written into."""
+"""The formats that tables can be written in."""
 
 
 def format_settings(names: Collection[str], store: str | None = None) -> dict[str, str]:
     """Return the properties of a session that writes tables of these formats; raise PgoutputError where none can.
 
-    ``store`` is where they lie, one of STORES; None for directories.
+    ``store`` is the object store of the warehouse, one of STORES; None for directories.
     """
-    formats = [_known(name) for name in names]
+    formats = [_table_format(name) for name in names]
     found = {key: value for each in formats for key, value in each.settings.items()}
     jars = [_jars(name, each.jars) for name, each in zip(names, formats, strict=True) if each.jars]
     if jars:
@@ -82,7 +80,7 @@ def format_settings(names: Collection[str], store: str | None = None) -> dict[st
 
 def check_format(spark: SparkSession, name: str) -> None:
     """Raise PgoutputError when a session that runs cannot write tables of a format."""
-    extension = _known(name).extension
+    extension = _table_format(name).extension
     if extension and extension not in (spark.conf.get(_EXTENSIONS, "") or ""):
         raise PgoutputError(
             f"the Spark session has no {name}: start it with spark_session(into=[{name!r}]), or set {_PACKAGES}, "
@@ -90,9 +88,9 @@ def check_format(spark: SparkSession, name: str) -> None:
         )
 
 
-def _known(name: str) -> TableFormat:
+def _table_format(name: str) -> TableFormat:
     if name not in FORMATS:
-        raise PgoutputError(f"{name!r} is no format of tables: choose one of {', '.join(FORMATS)}")
+        raise PgoutputError(f"{name!r} is no table format: choose one of {', '.join(FORMATS)}")
     return FORMATS[name]
 
 
@@ -106,18 +104,18 @@ def _jars(name: str, jars: Mapping[str, str]) -> str:
 
 
 class ObjectStore(NamedTuple):
-    """A store, as Hadoop knows it."""
+    """An object store, as Hadoop knows it."""
 
     jars: Mapping[str, str]
-    """By version of Spark: what Maven Central calls them (group:artifact:version), with commas between."""
+    """By version of Spark: their Maven coordinates (group:artifact:version), separated by commas."""
     excluded: tuple[str, ...]
-    """What these would bring and need not: Spark has it."""
+    """Dependencies of these that are not needed: Spark has them."""
     bucket: str
-    """What settings of one bucket begin with."""
+    """The prefix of settings of one bucket."""
 
 
 def _s3(hadoop: str, sdk: str) -> str:
-    """Return what reaches S3 from this version of Hadoop, Spark's own, with the AWS SDK that it was made with."""
+    """Return the jars for S3 of a version of Hadoop, which is Spark's own, with its AWS SDK."""
     parts = (f"software.amazon.awssdk:{part}:{sdk}" for part in ("s3-transfer-manager", "sts", "apache-client"))
     return ",".join((f"org.apache.hadoop:hadoop-aws:{hadoop}", *parts))
 
@@ -137,11 +135,11 @@ STORES: Final[Mapping[str, ObjectStore]] = {
         "fs.s3a.bucket.",
     ),
 }
-"""By the schemes of addresses."""
+"""By the schemes of URLs."""
 
 
 def store_of(address: Address | None) -> str | None:
-    """Return the name in STORES of the store that an address is in; None where Spark needs nothing to reach it."""
+    """Return the name in STORES of the store of an address; None where Spark needs no jars for it."""
     if address is None or not is_uri(address):
         return None
     scheme = urlsplit(str(address)).scheme.lower()
@@ -149,22 +147,24 @@ def store_of(address: Address | None) -> str | None:
 
 
 def bucket_settings(address: Address | None) -> dict[str, str]:
-    """Return what a session must be told of the bucket of an address: endpoint, region, credentials.
+    """Return a session's settings for the bucket of an address: endpoint, region, credentials.
 
-    They are those of the URI, and the endpoint and the region those of the environment (``AWS_ENDPOINT_URL_S3``,
-    ``AWS_ENDPOINT_URL``, ``AWS_REGION``, ``AWS_DEFAULT_REGION``) where it has none. Credentials in the environment are
-    not among them: Spark takes these itself.
+    They come from the URL; endpoint and region from the environment where it has none (``AWS_ENDPOINT_URL_S3``,
+    ``AWS_ENDPOINT_URL``, ``AWS_REGION``, ``AWS_DEFAULT_REGION``). Credentials in the environment are not included:
+    Spark reads these itself.
     """
     name = store_of(address)
     if name is None:
         return {}
     parts = urlsplit(str(address))
     place = f"{STORES[name].bucket}{parts.netloc.rpartition('@')[2]}."
-    return {f"{place}{key}": value for key, value in _told(parts.netloc, parse_qs(parts.query)).items() if value}
+    return {
+        f"{place}{key}": value for key, value in _hadoop_options(parts.netloc, parse_qs(parts.query)).items() if value
+    }
 
 
-def _told(netloc: str, query: Mapping[str, list[str]]) -> dict[str, str]:
-    """Return what Hadoop calls the options of a URI."""
+def _hadoop_options(netloc: str, query: Mapping[str, list[str]]) -> dict[str, str]:
+    """Return the options of a URL under Hadoop's names."""
     user, _, password = netloc.rpartition("@")[0].partition(":")
     host = query.get("endpoint_override", [""])[-1]
     scheme = query.get("scheme", ["https"])[-1]
@@ -190,8 +190,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
 }
-"""What every session starts with."""
-
+"""The settings of every session."""
 _MASTER = re.compile(r"(local(\[([1-9][0-9]*|\*)(, *[0-9]+)?\])?|yarn)$|(spark|k8s)://.|local-cluster\[")
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _LOCAL: Final[Mapping[str, str]] = {
@@ -199,15 +198,14 @@ _LOCAL: Final[Mapping[str, str]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "4",
     "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()} "
-    # Spark's ArrowWriter makes room before it writes; that Arrow checks each value again is most of what it takes.
+    # Spark's ArrowWriter allocates before it writes; Arrow's checks of each value take most of its time.
     "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false",
 }
-
 _ONE_PROCESS: Final[Mapping[str, str]] = {"spark.python.daemon.module": "pgoutput_construct.spark.daemon"}
-"""For a session in one process: elsewhere workers may lack the package, and then PySpark's own say so."""
+"""For a session in one process: elsewhere workers may lack the package, which PySpark's own daemon reports."""
 _MASTER_KEY: Final = "spark.master"
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
-"""The variable by which spark-submit, whose process has a master already, is known."""
+"""The environment variable of a process that spark-submit started, which has a master already."""
 
 
 def spark_session(
@@ -219,13 +217,19 @@ def spark_session(
 ) -> SparkSession:
     """Return the running session, or start one on a master (``local[*]``, ``spark://host:7077``, ``yarn`` ...).
 
-    Without a master it is that of spark-submit, or ``local[*]`` in a program of its own. ``settings`` are Spark's
-    properties and win over ``SETTINGS``. ``into`` names formats of tables that the session is to write, such as
-    ``["delta"]`` (see FORMATS), ``warehouse`` the address where: Spark then fetches the jars of the formats, and of S3,
-    from Maven Central, once. The caller stops the session.
+    The caller stops it.
 
-    Raises PgoutputError for a master that Spark does not know (Spark itself would print a stack trace), and for a
-    format or store that this version of Spark has no jars for.
+    Args:
+        master: The master; None for that of spark-submit, or ``local[*]`` in a program of its own.
+        settings: Spark's properties, which win over ``SETTINGS``.
+        name: The name of the application.
+        into: Formats of tables that the session is to write, such as ``["delta"]`` (see FORMATS). Spark fetches their
+            jars from Maven Central, once.
+        warehouse: The address of these tables; for S3 its jars are fetched, too.
+
+    Raises:
+        PgoutputError: The master is invalid (Spark itself would print a stack trace), or this version of Spark has no
+            jars for a format or store.
     """
     if master is None and _SUBMITTED not in os.environ:
         master = "local[*]"
@@ -235,12 +239,12 @@ def spark_session(
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     for key, value in bucket_settings(warehouse).items():
-        spark.conf.set(key, value)  # with the others it would stand on Spark's command line
+        spark.conf.set(key, value)  # not with the others, which are on Spark's command line
     return spark
 
 
 def _of_master(master: str | None) -> Mapping[str, str]:
-    """Return what a master needs; raise PgoutputError for one that is none."""
+    """Return the settings for a master; raise PgoutputError for an invalid one."""
     if master is not None and not _MASTER.match(master):
         raise PgoutputError(
             f"{master!r} is no master of Spark: it is local, local[N], spark://HOST:PORT, yarn, or k8s://HOST:PORT"

@@ -22,7 +22,7 @@ NAMES = [case.name for case in CASES]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_captures_are_what_they_should_be(recorded: dict[str, Batch], name: str) -> None:
+def test_the_recordings_are_complete(recorded: dict[str, Batch], name: str) -> None:
     """There are inserts, updates and deletes, and the values have the case's format."""
     batch = recorded[name]
     tally = batch.tally()
@@ -101,7 +101,7 @@ def test_the_peers_agree_with_the_codec(recorded: dict[str, Batch], harness: Har
     assert found.keys() >= {"messages", "kinds"}
 
 
-def test_what_is_saved_is_what_is_loaded(recorded: dict[str, Batch], tmp_path: Path) -> None:
+def test_recordings_are_loaded_as_saved(recorded: dict[str, Batch], tmp_path: Path) -> None:
     """Payloads survive the file, the empty one too."""
     case = recorded["ten"].case
     Batch(case, [b"", b"B", bytes(300)]).save(tmp_path / "x.payloads")

@@ -47,7 +47,7 @@ def test_a_small_run(run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.server
 def test_one_case_and_one_engine(run: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """What was not asked for is not measured, and the goals say so."""
+    """Only the requested engines are measured, and the goals say so."""
     assert run("--case", "narrow", "--engine", "codec", "--no-memory") == 0
     text = capsys.readouterr().out
     assert "narrow" in text
@@ -89,7 +89,7 @@ def test_wrong_arguments(wrong: list[str], named: str, capsys: pytest.CaptureFix
 
 
 def test_progress_in_a_file_is_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    """No control characters where nobody looks at a terminal."""
+    """No control characters if standard error is not a terminal."""
     progress = Progress()
     progress.step("one")
     progress.detail("two")

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.server
 
 @pytest.mark.parametrize("engine", ["index", "rows"])
 def test_peak_memory_of_a_process(recorded: dict[str, Batch], engine: str) -> None:
-    """Another process decodes a batch of the size asked for, and says how much memory it had."""
+    """Another process decodes a batch of the requested size, and reports its peak memory."""
     found = measure_memory(engine, recorded["ten"], 1 << 20)
     assert found.batch_bytes == 1 << 20
     assert found.peak >= found.before > found.batch_bytes

@@ -11,4 +11,4 @@ def block_of(session: pgo.Session, seq: int, payload: bytes) -> Block:
     """Return a payload that stands where ``session`` is; its position and time are its number."""
     scope = OUTSIDE if session.stream_xid is None else session.stream_xid
     states = {name: [state] for name, state in session.state.parameters.items()}
-    return Block.of([payload], [seq], [seq], session.options, states, [scope])
+    return Block.from_payloads([payload], [seq], [seq], session.options, states, [scope])

@@ -11,41 +11,41 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of
-from pgoutput_construct.changelog._facts.described import SharedColumns
-from pgoutput_construct.changelog._facts.description_uses import Use
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, TABLE_FACTS, LogEvent, events_of
-from pgoutput_construct.changelog._facts.facts import (
-    Column,
-    ColumnType,
+from pgoutput_construct.changelog._facts.catalog_readings import (
+    CatalogColumn,
+    CatalogType,
     PublicationReading,
     TableReading,
     covers,
     publication_readings,
     snapshot_of,
 )
-from pgoutput_construct.changelog._facts.stale import (
-    Stale,
+from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of
+from pgoutput_construct.changelog._facts.description_usage import DescriptionUse
+from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, TABLE_FACTS, LogEvent, events_of
+from pgoutput_construct.changelog._facts.stale_tables import (
+    StaleTable,
     _difference,
     _effective,
     _has_new_files,
-    _Published,
+    _PublishedState,
     _retyped,
     _rows_of_catalog,
     _unpublished,
     stale_table,
 )
+from pgoutput_construct.changelog._facts.successive_texts import SharedColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.planning import relation_history, run_spans
-from pgoutput_construct.changelog._index.usage import COPIED
+from pgoutput_construct.changelog._index.row_counts import COPIED
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn
 
 __all__ = ["plain_lineage", "plain_numbers"]
 
-Found: TypeAlias = tuple[dict[int, Stale], dict[int, tuple[int, ...]], dict[tuple[int, int], str]]
+Found: TypeAlias = tuple[dict[int, StaleTable], dict[int, tuple[int, ...]], dict[tuple[int, int], str]]
 Numbers: TypeAlias = tuple[int, ...]
 Shape: TypeAlias = tuple[str, int, int]
 Precedes: TypeAlias = Callable[[int], bool | None]
@@ -95,14 +95,14 @@ def _table_readings(index: SegmentIndex) -> dict[int, list[TableReading]]:
             attached=frozenset(told.get("attached", ())),
             truncated=frozenset(told.get("truncated", ())),
             rewritten=dict(told.get("rewritten", ())),
-            columns=SharedColumns(Column(**column) for column in told.get("columns", ())),
-            types=tuple(map(ColumnType.of, told.get("types", ()))),
+            columns=SharedColumns(CatalogColumn(**column) for column in told.get("columns", ())),
+            types=tuple(map(CatalogType.parse, told.get("types", ()))),
         )
         found.setdefault(reading.oid, []).append(reading)
     return found
 
 
-def _combined(found: Iterable[tuple[int, Stale]]) -> Iterator[tuple[int, Stale]]:
+def _combined(found: Iterable[tuple[int, StaleTable]]) -> Iterator[tuple[int, StaleTable]]:
     """Yield one for each table: it begins with the first, and what repairs the last one repairs them all."""
     for oid, together in groupby(sorted(found, key=lambda pair: (pair[0], pair[1].seq)), itemgetter(0)):
         of_table = [each for _, each in together]
@@ -111,7 +111,7 @@ def _combined(found: Iterable[tuple[int, Stale]]) -> Iterator[tuple[int, Stale]]
         yield oid, replace(of_table[-1], seq=of_table[0].seq, reason=reasons, lost=lost)
 
 
-def _is_repaired(stale: Stale, copies: Iterable[TableCopy], begun: Sequence[int]) -> bool:
+def _is_repaired(stale: StaleTable, copies: Iterable[TableCopy], begun: Sequence[int]) -> bool:
     """Snapshots are compared within one history of the server; a copy of a later one has all of what was before."""
     for copy in copies:
         if any(stale.seq < seq < copy.seq for seq in begun):
@@ -132,10 +132,10 @@ def _all_missing(readings: Mapping[int, Sequence[TableReading]]) -> dict[tuple[i
 
 def _all_numbers(
     index: SegmentIndex, readings: Mapping[int, Sequence[TableReading]]
-) -> tuple[dict[int, tuple[int, ...]], list[tuple[int, Stale]]]:
+) -> tuple[dict[int, tuple[int, ...]], list[tuple[int, StaleTable]]]:
     """Return the numbers of the columns of each description that rows have, and where they are not certain."""
     numbers: dict[int, tuple[int, ...]] = {}
-    unknown: list[tuple[int, Stale]] = []
+    unknown: list[tuple[int, StaleTable]] = []
     first = min(of_table[0].seq for of_table in readings.values())
     used = _uses_of(index)
     for description in relation_history(index).descriptions:
@@ -178,7 +178,7 @@ def _precedes(reading: TableReading, moment: Lsn | Snapshot) -> bool:
     return reading.snapshot.lsn <= moment
 
 
-def _unknown(description: Description, reading: TableReading) -> Stale:
+def _unknown(description: Description, reading: TableReading) -> StaleTable:
     reason = "was altered several times in a row, and it is not certain which of its columns is which"
     return replace(stale_table(reading, (reading.namespace, reading.name), reason), seq=description.seq)
 
@@ -252,7 +252,7 @@ def _chosen(count: int, must: list[int], optional: list[int]) -> Iterator[Number
         yield tuple(sorted([*must, *optional[len(optional) - missing :]]))
 
 
-def _live(reading: TableReading) -> Mapping[int, Column]:
+def _live(reading: TableReading) -> Mapping[int, CatalogColumn]:
     live = {column.number: column for column in reading.columns if not column.dropped}
     if any(column.published for column in live.values()):
         return live
@@ -260,11 +260,11 @@ def _live(reading: TableReading) -> Mapping[int, Column]:
     return {number: replace(column, published=True) for number, column in live.items()}
 
 
-def _is_published(number: int, *sides: Mapping[int, Column]) -> bool:
+def _is_published(number: int, *sides: Mapping[int, CatalogColumn]) -> bool:
     return any(number in side and side[number].published for side in sides)
 
 
-def _uses_of(index: SegmentIndex) -> dict[int, Use]:
+def _uses_of(index: SegmentIndex) -> dict[int, DescriptionUse]:
     """Return the uses of descriptions, by their seqs, from the index of a log."""
     rows = index.entries("rows")
     copied, sent = rows.filter(pc.equal(rows["span"], COPIED)), rows.filter(pc.not_equal(rows["span"], COPIED))
@@ -274,11 +274,11 @@ def _uses_of(index: SegmentIndex) -> dict[int, Use]:
     for number, description in zip(copied["xid"].to_pylist(), copied["description"].to_pylist(), strict=True):
         place = bisect_right(firsts, number) - 1
         if place >= 0 and number <= copies[place].last_chunk:
-            found[description] = Use(copies[place].snapshot)
+            found[description] = DescriptionUse(copies[place].snapshot)
     return found
 
 
-def _sent_uses(index: SegmentIndex, rows: pa.Table) -> Iterator[tuple[int, Use]]:
+def _sent_uses(index: SegmentIndex, rows: pa.Table) -> Iterator[tuple[int, DescriptionUse]]:
     spans = run_spans(index)
     if not len(rows) or not len(spans.first_seq):
         return
@@ -302,10 +302,10 @@ def _sent_uses(index: SegmentIndex, rows: pa.Table) -> Iterator[tuple[int, Use]]
     np.maximum.at(newest, which, distances)
     ends = zip(((base + oldest) % _XIDS).tolist(), ((base + newest) % _XIDS).tolist(), strict=True)
     for seq, position, both in zip(known.tolist(), latest.tolist(), ends, strict=True):
-        yield seq, Use(Lsn(position), both)
+        yield seq, DescriptionUse(Lsn(position), both)
 
 
-def _rewrites(readings: Iterable[TableReading]) -> Iterator[Stale]:
+def _rewrites(readings: Iterable[TableReading]) -> Iterator[StaleTable]:
     """Yield where the rows of a table changed without messages, as ALTER TABLE does it.
 
     VACUUM FULL, CLUSTER, TRUNCATE and SET TABLESPACE make another file, too, but change no column.
@@ -323,7 +323,7 @@ def _rewrites(readings: Iterable[TableReading]) -> Iterator[Stale]:
             )
 
 
-def _type_changes(readings: Iterable[TableReading]) -> Iterator[Stale]:
+def _type_changes(readings: Iterable[TableReading]) -> Iterator[StaleTable]:
     """Yield where labels of enums were renamed, or composite types altered, of which a table has values."""
     for before, after in pairwise(readings):
         changed = {
@@ -339,7 +339,7 @@ def _type_changes(readings: Iterable[TableReading]) -> Iterator[Stale]:
             yield replace(stale_table(after, (after.namespace, after.name), what), snapshot=ended)
 
 
-def _late_values(readings: Iterable[TableReading]) -> Iterator[Stale]:
+def _late_values(readings: Iterable[TableReading]) -> Iterator[StaleTable]:
     """Yield where generated columns that were not published came to be."""
     for before, after in pairwise(readings):
         found = {c.number for c in before.columns if c.generated and not c.published}
@@ -352,7 +352,7 @@ def _late_values(readings: Iterable[TableReading]) -> Iterator[Stale]:
 
 def _lost_histories(
     events: Iterable[LogEvent], tables: Mapping[int, list[TableReading]]
-) -> Iterator[tuple[int, Stale]]:
+) -> Iterator[tuple[int, StaleTable]]:
     """Yield the OIDs of tables of whose changes some are missing, since the log was begun anew, and where."""
     for event in events:
         for oid, readings in tables.items():
@@ -364,7 +364,7 @@ def _lost_histories(
                 yield oid, replace(stale, seq=event.seq, snapshot=snapshot_of(event), lost=True)
 
 
-def _partition_changes(readings: Iterable[TableReading]) -> Iterator[Stale]:
+def _partition_changes(readings: Iterable[TableReading]) -> Iterator[StaleTable]:
     """Yield where rows came or went with partitions of a table that is published as a whole."""
     for before, after in pairwise(readings):
         if before.gone or after.gone or not after.is_partitioned:
@@ -388,10 +388,10 @@ def _is_emptied_in_part(before: TableReading, after: TableReading) -> bool:
     return is_left or len({after.rewritten.get(leaf) for leaf in stored if has_new_file[leaf]}) > 1
 
 
-def _publication_changes(readings: Iterable[PublicationReading]) -> Iterator[tuple[int, Stale]]:
+def _publication_changes(readings: Iterable[PublicationReading]) -> Iterator[tuple[int, StaleTable]]:
     """Yield the OIDs of tables whose changes were not, or are no longer, all published, and since where."""
     in_force: dict[str, PublicationReading] = {}
-    seen: dict[int, _Published] = {}
+    seen: dict[int, _PublishedState] = {}
     for _, together in groupby(readings, attrgetter("snapshot")):
         for reading in together:
             in_force[reading.name] = reading

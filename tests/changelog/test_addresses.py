@@ -31,7 +31,7 @@ def test_a_log_is_written_and_read_at_any_address(address: str, recordings: dict
     write_recording(address, recording, rows=100)
     log = ChangeLog(address)
     assert [entry.payload for entry in log] == list(recording.payloads) and len(log.segments) > 2
-    assert "secret" not in f"{log.store} {log.store!r} {log.segments[0].place} {log.segments[0]}"
+    assert "secret" not in f"{log.store} {log.store!r} {log.segments[0].path} {log.segments[0]}"
     assert log.entry(150).payload == recording.payloads[150]
     with LogWriter(address) as writer:
         assert writer.next_seq == len(recording.payloads) and writer.options == log.options
@@ -39,7 +39,7 @@ def test_a_log_is_written_and_read_at_any_address(address: str, recordings: dict
         ChangeLog(f"{address.partition('?')[0]}-other" if "memory" in address else "/nowhere")
 
 
-def test_a_list_is_no_snapshot(
+def test_a_listing_is_not_a_snapshot(
     tmp_path: Path, recordings: dict[str, Recording], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of files that come while a directory is listed, it may show a later one alone: then it is listed again."""
@@ -117,15 +117,15 @@ def test_a_capture_that_lost_an_object_store_to_another_ends(s3_address: str, re
         publish(first, recording, 3)
         with LogWriter(s3_address) as second:
             publish(second, recording, 2)
-            with pytest.raises(ChangeLogError, match="no longer has the log"):
+            with pytest.raises(ChangeLogError, match="has lost the log"):
                 first.refresh()
-            with pytest.raises(ChangeLogError, match="no longer has the log"):
+            with pytest.raises(ChangeLogError, match="has lost the log"):
                 publish(first, recording, 1)
     assert len(ChangeLog(s3_address)) == 5
 
 
-def test_a_second_capture_without_the_slot_harms_nobody(s3_address: str, recordings: dict[str, Recording]) -> None:
-    """It only opens the log, and ends, or waits; once it gets the slot it goes on with what the first one wrote."""
+def test_a_second_capture_without_the_slot_does_no_harm(s3_address: str, recordings: dict[str, Recording]) -> None:
+    """It only opens the log, and ends or waits; once it gets the slot it continues after what the first one wrote."""
     recording = recordings[RECORDING]
     with LogWriter(s3_address) as first:
         publish(first, recording, 2)
@@ -155,7 +155,7 @@ class Slow(RemoteStore):
 
 
 @pytest.mark.parametrize("written", [0, 1, 3])
-def test_an_upload_that_ends_after_the_log_was_claimed(
+def test_an_upload_that_completes_after_a_claim(
     written: int, s3_address: str, recordings: dict[str, Recording]
 ) -> None:
     """The first writer ends; the next one too, but where what it has written since covers that. The log is whole."""
@@ -172,7 +172,7 @@ def test_an_upload_that_ends_after_the_log_was_claimed(
                 publish_some(second, count=written)
 
         store.meanwhile = claim
-        with pytest.raises(ChangeLogError, match="no longer has the log"):
+        with pytest.raises(ChangeLogError, match="has lost the log"):
             publish_some(first, count=2)
         is_covered = written == 3
         with nullcontext() if is_covered else pytest.raises(ChangeLogError, match="another capture writes into it"):

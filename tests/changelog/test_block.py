@@ -12,8 +12,8 @@ import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.changelog._facts.events import LogEvent, log_events
 from pgoutput_construct.changelog._segment.block import NO_XID, Block
-from pgoutput_construct.changelog._segment.columns import SCHEMA, Part, coalesced, segment_table
 from pgoutput_construct.changelog._segment.footer import SegmentName, chosen, segment_name
+from pgoutput_construct.changelog._segment.segment_schema import SCHEMA, Part, coalesced, segment_table
 from pgoutput_construct.changelog.reader import table_entries
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.testing import Sent
@@ -27,7 +27,7 @@ def block_of(stream: list[Sent], open_xid: int = NO_XID) -> Block:
     scopes = [OUTSIDE if sent.stream_xid is None else sent.stream_xid for sent in stream]
     numbers = list(range(len(stream)))
     states = {"in_stream": [sent.in_stream for sent in stream]}
-    return Block.of([sent.payload for sent in stream], numbers, numbers, LAYOUT, states, scopes, open_xid)
+    return Block.from_payloads([sent.payload for sent in stream], numbers, numbers, LAYOUT, states, scopes, open_xid)
 
 
 def xids_one_by_one(stream: list[Sent]) -> list[int]:
@@ -80,7 +80,7 @@ def test_small_blocks_become_one(stream: list[Sent], lengths: list[int]) -> None
 
 def test_events_are_rows_that_readers_of_messages_skip() -> None:
     """Blocks and events become one table: seqs go on, an event has no tag, and comes back as it was."""
-    block = Block.of([pgo.build(pgo.Begin(pgo.Lsn(5), pgo.Timestamp(6), 7))], [1], [2], {}, {}, [OUTSIDE])
+    block = Block.from_payloads([pgo.build(pgo.Begin(pgo.Lsn(5), pgo.Timestamp(6), 7))], [1], [2], {}, {}, [OUTSIDE])
     event = LogEvent("noticed", pgo.Lsn(9), pgo.Timestamp(-3), {"table": "ü\udcff", "rows": 3})
     table = segment_table([block, event, block], 10)
     assert table.schema == SCHEMA and table["seq"].to_pylist() == [10, 11, 12]
@@ -90,11 +90,11 @@ def test_events_are_rows_that_readers_of_messages_skip() -> None:
     assert [entry.seq for entry in table_entries(table, "s")] == [10, 12]
 
 
-def test_an_event_that_is_none() -> None:
+def test_an_invalid_event() -> None:
     """JSON of another shape is damage, and says where."""
     for payload in (b"[]", b"{}", b'{"event": 1}', b"\xff"):
         with pytest.raises(ValueError, match=r"seq 3|utf-8"):
-            LogEvent.of(3, 0, 0, payload)
+            LogEvent.parse(3, 0, 0, payload)
 
 
 def test_the_segments_that_count(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The builder of a log's index in the writer: it goes on after failures, and after what it needs was pruned."""
+"""The builder of a log's index in the writer: it continues after errors, and after a prune of what it needs."""
 
 from pathlib import Path
 
@@ -17,11 +17,11 @@ INSERT = pgo.build(pgo.Insert(None, 1, ()))
 
 
 def test_a_full_disk_after_a_prune(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What describes the rows is in a segment that is gone; the builder that failed still knows it."""
+    """The Relation is in a removed segment; the builder that failed still has it."""
 
     def write(*payloads: bytes) -> None:
         count = len(payloads)
-        writer.append(Block.of(payloads, [0] * count, [0] * count, options.layout(), {}, [OUTSIDE] * count))
+        writer.append(Block.from_payloads(payloads, [0] * count, [0] * count, options.layout(), {}, [OUTSIDE] * count))
         writer.publish(Position())
 
     def full(descriptor: int) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pgoutput_construct import Session, testing
 from pgoutput_construct.changelog import ChangeLog, LogWriter
-from pgoutput_construct.changelog._segment.reading import read_segment
+from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.compact import Compaction, CompactionLimits, compact, plan_compaction
@@ -52,7 +52,7 @@ def facts(log: ChangeLog) -> list[Any]:
     return [rows, log.complete_lsn, log.options, *(table.to_pylist() for table in tables)]
 
 
-def test_a_compacted_log_says_the_same(log: Path) -> None:
+def test_a_compacted_log_has_the_same_contents(log: Path) -> None:
     """In fewer files; its indexes are those of its rows; compacting it again does nothing."""
     before, files = facts(ChangeLog(log)), len(list(log.glob("segment-*")))
     seen = list[Compaction]()
@@ -71,7 +71,7 @@ def test_a_compacted_log_says_the_same(log: Path) -> None:
 
 
 def test_a_log_is_read_while_it_is_compacted(log: Path) -> None:
-    """Who has listed the small segments reads them from the large ones; a writer that resumes goes on."""
+    """A reader that listed the small segments reads the large ones instead; a resumed writer continues."""
     opened = ChangeLog(log)
     with LogWriter(log) as writer:
         entries = opened.entries()
@@ -123,7 +123,7 @@ def test_any_stream_compacts(stream: list[testing.Sent], rows: int, limit: int) 
         assert facts(ChangeLog(directory)) == before and verify(directory).problems == ()
 
 
-def test_what_is_not_worth_it_is_left(log: Path) -> None:
+def test_few_small_segments_are_not_merged(log: Path) -> None:
     """Fewer segments than the least, the newest one, and large ones."""
     files = len(list(log.glob("segment-*")))
     done = compact(log, CompactionLimits(least=files, grace=0))
@@ -131,11 +131,11 @@ def test_what_is_not_worth_it_is_left(log: Path) -> None:
     done = compact(log, CompactionLimits(least=files - 1, grace=0))
     assert (done.merged, done.written) == (files - 1, 1)
     for wrong in ({"rows": 0}, {"payload_bytes": 0}, {"least": 1}, {"grace": -1}):
-        with pytest.raises(ChangeLogError, match="the limits of a compaction are"):
+        with pytest.raises(ChangeLogError, match="limits of a compaction:"):
             CompactionLimits(**wrong)  # type: ignore[arg-type]
 
 
-def test_one_at_a_time(log: Path, tmp_path: Path) -> None:
+def test_one_compaction_at_a_time(log: Path, tmp_path: Path) -> None:
     """Another compaction is refused; where there is no log, none is made."""
     with open_store(log).lock("maintenance"), pytest.raises(ChangeLogError, match="another maintenance writes into"):
         compact(log, LIMITS)

@@ -1,4 +1,4 @@
-"""Rows that were copied from tables, in the log beside the stream."""
+"""Rows of table copies in the log, in addition to the stream."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +60,7 @@ def log(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_copies_say_nothing_of_the_stream(log: Path) -> None:
+def test_copies_do_not_describe_the_stream(log: Path) -> None:
     """What describes copied rows counts for these alone; the stream's own description stays in force around them."""
     opened = ChangeLog(log)
     assert [entry.payload[:1] for entry in opened] == [b"B", b"R", b"I", b"C", b"B", b"I", b"C"] and len(opened) == 7
@@ -79,7 +79,7 @@ def test_copies_say_nothing_of_the_stream(log: Path) -> None:
     assert verify(log).problems == ()
 
 
-def test_they_outlast_compaction(log: Path) -> None:
+def test_copies_survive_compaction(log: Path) -> None:
     """In one segment they are what they were in two."""
     before = ChangeLog(log)
     entries, described = list(before.entries(copied=True)), before.descriptions()

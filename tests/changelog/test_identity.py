@@ -29,7 +29,7 @@ ONE = LogIdentity("71", "shop", "warehouse", "a")
         (replace(ONE, id=None), replace(ONE, database="x", id=None), ["database: shop, not x"]),
     ],
 )
-def test_what_differs(noted: LogIdentity, now: LogIdentity, different: list[str]) -> None:
+def test_differences_of_identities(noted: LogIdentity, now: LogIdentity, different: list[str]) -> None:
     """The id decides where it is known; a log without one is known by the rest."""
     assert noted.differences(now) == different
     assert LogIdentity.from_json(noted.to_json()) == noted
@@ -51,7 +51,7 @@ def test_the_id_of_a_log(address: str) -> None:
     assert identity_of(ChangeLog(address)) == identity and ensure_id(store) == identity.id
 
 
-def test_a_log_that_goes_on_with_another_slot(tmp_path: Path) -> None:
+def test_a_log_that_continues_with_another_slot(tmp_path: Path) -> None:
     """It is the same log, under another slot; another log of the same slot is another one."""
     write_orders(tmp_path / "log", range(1))
     before = identity_of(ChangeLog(tmp_path / "log"))

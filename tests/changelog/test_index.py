@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.changelog._facts.events import CONNECTED, LogEvent
-from pgoutput_construct.changelog._index.build import IndexBuilder
-from pgoutput_construct.changelog._index.index import SegmentIndex, struct_array
+from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._index.planning import relation_history
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex, struct_array
 from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.stream.relations import RelationHistory
@@ -120,7 +120,7 @@ def test_the_index_agrees_with_readers_of_messages(
 
 
 @given(testing.streams(4, "parallel", two_phase=True), st.integers(1, 200), cuts)
-def test_what_a_lost_connection_left_is_void(stream: list[Sent], lost: int, cuts: list[int]) -> None:
+def test_transactions_of_a_lost_connection_are_void(stream: list[Sent], lost: int, cuts: list[int]) -> None:
     """The connection is lost anywhere, and all is sent again, with an event between or without: it counts once."""
     lost = min(lost, len(stream))
     doubled = [*stream[:lost], *stream]
@@ -139,7 +139,7 @@ def test_what_a_lost_connection_left_is_void(stream: list[Sent], lost: int, cuts
 
 @settings(max_examples=50)
 @given(testing.streams(4, "parallel"), st.integers(1, 9))
-def test_what_is_left_after_pruning_is_described(stream: list[Sent], step: int) -> None:
+def test_a_pruned_log_has_its_descriptions(stream: list[Sent], step: int) -> None:
     """Whichever segments go, as long as no open transaction needs them: each row has the Relation that it had."""
     controls, indexes = controls_of(stream), indexed(stream, [], range(0, len(stream), step), True)
     expected = RelationHistory()
@@ -155,28 +155,28 @@ def test_what_is_left_after_pruning_is_described(stream: list[Sent], step: int) 
                     assert history.descriptions[found] == expected.descriptions[known]
 
 
-def test_an_open_transaction_says_since_when() -> None:
+def test_an_open_transaction_has_its_start() -> None:
     """Position, time and seq of its begin, in every segment until its end."""
     begin, lsn = pgo.build(pgo.Begin(pgo.Lsn(9), pgo.Timestamp(0), 7)), pgo.Lsn(9)
     commit = pgo.build(pgo.Commit(lsn, pgo.Lsn(10), pgo.Timestamp(5)))
     builder = IndexBuilder()
-    builder.add(Block.of([begin], [3], [4], {}, {}, [-1]))
+    builder.add(Block.from_payloads([begin], [3], [4], {}, {}, [-1]))
     builder = IndexBuilder(builder.finish(0))
     builder.add(LogEvent("nothing"))
     index = builder.finish(0)
     (open_transaction,) = index.open.to_pylist()
     assert [open_transaction[name] for name in ("xid", "first_seq", "since_lsn", "since_time")] == [7, 0, 3, 4]
     builder = IndexBuilder(index)
-    builder.add(Block.of([commit], [9], [9], {}, {}, [-1]))
+    builder.add(Block.from_payloads([commit], [9], [9], {}, {}, [-1]))
     index = builder.finish(10)
     assert index.open.num_rows == 0 and ended(index)[0][7] == [(0, 2)] and index.complete_lsn == 10
 
 
-def test_what_is_wrong_is_a_fault_with_its_seq() -> None:
+def test_invalid_messages_are_faults_with_their_seq() -> None:
     """A malformed message and one that cannot come stop nothing: readers say it."""
     commit = pgo.build(pgo.Commit(pgo.Lsn(1), pgo.Lsn(1), pgo.Timestamp(0)))
     builder = IndexBuilder()
-    builder.add(Block.of([b"B", commit, b"?"], [0] * 3, [0] * 3, {}, {}, [-1] * 3))
+    builder.add(Block.from_payloads([b"B", commit, b"?"], [0] * 3, [0] * 3, {}, {}, [-1] * 3))
     faults = builder.finish(0).entries("faults").to_pylist()
     assert [fault["seq"] for fault in faults] == [0, 1, 2]
     assert "Begin.final_lsn" in faults[0]["problem"] and "unknown tag" in faults[2]["problem"]
@@ -198,7 +198,7 @@ def test_recordings(recordings: dict[str, Recording], tmp_path: Path, name: str)
 def test_lists_beyond_their_entries_are_refused() -> None:
     """Offsets that lead outside an index, with a checksum that fits, are damage: Arrow alone would end the process."""
     events = struct_array("events", [{"seq": seq, "payload": b"{}"} for seq in range(77)])
-    text = SegmentIndex.of(0, 76, 7, events=events).to_bytes().rpartition(b" ")[0]
+    text = SegmentIndex.from_lists(0, 76, 7, events=events).to_bytes().rpartition(b" ")[0]
     stream = pa.CompressedInputStream(pa.BufferReader(b64decode(text)), "zstd").read()
     before, bounds, after = stream.rpartition(struct.pack("<ii", 0, len(events)))  # the header has such bytes, too
     assert bounds

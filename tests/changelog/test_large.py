@@ -36,8 +36,8 @@ def write(address: str) -> list[bytes]:
     return payloads
 
 
-def test_it_is_read_as_every_other(address: str) -> None:
-    """In every store, beside others and alone; and the log has no problem."""
+def test_a_large_payload_is_read_like_any_other(address: str) -> None:
+    """In every store, with other rows and alone; verify finds no problem."""
     payloads = write(address)
     log = ChangeLog(address)
     assert [segment.rows for segment in log.segments] == [3, 1, 1]
@@ -45,7 +45,7 @@ def test_it_is_read_as_every_other(address: str) -> None:
     assert verify(address).problems == ()
 
 
-def test_the_file_is_one_of_parquet(tmp_path: Path) -> None:
+def test_the_file_is_valid_parquet(tmp_path: Path) -> None:
     """Its pages' checksums fit, its sizes and places are those of the file, and damage is found by the checksum."""
     payloads = write(str(tmp_path))
     file = min(tmp_path.glob("segment-*"))

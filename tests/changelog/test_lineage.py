@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog._facts.described import RelationReader
+from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, TableFactsReader, TableReading
 from pgoutput_construct.changelog._facts.events import (
     BEGUN_ANEW,
     COPIED_TABLE,
@@ -19,11 +19,11 @@ from pgoutput_construct.changelog._facts.events import (
     EventRow,
     LogEvent,
 )
-from pgoutput_construct.changelog._facts.facts import Column, TableFactsReader, TableReading
 from pgoutput_construct.changelog._facts.lineage import Lineage, LineageTracker, lineage_of
 from pgoutput_construct.changelog._facts.numbering import ReadingWindow
-from pgoutput_construct.changelog._index.index import COLUMNS, SegmentIndex, struct_array
-from pgoutput_construct.changelog._index.usage import COPIED
+from pgoutput_construct.changelog._facts.successive_texts import RelationReader
+from pgoutput_construct.changelog._index.row_counts import COPIED
+from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex, struct_array
 from pgoutput_construct.columnar.descriptions import copy_scope
 from pgoutput_construct.stream.transaction_reader import COMMITTED, ROLLED_BACK
 from tests.changelog.plain_lineage import Found, plain_lineage, plain_numbers
@@ -251,7 +251,7 @@ class RandomLog:
         used = sorted({row["description"] for row in self._lists["rows"] if row["description"] < self._first})
         self._lists["inherited"] = [self._earlier[seq] for seq in used]
         lists = {name: struct_array(name, rows) for name, rows in self._lists.items()}
-        self.indexes.append(SegmentIndex.of(self._first, self.seq - 1, self.lsn, **lists))
+        self.indexes.append(SegmentIndex.from_lists(self._first, self.seq - 1, self.lsn, **lists))
         self._first, self._lists = self.seq, {name: [] for name in COLUMNS}
 
 
@@ -279,7 +279,7 @@ def test_a_log_that_grows(seed: int, steps: int, width: int, data: st.DataObject
 
 
 @given(st.integers(0, 2**32), st.integers(1, 30), st.data())
-def test_readings_share_what_they_say_alike(seed: int, steps: int, data: st.DataObject) -> None:
+def test_readings_share_equal_columns(seed: int, steps: int, data: st.DataObject) -> None:
     """Columns are as their JSON has them, whatever was read before; those that stay the same are one object."""
     log, reader = RandomLog(seed, steps, data.draw(st.sampled_from([3, 80]))), TableFactsReader()
     latest: dict[int, TableReading] = {}
@@ -287,7 +287,7 @@ def test_readings_share_what_they_say_alike(seed: int, steps: int, data: st.Data
         if row["name"] == TABLE_FACTS:
             details = json.loads(row["payload"])
             reading = reader.read(EventRow(**row | {"payload": memoryview(row["payload"])}))
-            assert tuple(reading.columns) == tuple(Column(**column) for column in details.get("columns", ()))
+            assert tuple(reading.columns) == tuple(CatalogColumn(**column) for column in details.get("columns", ()))
             before = latest.get(reading.oid, reading).columns
             same = [(old, new) for old, new in zip(before, reading.columns, strict=False) if old == new]
             assert all(old is new for old, new in same)
@@ -314,7 +314,7 @@ _RELATION_COLUMNS = st.builds(
     st.booleans(),
     st.sampled_from(["public", "long" * 200]),
 )
-def test_relations_one_after_the_other(
+def test_successive_relations(
     columns: list[pgo.RelationColumn],
     edits: list[tuple[int, int, list[pgo.RelationColumn], str]],
     streamed: bool,
@@ -339,7 +339,7 @@ def test_relations_one_after_the_other(
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.binary(min_size=1, max_size=3))
-def test_a_relation_that_is_malformed(at: int, until: int, damage: bytes) -> None:
+def test_a_malformed_relation(at: int, until: int, damage: bytes) -> None:
     """What is no Relation is refused as it is by itself, also where most of it was read before; the next is read."""
     columns = tuple(pgo.RelationColumn(0, name, TEXT, -1) for name in (*"abcde", "f" * 600))
     whole = pgo.build(pgo.Relation(None, 7, "public", "t", "d", columns))
@@ -411,7 +411,7 @@ def connections(tables: int, count: int, altered: int = 0) -> list[SegmentIndex]
     return log.indexes
 
 
-def test_what_is_certain_is_looked_up_once() -> None:
+def test_certain_numbers_are_computed_once() -> None:
     """From scratch each description is looked up once; later, only those with new rows or of a table that was read."""
     count, tables, altered = 30, 20, 2
     indexes = connections(tables, count, altered)

@@ -44,7 +44,7 @@ def without_manifests(log: Path) -> tuple[Any, ...]:
     return facts(ChangeLog(log))
 
 
-def test_manifests_say_what_the_footers_say(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_manifests_match_the_footers(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They stay few, and are read in place of footers."""
     names = manifest_names(path.name for path in log.iterdir())
     segments = len(list(log.glob("segment-*")))
@@ -58,7 +58,7 @@ def test_manifests_say_what_the_footers_say(log: Path, monkeypatch: pytest.Monke
     assert found == without_manifests(log)
 
 
-def test_a_manifest_counts_as_far_as_it_holds(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_manifest_counts_while_files_are_unchanged(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A damaged one is left out, not those inside it; so is what one says of a segment that is not as it was."""
     names = [name.name for name in manifest_names(path.name for path in log.iterdir())]
     good = (log / names[0]).read_bytes()
@@ -100,7 +100,7 @@ WRONG: list[tuple[str, Any]] = [
 """What a manifest cannot say of a segment."""
 
 
-def test_a_manifest_that_says_what_cannot_be_is_left_out(log: Path) -> None:
+def test_an_inconsistent_manifest_is_skipped(log: Path) -> None:
     """Its checksum fits, but not what it says: nothing is read that it leads to, and no memory taken."""
     (name, *_), expected = manifest_names(path.name for path in log.iterdir()), facts(ChangeLog(log))
     content = (log / name.name).read_bytes()
@@ -121,7 +121,7 @@ def test_a_manifest_that_says_what_cannot_be_is_left_out(log: Path) -> None:
     assert facts(ChangeLog(log)) == expected
 
 
-def test_the_writer_goes_on_with_manifests(log: Path, recordings: dict[str, Recording]) -> None:
+def test_a_resumed_writer_continues_manifests(log: Path, recordings: dict[str, Recording]) -> None:
     """A writer that resumes merges what the one before had not, and what has lost its manifests gets new ones."""
     expected = without_manifests(log)
     assert not manifest_names(path.name for path in log.iterdir())
@@ -132,8 +132,8 @@ def test_the_writer_goes_on_with_manifests(log: Path, recordings: dict[str, Reco
     assert manifest_names(path.name for path in log.iterdir()) == names
 
 
-def test_manifests_are_written_anew(log: Path) -> None:
-    """After segments were replaced: as few as can be, and those that were are gone."""
+def test_manifests_are_rewritten(log: Path) -> None:
+    """After segments were replaced: as few manifests as possible; the old ones are removed."""
     expected = facts(ChangeLog(log))
     indexes.rewrite_manifests(LocalStore(log), ChangeLog(log).segments[90].last_seq)
     names = manifest_names(path.name for path in log.iterdir())
@@ -141,7 +141,7 @@ def test_manifests_are_written_anew(log: Path) -> None:
     assert names[0].first_seq == 0 and facts(ChangeLog(log)) == without_manifests(log)
 
 
-def test_who_follows_a_log_reads_what_is_new(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_follower_reads_only_new_footers(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With an earlier object at hand one segment's footer is read; what was compacted meanwhile is read, too."""
     expected, last = facts(ChangeLog(log)), sorted(log.glob("segment-*"))[-1]
     moved = last.rename(log / ".aside")

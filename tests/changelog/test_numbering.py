@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgoutput_construct.changelog._facts.described import SharedColumns
-from pgoutput_construct.changelog._facts.description_uses import Use
-from pgoutput_construct.changelog._facts.facts import Column, TableReading
+from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, TableReading
+from pgoutput_construct.changelog._facts.description_usage import DescriptionUse
 from pgoutput_construct.changelog._facts.numbering import ReadingWindow
+from pgoutput_construct.changelog._facts.successive_texts import SharedColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn
@@ -38,7 +38,7 @@ class Table:
     def reading(self) -> TableReading:
         """Return what the catalog says."""
         columns = [
-            Column(
+            CatalogColumn(
                 *(place + 1, "" if name is None else name, 25, -1),
                 xmin=xid,
                 dropped=name is None,
@@ -83,7 +83,7 @@ def test_a_table_that_stays_is_certain(steps: list[tuple[str, int]]) -> None:
 
 def test_xids_wrap_around() -> None:
     """What wrote before another transaction, after it, or before and after; and what a snapshot has of it."""
-    use = Use(Lsn(1), (2**32 - 5, 3))
+    use = DescriptionUse(Lsn(1), (2**32 - 5, 3))
     assert [use.precedes(xid) for xid in (10, 2**32 - 10, 0, 3, 2**32 - 5)] == [True, False, None, None, None]
-    copied = Use(Snapshot(7, 9, (7,), Lsn(1)))
+    copied = DescriptionUse(Snapshot(7, 9, (7,), Lsn(1)))
     assert [copied.precedes(xid) for xid in (6, 7, 8, 9)] == [False, True, False, True]

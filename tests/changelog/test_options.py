@@ -24,13 +24,13 @@ def write(directory: Path, event: bool, **changes: Any) -> None:
             writer.use(options, said=changes)
             if event and options is not OPTIONS:
                 writer.append_event(OPTIONS_CHANGED, pgo.Lsn(0), **{name: [None, changes[name]] for name in changes})
-            writer.append(Block.of([MESSAGE], [0], [0], options.layout(), {}, [OUTSIDE]))
+            writer.append(Block.from_payloads([MESSAGE], [0], [0], options.layout(), {}, [OUTSIDE]))
             writer.publish(Position())
 
 
 @pytest.mark.parametrize("changes", [{"slot": "other"}, {"timeline": 2}])
-def test_a_change_that_an_event_must_say(tmp_path: Path, changes: dict[str, Any]) -> None:
-    """Another slot or timeline without a word is another log; with an event the log goes on."""
+def test_changes_that_need_an_event(tmp_path: Path, changes: dict[str, Any]) -> None:
+    """Another slot or timeline without an event is another log; with an event the log continues."""
     write(tmp_path / "said", True, **changes)
     log = ChangeLog(tmp_path / "said")
     assert [segment.options.changes(OPTIONS) != {} for segment in log.segments] == [False, True]
@@ -51,5 +51,5 @@ def test_changes_that_need_no_event(tmp_path: Path) -> None:
 def test_another_cluster_is_never_the_same_log(tmp_path: Path) -> None:
     """Whatever events say."""
     for name in ("system_identifier", "database"):
-        with pytest.raises(pgo.ChangeLogError, match=f"{name}: .*use these, or another directory"):
+        with pytest.raises(pgo.ChangeLogError, match=f"{name}: .*use those, or another directory"):
             write(tmp_path / name, True, **{name: "other"})

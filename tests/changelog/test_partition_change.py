@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import pytest
 
-from pgoutput_construct.changelog._facts.facts import TableReading
-from pgoutput_construct.changelog._facts.stale import partition_change
+from pgoutput_construct.changelog._facts.catalog_readings import TableReading
+from pgoutput_construct.changelog._facts.stale_tables import partition_change
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.wire import Lsn
 
@@ -57,7 +57,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_was_truncated(name: str) -> None:
-    """A leaf that was truncated by itself is told from one that was truncated with the table."""
+    """A leaf that was truncated by itself is distinguished from one that was truncated with the table."""
     before, after, by_itself = CASES[name]
     found = partition_change(_reading(before), _reading(after))
     assert (found is not None) == by_itself

@@ -1,4 +1,4 @@
-"""Prune: what nobody needs goes, what is left is decoded without it."""
+"""Prune: segments that nobody needs are removed, and the rest is decoded without them."""
 
 import re
 import shutil
@@ -38,7 +38,7 @@ def log(small_segments: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(small_segments, tmp_path / "log"))
 
 
-def test_what_ended_before_a_position_goes(log: Path) -> None:
+def test_segments_before_an_lsn_are_removed(log: Path) -> None:
     """Whole segments; no transaction that is left has lost a row; the rest says what it said before."""
     whole = ChangeLog(log)
     transactions = whole.transactions().to_pylist()
@@ -63,8 +63,8 @@ def test_what_ended_before_a_position_goes(log: Path) -> None:
     assert prune(log, Lsn(middle["end_lsn"])).removed == 0
 
 
-def test_an_abort_that_does_not_say_where_it_was(recordings: dict[str, Recording], tmp_path: Path) -> None:
-    """With streaming=on it has neither a position nor a time: the segment's own position tells how old it is."""
+def test_an_abort_without_lsn(recordings: dict[str, Recording], tmp_path: Path) -> None:
+    """With streaming=on it has neither LSN nor time: the segment's position counts."""
     write_recording(LocalStore(tmp_path, durable=False), recordings["16-v2-text"], rows=10)
     transactions = ChangeLog(tmp_path).transactions().to_pylist()
     assert any(row["end_lsn"] is None for row in transactions)
@@ -85,7 +85,7 @@ def test_the_newest_segment_always_stays(log: Path) -> None:
         assert writer.next_seq == end + 1
 
 
-def test_what_retains_the_first_segment_is_always_said(
+def test_what_retains_the_first_segment_is_reported(
     log: Path, recordings: dict[str, Recording], tmp_path: Path
 ) -> None:
     """Also where nothing but its own changes does, and where nothing is removed."""
@@ -108,7 +108,7 @@ def test_what_retains_the_first_segment_is_always_said(
     assert times.holds[0].endswith(", which is after 2000-01-01T00:00:00+00:00")
 
 
-def test_transactions_hold_what_they_need(log: Path) -> None:
+def test_transactions_retain_what_they_need(log: Path) -> None:
     """One that began in a segment and ended after the position keeps it, and all after it; the report names it."""
     index = ChangeLog(log).index
     lasting = [
@@ -122,23 +122,23 @@ def test_transactions_hold_what_they_need(log: Path) -> None:
     assert any(f"transaction {row['xid']} began at seq" in text for row in lasting for text in would.holds)
 
 
-def test_registered_readers_hold_what_they_have_not_read(log: Path) -> None:
-    """Until they have, are forgotten, or have been silent for longer than they asked for; the report says which."""
+def test_registered_readers_retain_what_they_have_not_read(log: Path) -> None:
+    """Until they have read it, are removed, or have expired; the report names expired ones."""
     seqs = [segment.first_seq for segment in ChangeLog(log).segments]
     registry.register(log, "slow", seqs[3] + 1)
     would = prune(log, ALL, dry_run=True)
-    assert would.first_seq <= seqs[3] and f"reader 'slow' has read all before seq {seqs[3] + 1} only" in would.holds
+    assert would.first_seq <= seqs[3] and f"reader 'slow' has not read seq {seqs[3] + 1} and later" in would.holds
     registry.advance(log, "slow", seqs[9])
     assert seqs[3] < prune(log, ALL).first_seq <= seqs[9]
     registry.register(log, "slow", ChangeLog(log).segments[0].first_seq, seconds=0)
     time.sleep(0.01)
     done = prune(log, ALL)
-    assert done.segments and any("waited for no longer" in text for text in done.holds)
+    assert done.segments and any("and is ignored" in text for text in done.holds)
     with pytest.raises(ChangeLogError, match="needs seq 0, but the log was pruned up to"):
         registry.register(log, "new", 0)
 
 
-def test_what_a_killed_prune_left_is_removed(log: Path) -> None:
+def test_a_killed_prune_is_completed(log: Path) -> None:
     """The note was written, nothing or some was removed: the log begins where the note says."""
     copy = Path(shutil.copytree(log, log.with_name("copy")))
     done = prune(log, ALL)
@@ -168,7 +168,7 @@ class Dying(LocalStore):
             raise Killed
 
 
-def test_a_prune_that_is_killed_takes_nothing_from_a_reader_that_came_meanwhile(log: Path) -> None:
+def test_a_killed_prune_does_not_affect_new_readers(log: Path) -> None:
     """The log is whole for it, then and after the next prune; who comes later must not need what was planned to go."""
     entries = [entry.payload for entry in ChangeLog(log)]
     with pytest.raises(Killed):

@@ -17,7 +17,7 @@ from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 
 
-def test_readers_are_kept_with_the_log(address: str) -> None:
+def test_readers_are_stored_in_the_log(address: str) -> None:
     """Registered, advanced, listed, forgotten."""
     store = open_store(address)
     store.prepare()
@@ -35,20 +35,20 @@ def test_readers_are_kept_with_the_log(address: str) -> None:
     assert store.files() == {}
 
 
-def test_what_a_reader_cannot_do(address: str) -> None:
+def test_invalid_calls_are_refused(address: str) -> None:
     """Go back, be unknown, have a name that is a path, need what was pruned; a damaged file says whom it is of."""
     store = open_store(address)
     store.prepare()
     registry.register(address, "r", 10)
-    with pytest.raises(ChangeLogError, match="'r' is at seq 10, 9 is before that"):
+    with pytest.raises(ChangeLogError, match="'r' is at seq 10 already, after 9"):
         registry.advance(address, "r", 9)
-    with pytest.raises(ChangeLogError, match="no reader 'x' is registered"):
+    with pytest.raises(ChangeLogError, match="reader 'x' is not registered"):
         registry.advance(address, "x", 9)
     for name in ("../r", "", ".r", "a" * 101):
-        with pytest.raises(ChangeLogError, match="cannot name a reader"):
+        with pytest.raises(ChangeLogError, match="is not a valid name of a reader"):
             registry.register(address, name, 0)
     write_pruned(store, Pruned(10, Lsn(1), Timestamp(2)))
-    with pytest.raises(ChangeLogError, match="needs seq 9, but the log was pruned up to 9"):
+    with pytest.raises(ChangeLogError, match="needs seq 9, but the log was pruned up to seq 9"):
         registry.register(address, "s", 9)
     assert [reader.name for reader in registry.readers(address)] == ["r"]
     for content in (b"{", b"[]", b'{"name": "r"}', b'{"name":"r","next_seq":"x","lsn":0,"time":0}'):
@@ -63,18 +63,18 @@ def test_a_refused_registration_changes_nothing(address: str) -> None:
     store.prepare()
     write_pruned(store, Pruned(100, Lsn(1), Timestamp(2)))
     earlier = registry.register(address, "x", 500, Lsn(7), seconds=60)
-    with pytest.raises(ChangeLogError, match="'x' needs seq 0, but the log was pruned up to 99"):
+    with pytest.raises(ChangeLogError, match="'x' needs seq 0, but the log was pruned up to seq 99"):
         registry.register(address, "x", 0)
     assert registry.readers(address) == (earlier,)
     store.write("readers/x.json", b"{")
-    with pytest.raises(ChangeLogError, match="pruned up to 99"):
+    with pytest.raises(ChangeLogError, match="pruned up to seq 99"):
         registry.register(address, "x", 0)
     assert store.read("readers/x.json") == b"{"
     again = registry.register(address, "x", 100)
     assert registry.readers(address) == (again,)
 
 
-def test_the_note_of_what_was_pruned(address: str) -> None:
+def test_pruned_json_round_trip(address: str) -> None:
     """Nothing where there is none; what was written; an error that says what a damaged one is for."""
     store = open_store(address)
     store.prepare()
@@ -86,7 +86,7 @@ def test_the_note_of_what_was_pruned(address: str) -> None:
         first_kept(store)
 
 
-def test_how_far_a_reader_is(tmp_path: Path, recordings: dict[str, Recording]) -> None:
+def test_next_seq_at_an_lsn(tmp_path: Path, recordings: dict[str, Recording]) -> None:
     """Who has read all before a commit needs that transaction from its begin on, and what is open."""
     recording = recordings["18-v4-text"]
     write_recording(LocalStore(tmp_path, durable=False), recording)
@@ -97,7 +97,7 @@ def test_how_far_a_reader_is(tmp_path: Path, recordings: dict[str, Recording]) -
     assert all(seq <= row["spans"][0]["first"] for seq, row in zip(needed, ended, strict=True))
     assert any(seq > before["seq"] for seq, before in zip(needed[1:], ended, strict=False))
     assert next_seq_at(Reached(tmp_path), 0) == 0
-    with pytest.raises(ChangeLogError, match=r"the log ends at .*: 7FFFFFFF/0 is not reached yet"):
+    with pytest.raises(ChangeLogError, match=r"the log ends at .*, before 7FFFFFFF/0"):
         next_seq_at(Reached(tmp_path), Lsn("7FFFFFFF/0"))
     middle = len(log.segments) // 2
     write_pruned(log.store, Pruned(log.segments[middle].first_seq, Lsn(ended[-1]["commit_lsn"]), Timestamp(2)))

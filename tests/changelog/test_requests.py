@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from pgoutput_construct.changelog._notes.copy_requests import ask, fulfil, requests, was_fulfilled
 from pgoutput_construct.changelog._store.local_store import LocalStore
-from pgoutput_construct.changelog._upkeep.requests import ask, fulfil, requests, was_fulfilled
 from pgoutput_construct.errors import ChangeLogError
 
 
-def test_asked_and_fulfilled(tmp_path: Path) -> None:
-    """A request says what was asked, until it is fulfilled; one that is no request is named."""
+def test_requested_and_fulfilled(tmp_path: Path) -> None:
+    """A request is listed until it is fulfilled; a damaged one is reported."""
     store = LocalStore(tmp_path)
     assert requests(store) == []
     first = ask(store, [("public", 'ord"ers'), ("s", "t")], workers=3)

@@ -15,7 +15,7 @@ from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.errors import ChangeLogError
 
 
-def test_files_are_there_whole_or_not_at_all(address: str) -> None:
+def test_files_are_complete_or_absent(address: str) -> None:
     """What is written is listed with its size and read, in parts too; what failed on the way leaves no trace."""
     store = open_store(address)
     assert store.files() == {}
@@ -41,7 +41,7 @@ def test_files_are_there_whole_or_not_at_all(address: str) -> None:
             store.read(missing)
 
 
-def test_a_store_is_sent_to_other_processes(address: str) -> None:
+def test_a_store_can_be_pickled(address: str) -> None:
     """Executors open the same address for themselves."""
     store = open_store(address)
     store.prepare()
@@ -81,14 +81,14 @@ def test_credentials_are_never_shown(tmp_path: Path) -> None:
     for uri in uris:
         try:
             store = open_store(uri)
-            text = f"{store} {store!r} {store.place('x')}"
+            text = f"{store} {store!r} {store.path_of('x')}"
             store.read("x")
         except ChangeLogError as error:
             text = f"{error} {error.__cause__}"
         assert "user" not in text and "ss@" not in text and "pass" not in text
     with pytest.raises(ChangeLogError, match="as a string"):
         open_store(Path("s3://bucket/log"))
-    with pytest.raises(ChangeLogError, match="nothing://: pyarrow has no such file system, and fsspec neither"):
+    with pytest.raises(ChangeLogError, match="nothing://: neither pyarrow nor fsspec can open it"):
         open_store("nothing://x")
 
 
@@ -120,26 +120,29 @@ def test_an_exchanged_directory_is_noticed(tmp_path: Path) -> None:
             lock.check()
 
 
-def test_who_comes_last_has_a_log_in_an_object_store(s3_address: str) -> None:
+def test_the_last_claim_of_an_object_store_wins(s3_address: str) -> None:
     """The capture that was there before notices it; a lock with a time is refused while it is renewed."""
     store = open_store(s3_address)
     first = store.lock("capture")
     with store.lock("capture") as second:
         second.check()
-        with pytest.raises(ChangeLogError, match="no longer has the log"):
+        with pytest.raises(ChangeLogError, match="has lost the log"):
             first.check()
         first.release()
         second.check()
-    with store.lock("compaction", seconds=60), pytest.raises(ChangeLogError, match="another compaction works here"):
+    with (
+        store.lock("compaction", seconds=60),
+        pytest.raises(ChangeLogError, match="another compaction is running here"),
+    ):
         store.lock("compaction", seconds=60)
     store.lock("compaction", seconds=60)
     store.lock("compaction", seconds=0).check()
     store.write(".compaction.json", b"{")
-    with pytest.raises(ChangeLogError, match="not a note of who has the log"):
+    with pytest.raises(ChangeLogError, match="damaged: it should name the writer of the log"):
         store.lock("compaction", seconds=60)
 
 
-def test_what_a_killed_writer_left_is_swept(tmp_path: Path) -> None:
+def test_sweep_removes_files_of_killed_writers(tmp_path: Path) -> None:
     """Its unfinished file is removed; one that is being written is not."""
     store = LocalStore(tmp_path)
     code = "import os, sys; from pgoutput_construct.changelog._store.local_store import LocalStore\n" + (
@@ -169,11 +172,11 @@ def test_a_file_that_is_completed_while_sweeping(tmp_path: Path, monkeypatch: py
     assert [path.name for path in tmp_path.iterdir()] == ["complete"]
 
 
-def test_errors_say_place_and_remedy(tmp_path: Path) -> None:
+def test_errors_have_path_and_remedy(tmp_path: Path) -> None:
     """A file where the directory should be, listed or made into one."""
     (tmp_path / "file").write_text("")
     for call in (lambda: open_store(tmp_path / "file").prepare(), lambda: open_store(tmp_path / "file").files()):
-        with pytest.raises(ChangeLogError, match=f"{tmp_path}/file.*make this possible"):
+        with pytest.raises(ChangeLogError, match=f"{tmp_path}/file.*check space, network"):
             call()
 
 
@@ -190,7 +193,7 @@ def _modes(directory: Path) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_files_are_their_owners_alone(tmp_path: Path) -> None:
+def test_files_are_private(tmp_path: Path) -> None:
     """Also what stood there before with another mode; a directory that exists keeps its own."""
     store = LocalStore(tmp_path / "above" / "log")
     store.prepare()
@@ -211,7 +214,7 @@ def test_files_are_their_owners_alone(tmp_path: Path) -> None:
     assert _modes(own) == {"one": "600", "a": "777", "a/table": "666"}
 
 
-def test_a_mode_of_files_is_one_of_the_log(tmp_path: Path) -> None:
+def test_the_file_mode_belongs_to_the_log(tmp_path: Path) -> None:
     """It counts for what is there and for what any process writes later, whatever its umask; directories follow it."""
     store = LocalStore(tmp_path)
     tmp_path.chmod(0o2700)
@@ -233,10 +236,10 @@ def test_a_mode_of_files_is_one_of_the_log(tmp_path: Path) -> None:
     store.set_file_mode(0o600)
     assert _modes(tmp_path) == {**dict.fromkeys(files, "600"), **dict.fromkeys(folders, "2700")}
     for mode in (0o400, 0o755, 0o1600, 0):
-        with pytest.raises(ChangeLogError, match="is no mode for the files of a log"):
+        with pytest.raises(ChangeLogError, match="is not a mode for the files of a log"):
             store.set_file_mode(mode)
     (tmp_path / ".file-mode").write_text("rw-r--r--")
-    with pytest.raises(ChangeLogError, match=r"\.file-mode: 'rw-r--r--' is no mode of files: write one such as 0640"):
+    with pytest.raises(ChangeLogError, match=r"\.file-mode: 'rw-r--r--' is not a file mode: write a mode such as 0640"):
         store.write("one", b"1")
-    with pytest.raises(ChangeLogError, match=r"files of an object store have no mode \(0640\)"):
+    with pytest.raises(ChangeLogError, match=r"objects have no file mode \(0640\)"):
         open_store("memory://log").set_file_mode(0o640)

@@ -1,4 +1,4 @@
-"""verify finds what is wrong with a log, names the place, and goes on."""
+"""verify finds and locates the problems of a log, and continues after each."""
 
 import shutil
 from collections.abc import Callable
@@ -13,13 +13,13 @@ import pytest
 from pgoutput_construct.changelog import ChangeLog, registry
 from pgoutput_construct.changelog import verify as verification
 from pgoutput_construct.changelog._index import indexes
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.listing import Listing, list_log
 from pgoutput_construct.changelog._index.manifest import manifest_names, read_manifest
-from pgoutput_construct.changelog._segment.columns import SCHEMA
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._notes.confirmation_note import Note, write_note
+from pgoutput_construct.changelog._segment.segment_schema import SCHEMA
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore
-from pgoutput_construct.changelog._upkeep.note import Note, write_note
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.verify import OnProgress, Verification, verify
@@ -45,7 +45,7 @@ def segments(log: Path) -> list[Path]:
     return sorted(log.glob("segment-*"))
 
 
-def test_a_whole_log_has_no_problem(log: Path) -> None:
+def test_a_complete_log_has_no_problem(log: Path) -> None:
     """Everything was looked at."""
     seen = list[Verification]()
     found = verify(log, seen.append)
@@ -56,8 +56,8 @@ def test_a_whole_log_has_no_problem(log: Path) -> None:
         verify(log / "nothing")
 
 
-def test_damage_is_named_and_the_rest_is_checked(log: Path) -> None:
-    """Bytes that are zero, a cut file, a file that is gone: each is a problem, and no other."""
+def test_damage_is_reported_and_the_rest_is_checked(log: Path) -> None:
+    """Zeroed bytes, a truncated file, a missing file: each is exactly one problem."""
     files = segments(log)
     good = files[3].read_bytes()
     middle = len(good) // 3
@@ -70,21 +70,21 @@ def test_damage_is_named_and_the_rest_is_checked(log: Path) -> None:
     assert "are missing before" in verify(log).problems[0] and len(verify(log).problems) == 1
 
 
-def test_an_index_that_is_not_of_its_rows(log: Path) -> None:
+def test_an_index_that_does_not_match_its_rows(log: Path) -> None:
     """A footer whose checksums are right, and whose index is another's."""
     file = segments(log)[2]
     table, metadata = pq.read_table(file), pq.read_metadata(file).metadata
     index = SegmentIndex.from_bytes(metadata[b"pgoutput_construct.index"])
-    wrong = SegmentIndex.of(index.first_seq, index.last_seq, index.complete_lsn)
+    wrong = SegmentIndex.from_lists(index.first_seq, index.last_seq, index.complete_lsn)
     pairs = {**metadata, b"pgoutput_construct.index": wrong.to_bytes()}
     with pq.ParquetWriter(file, SCHEMA, store_schema=False, use_dictionary=False) as writer:
         writer.write_table(table.cast(SCHEMA))
         writer.add_key_value_metadata(pairs)
     problems = verify(log).problems
-    assert f"{file.name}: its index is not that of its rows: transactions" in problems[0]
+    assert f"{file.name}: its index does not match its rows: transactions" in problems[0]
 
 
-def test_a_manifest_that_lies(log: Path) -> None:
+def test_a_manifest_that_does_not_match_its_footers(log: Path) -> None:
     """It is compared with the footers; a damaged one is a problem, though readers do without it."""
     first, second = manifest_names(path.name for path in log.iterdir())
     store = LocalStore(log)
@@ -94,18 +94,18 @@ def test_a_manifest_that_lies(log: Path) -> None:
     replace(manifest, table=manifest.table.set_column(place, manifest.table.schema.field(place), wrong)).write(store)
     (log / second.name).write_bytes(b"")
     problems = verify(log).problems
-    assert len(problems) == 5 and sum("of itself: footer; remove it: it is a cache" in text for text in problems) == 4
+    assert len(problems) == 5 and sum(": footer; remove it: it is a cache" in text for text in problems) == 4
     assert f"{second.name}: damaged" in problems[-1]
 
 
-def test_the_notes_beside_the_segments(log: Path) -> None:
+def test_damaged_notes(log: Path) -> None:
     """Lost newest segments, and a reader's file that is none."""
     newest = segments(log)[-1]
     registry.register(log, "r", 0)
     (log / "readers" / "r.json").write_text("{")
     (log / ".confirmed.json").write_text('{"confirmed_lsn": 1, "next_seq": 100000}')
     problems = verify(log).problems
-    assert any("restore the segments that were removed" in text for text in problems)
+    assert any("restore the removed segments" in text for text in problems)
     (log / ".confirmed.json").unlink()
     assert any("r.json: damaged" in text for text in verify(log).problems)
     shutil.copy(newest, log / "other.parquet")
@@ -113,7 +113,7 @@ def test_the_notes_beside_the_segments(log: Path) -> None:
     assert verify(log).problems == ()
 
 
-def test_what_is_compacted_or_pruned_meanwhile_is_no_damage(log: Path, recordings: dict[str, Recording]) -> None:
+def test_concurrent_compaction_and_prune_are_no_damage(log: Path, recordings: dict[str, Recording]) -> None:
     """The log is listed again, and what is there instead is read; what is lost meanwhile is a problem still."""
     copies = {count: Path(shutil.copytree(log, log.with_name(f"{log.name}-{count}"))) for count in (1, 2)}
 
@@ -146,7 +146,7 @@ class Merging(LocalStore):
         return super().open(name)
 
 
-def test_what_a_capture_does_meanwhile_is_no_damage(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_concurrent_capture_is_no_damage(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A segment and a note that come when the segments were listed; manifests that go when they were."""
     store, newest, end = Merging(log), segments(log)[-1], ChangeLog(log).segments[-1].last_seq + 1
     aside = newest.rename(log / ".aside")

@@ -10,8 +10,8 @@ import pytest
 from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of
 from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, COPIED_TABLE, LogEvent
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
-from pgoutput_construct.changelog._index.index import SegmentIndex, struct_array
 from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex, struct_array
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.wire import Lsn
 
@@ -122,7 +122,7 @@ def _index(history: _History, source: random.Random, earlier: Sequence[tuple[int
             seq += 2
         if (source.random() < 0.1 or number == len(commits)) and seq > first_seq:
             columns = {"transactions": struct_array("transactions", rows), "events": struct_array("events", events)}
-            indexes.append(SegmentIndex.of(first_seq, seq - 1, 0, **columns))
+            indexes.append(SegmentIndex.from_lists(first_seq, seq - 1, 0, **columns))
             rows, events, first_seq = [], [], seq
     return LogIndex.concat(indexes)
 
@@ -152,15 +152,15 @@ def test_logs_of_format_2(next_xid: int, void: bool) -> None:
 
 
 def test_a_log_of_format_2_that_is_not_at_its_copy() -> None:
-    """As far as the stream lags behind, the copy contains all; in a log without a commit there is nothing to add."""
+    """While the stream lags, the copy contains everything; in a log without commits nothing is added."""
     history = _history(5, 900)
     copy = TableCopy(0, 7, "public", "t", history.snapshot, 0, 0, 0)
     event = _event(LogEvent(COPIED_TABLE, history.snapshot.lsn, details=copy.said()), 0)
-    alone = SegmentIndex.of(0, 0, 0, events=struct_array("events", [event]))
+    alone = SegmentIndex.from_lists(0, 0, 0, events=struct_array("events", [event]))
     (found,) = copies_of(alone)
     assert found.visibility == Visibility.at(history.snapshot.lsn)
     seen = [commit for commit in history.commits if commit.is_seen][:3]
     rows = [_row(1 + 2 * number, 2 + 2 * number, commit.xid, commit.lsn) for number, commit in enumerate(seen)]
-    later = SegmentIndex.of(1, 6, 0, transactions=struct_array("transactions", rows))
+    later = SegmentIndex.from_lists(1, 6, 0, transactions=struct_array("transactions", rows))
     (found,) = copies_of(SegmentIndex.concat([alone, later]))
     assert not found.visibility.adds(*_columns(seen)).any()

@@ -278,6 +278,6 @@ def test_nobody_else_can_read_a_log(run: Run, shop: Shop) -> None:
         assert shop.directory.stat().st_mode & 0o777 == 0o750
     finally:
         os.umask(before)
-    for mode, said in (("0755", "no mode for the files of a log"), ("rw", "is no mode of files, such as 0640")):
+    for mode, said in (("0755", "not a mode for the files of a log"), ("rw", "is no mode of files, such as 0640")):
         refused = run("capture", *_arguments(shop, "--file-mode", mode))
         assert refused.exit_code in (1, 2) and said in refused.output

@@ -189,7 +189,7 @@ def test_change_log(run: Run, change_log: Path, recordings: dict[str, Recording]
         if kind in b"IUD":
             assert re.search(r"columns\[0\] \(\w+\)", result.stdout)
     missing = run("inspect", change_log, "--seq", 99_999)
-    assert missing.exit_code == 1 and "no entry has seq 99999" in missing.stderr
+    assert missing.exit_code == 1 and "there is no entry with seq 99999" in missing.stderr
 
 
 def test_frame(run: Run) -> None:

@@ -9,7 +9,7 @@ import click
 import pyarrow.parquet as pq
 import pytest
 
-from pgoutput_construct.changelog._segment.columns import SCHEMA
+from pgoutput_construct.changelog._segment.segment_schema import SCHEMA
 from pgoutput_construct.changelog.registry import forget, readers, register
 from pgoutput_construct.cli._options import LSN_OR_TIME
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -88,7 +88,7 @@ def test_a_damaged_log_is_named(run: Run, change_log: Path) -> None:
     statistics = pq.read_metadata(file).row_group(0).column(SCHEMA.get_field_index("relation_oid")).statistics
     within = payloads.data_page_offset + payloads.total_compressed_size // 2
     largest = content.rindex(statistics.max.to_bytes(8, "little"))
-    for place, said in (within, "damaged"), (largest, "its statistics are not those of its rows: relation_oid"):
+    for place, said in (within, "damaged"), (largest, "its statistics do not match its rows: relation_oid"):
         flipped = bytearray(content)
         flipped[place] ^= 1
         file.write_bytes(flipped)

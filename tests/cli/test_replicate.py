@@ -7,8 +7,8 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.cli.replicate import _conclusion, _Report
-from pgoutput_construct.spark.warehouse.batches import Batch
-from pgoutput_construct.spark.warehouse.notes import Progress, Warehouse
+from pgoutput_construct.spark._replicate.table_batches import Batch
+from pgoutput_construct.spark._replicate.warehouse_notes import Progress, Warehouse
 from tests.cli.conftest import Run
 
 
@@ -22,14 +22,14 @@ def test_refusals(run: Run, change_log: Path, tmp_path: Path) -> None:
     assert result.exit_code == 1 and "no change log here" in result.output
     result = run("replicate", change_log, *given, "--continuous", "--table", "public.x")
     assert result.exit_code == 1 and "the log has no table public.x: it has " in result.output
-    Warehouse(warehouse).begin(Progress("delta"))
+    Warehouse(warehouse).write_progress(Progress("delta"))
     result = run("replicate", change_log, *given, "--once")
     assert result.exit_code == 1 and "the tables there are delta, not parquet" in result.output
     assert result.output.count("\n") == 1
     result = run("replicate", change_log, "--into", "delta", "--warehouse", warehouse, "--once", "--resync", "public.x")
     assert result.exit_code == 1 and "the log has no table public.x" in result.output
     result = run("replicate", change_log, *given[:2], "--warehouse", tmp_path / "x", "--once", "--metadata-prefix", "-")
-    assert result.exit_code == 1 and "'-' is no prefix of names of columns" in result.output
+    assert result.exit_code == 1 and "'-' is no prefix of column names" in result.output
     result = run(
         "replicate", change_log, "--into", "delta", "--warehouse", warehouse, "--once", "--metadata-prefix", "pg_"
     )

@@ -11,7 +11,7 @@ import pytest
 
 from pgoutput_construct import Lsn
 from pgoutput_construct.postgres import slot_health
-from pgoutput_construct.spark.log_tables import LogTables
+from pgoutput_construct.spark._log_view.log_tables import LogTables
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop, wait_until
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from pgoutput_construct.demo.server import EmbeddedServer
-from tools.faults.altered import Alterations
+from tools.faults.alterations import Alterations
 
 
 @pytest.mark.server

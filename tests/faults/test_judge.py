@@ -113,7 +113,7 @@ def evidence(attacked18: EmbeddedServer, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_the_truth(evidence: Evidence) -> None:
-    """A log that nobody touched is found good, and there was something to compare."""
+    """An unmodified log passes, and there was something to compare."""
     assert evidence.judge(evidence.entries) == Verdict()
     assert len(evidence.witness.transactions) == 4 and evidence.witness.changes == 1012
 
@@ -132,7 +132,7 @@ def test_a_change_dropped(evidence: Evidence) -> None:
 
 
 def test_a_transaction_repeated(evidence: Evidence) -> None:
-    """All of its changes are there twice, and its commit stands behind a later one."""
+    """All of its changes occur twice, and its commit follows a later one."""
     begin, commit = evidence.places(Begin)[0], evidence.places(Commit)[0]
     verdict = evidence.judge([*evidence.entries, *evidence.entries[begin : commit + 1]])
     assert (verdict.lost, verdict.repeated, verdict.visible) == (0, 4, 0)

@@ -8,7 +8,7 @@ import pytest
 from pgoutput_construct.demo.server import EmbeddedServer
 from tests.postgres.shop import wait_until
 from tools.faults.attack import Round
-from tools.faults.capturing import CapturedLog, CaptureProcess
+from tools.faults.capture_process import CapturedLog, CaptureProcess
 from tools.faults.counts import Faults
 from tools.faults.judge import Verdict, judge_captures
 from tools.faults.modes import MODES

@@ -16,7 +16,7 @@ from tools.faults.shrinking import as_test, minimized, shrunk
 
 
 @pytest.mark.parametrize("guilty", [{3}, {0, 99}, {17, 18, 60}, set(range(0, 100, 25))])
-def test_what_matters_is_left(guilty: set[int]) -> None:
+def test_the_relevant_steps_remain(guilty: set[int]) -> None:
     """Items that fail only together, wherever they stand among others."""
     trials = 0
 
@@ -29,12 +29,12 @@ def test_what_matters_is_left(guilty: set[int]) -> None:
     assert trials < 120
 
 
-def test_a_failure_that_needs_nothing() -> None:
+def test_a_failure_without_steps() -> None:
     """It is shrunk to nothing."""
     assert minimized("abc", lambda _: True) == []
 
 
-def test_time_is_up() -> None:
+def test_shrinking_stops_in_time() -> None:
     """Then what is found by then is returned, and it fails."""
     left = iter([False] * 4 + [True] * 1000)
     found = minimized(range(100), lambda some: 3 in some, lambda: next(left))
@@ -75,13 +75,13 @@ def test_a_history_is_shrunk_to_statements() -> None:
     ]
 
 
-def test_which_life_fails_is_found_out() -> None:
+def test_the_failing_table_is_found() -> None:
     """Where no table is named."""
     smallest, is_sure = shrunk(HISTORY, set(), lambda some: any("five" in step.statements for step in some.steps), 60)
     assert is_sure and [step.statements for step in smallest.steps] == [("five",)]
 
 
-def test_a_history_that_does_not_fail_once_more() -> None:
+def test_a_failure_that_is_not_reproducible() -> None:
     """It is returned as it was."""
     assert shrunk(HISTORY, {"t1"}, lambda _: False, 60) == (HISTORY, False)
 
@@ -105,7 +105,7 @@ def test_a_shrunk_history_is_a_test() -> None:
     assert seen == [replace(given, steps=tuple(replace(step, life="") for step in HISTORY.steps)), settings]
 
 
-def test_a_history_is_drawn_by_its_name() -> None:
+def test_a_history_is_determined_by_its_name() -> None:
     """The same each time, and another one for another name or release."""
     drawn = generated("7 18 0", 18, 20)
     assert drawn == generated("7 18 0", 18, 20) and drawn.steps != generated("7 18 1", 18, 20).steps
@@ -195,7 +195,7 @@ def test_values_of_types(kind: pa.DataType, value: Any, text: str, other: str) -
 
 
 def test_values_that_a_type_cannot_hold() -> None:
-    """They stand as text beside the row."""
+    """They are text in addition to the row."""
     noted = NotedTable(1, "public.t", {"id": 1, "v": 2}, {"id": "", "v": ""}, (("infinity", "x"),))
     assert mismatch(noted, _table([0], ["x"], [[("id", "infinity")]]), skipped=OWN) == ""
     assert mismatch(noted, _table([0], ["x"], [[("id", "-infinity")]]), skipped=OWN) != ""

@@ -11,10 +11,10 @@ pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 
 def test_tables_are_the_same_before_and_after(server18: EmbeddedServer, spark: Any, tmp_path: Path) -> None:
-    """Compacted and pruned while a capture and a reader run; who lacks what was pruned is told."""
-    from tools.faults.rebuilt import Rebuilder
+    """Compacted and pruned while a capture and a reader run; a reader that lacks pruned changes gets an error."""
+    from tools.faults.rebuilder import Rebuilder
     from tools.faults.upkeep_tables import attack
 
     report = attack(server18, Rebuilder(spark), tmp_path, 300, print, copy=False)
     assert report.segments >= 300 > report.compacted_to and report.removed > 0
-    assert report.comparisons >= 5 and report.told >= 5 and min(report.captured, report.rows) > 500
+    assert report.comparisons >= 5 and report.refused >= 5 and min(report.captured, report.rows) > 500

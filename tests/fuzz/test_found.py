@@ -8,7 +8,7 @@ import pytest
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
-from tools.fuzz.of_logs import SEEDS, with_footer, written_log
+from tools.fuzz.log_targets import SEEDS, with_footer, written_log
 
 SHAPES: list[tuple[str, Any]] = [
     ("options", 4),
@@ -33,7 +33,7 @@ def _refuses(directory: Path, footer: Any) -> None:
 
 @pytest.mark.parametrize(("path", "value"), SHAPES, ids=[path for path, _ in SHAPES])
 def test_a_footer_of_another_shape_is_damage(path: str, value: Any, tmp_path: Path) -> None:
-    """A footer whose checksum fits, and of which one part is not what it must be, is told as damage."""
+    """A footer with a valid checksum and a field of a wrong type is reported as damage."""
     footer = json.loads(next(iter(SEEDS["footer"]())))
     *above, name = path.split(".")
     part = footer[above[0]] if above else footer
@@ -42,7 +42,7 @@ def test_a_footer_of_another_shape_is_damage(path: str, value: Any, tmp_path: Pa
 
 
 @pytest.mark.parametrize("footer", [8, [], None, "x"], ids=repr)
-def test_a_footer_that_is_no_object_is_damage(footer: Any, tmp_path: Path) -> None:
+def test_a_footer_that_is_not_an_object_is_damage(footer: Any, tmp_path: Path) -> None:
     """Nor is any other JSON a footer."""
     _refuses(tmp_path, footer)
 

@@ -7,7 +7,7 @@ import pytest
 
 from pgoutput_construct.wire import codec
 from pgoutput_construct.wire.engine import engine
-from tools.fuzz import bulk, of_messages
+from tools.fuzz import bulk, message_targets
 from tools.fuzz.__main__ import main
 from tools.fuzz.errors import Finding
 from tools.fuzz.mutate import mutated, pool
@@ -37,7 +37,7 @@ def test_kernels_and_codec_agree_in_bulk(monkeypatch: pytest.MonkeyPatch, capsys
 
 @pytest.mark.parametrize("fault", ["accepts", "reads"])
 def test_a_planted_fault_is_found(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
-    """A codec that accepts bytes behind a Truncate, or reads another option, is told with the payload."""
+    """A codec that accepts trailing bytes after Truncate, or reads another option, is reported with the payload."""
     read: Any = codec._read_truncate
 
     def faulty(data: bytes, at: int, size: int, *parameters: int) -> tuple[Any, int]:
@@ -81,10 +81,12 @@ def test_a_disagreement_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     """A target raises where one engine refuses what others accept."""
     monkeypatch.setitem(codec.READERS, ord("E"), lambda *given: (None, -1))  # type: ignore[misc, arg-type]
     with pytest.raises(Finding, match="codec and definitions"):
-        of_messages.read_message(bytes([3]) + b"E")
+        message_targets.read_message(bytes([3]) + b"E")
 
 
-def test_without_atheris_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_atheris_fuzzing_is_skipped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Guided fuzzing is skipped, with the reason and the remedy, where its modules are not installed."""
     monkeypatch.setattr("tools.fuzz.guided.find_spec", lambda name: None)
     assert main(["guided"]) == 0

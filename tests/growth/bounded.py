@@ -77,7 +77,7 @@ def write_log(rows: int) -> None:
         for seq, payload in enumerate(payloads()):
             states = {name: [state] for name, state in session.state.parameters.items()}
             scope = -1 if session.stream_xid is None else session.stream_xid
-            writer.append(Block.of([payload], [seq], [TIME], OPTIONS, states, [scope]))
+            writer.append(Block.from_payloads([payload], [seq], [TIME], OPTIONS, states, [scope]))
             session.parse(payload)
             if writer.pending >= rows:
                 writer.publish(Position())

@@ -109,7 +109,7 @@ def write_log() -> None:
         writer.use(LogOptions(slot="slot", publications=("pub",), server_version=200000, **given, **OPTIONS))
         states = {name: [state] for name, state in pgo.Session(**OPTIONS).state.parameters.items()}
         for seq, payload in enumerate(payloads()):
-            writer.append(Block.of([payload], [seq], [TIME], OPTIONS, states, [-1]))
+            writer.append(Block.from_payloads([payload], [seq], [TIME], OPTIONS, states, [-1]))
         writer.publish(Position())
 
 

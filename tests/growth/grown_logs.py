@@ -26,7 +26,7 @@ def write_log(directory: Path, segment_rows: int = 7) -> None:
         for seq, payload in enumerate(PAYLOADS):
             states = {name: [state] for name, state in session.state.parameters.items()}
             scope = -1 if session.stream_xid is None else session.stream_xid
-            writer.append(Block.of([payload], [seq], [TIME], OPTIONS, states, [scope]))
+            writer.append(Block.from_payloads([payload], [seq], [TIME], OPTIONS, states, [scope]))
             session.parse(payload)
             if writer.pending >= segment_rows:
                 writer.publish(Position())
@@ -54,7 +54,7 @@ def check_old_log() -> None:
         pgo.parse(entry.payload, **log.options.layout(), **entry.states)
     with LogWriter("old-log") as writer:
         writer.use(log.options)
-        writer.append(Block.of(PAYLOADS[:1], [1], [TIME], log.options.layout(), {}, [-1]))
+        writer.append(Block.from_payloads(PAYLOADS[:1], [1], [TIME], log.options.layout(), {}, [-1]))
         writer.publish(writer.position)
     log = ChangeLog("old-log")
     assert len(log) == count + 1 and log.options.proto_version == 4

@@ -8,9 +8,9 @@ import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.publisher._feed.feed import About
 from pgoutput_construct.publisher._feed.message_feed import MessageFeed
-from pgoutput_construct.publisher._server.commands import StartReplication
 from pgoutput_construct.publisher._server.refusals import Refusal
-from pgoutput_construct.publisher._server.stream_request import asked
+from pgoutput_construct.publisher._server.replication_commands import StartReplication
+from pgoutput_construct.publisher._server.stream_request import requested_options
 from pgoutput_construct.publisher.server import Publisher
 
 quick = settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -30,7 +30,7 @@ def check_publisher() -> None:
     for version in (4, 5):
         command = StartReplication("slot", pgo.Lsn(0), {"proto_version": str(version), "publication_names": "p"})
         try:
-            options = asked(command, about)
+            options = requested_options(command, about)
         except Refusal as refusal:
             assert version == 5, refusal
             assert "Commit" in str(refusal), refusal
@@ -51,7 +51,7 @@ def check_start() -> None:
     # A log of such a server is there already: clients of older versions are served.
     said: list[str] = []
     feed = MessageFeed(About(200000, "1", "postgres", 1, (), {"proto_version": 4, "streaming": "off"}))
-    Publisher(None, tell=said.append).serve(feed)
+    Publisher(None, report=said.append).serve(feed)
     assert "Commit.digest" in said[0], said
 
 

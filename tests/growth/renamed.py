@@ -53,7 +53,7 @@ def check_places() -> None:
 def check_publisher() -> None:
     """It can be started, and says in words which field it has nothing for."""
     about = About(200000, "1", "postgres", 1, (), {})
-    said = "what Begin.final_lsn is under proto_version=5, streaming='off' (spec/pgoutput.yaml)"
+    said = "Begin.final_lsn with proto_version=5, streaming='off' (spec/pgoutput.yaml)"
     assert unmade(about) == said, unmade(about)
 
 

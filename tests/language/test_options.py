@@ -127,7 +127,7 @@ def _words_beside_options() -> Iterator[str]:
         index_batch,
         BatchDecoder,
     )
-    more = (testing.messages, testing.streams, capture, LogOptions.__init__, Block.of)
+    more = (testing.messages, testing.streams, capture, LogOptions.__init__, Block.from_payloads)
     for taker in (*takers, *more):
         arguments = inspect.signature(taker).parameters.values()
         yield from (argument.name for argument in arguments if argument.kind is not argument.VAR_KEYWORD)

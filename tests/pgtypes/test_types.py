@@ -145,7 +145,7 @@ def test_types_that_cannot_be_chosen(text: str) -> None:
 WITHOUT_PSYCOPG = """
 import sys; sys.modules["psycopg"] = None
 import pgoutput_construct as pgo
-import pgoutput_construct.spark.log_view
+import pgoutput_construct.spark._open_log
 from pgoutput_construct.columnar import columns_schema
 from tests.columnar.decode import decode_rows
 from pgoutput_construct.stream.relations import Description

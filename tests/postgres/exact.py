@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from pgoutput_construct.postgres import SegmentLimits
 from tests.postgres.shop import Shop, committed_ids, ends, wait_until
-from tools.beside import beside
+from tools.background import in_background
 
 __all__ = ["TINY", "assert_exact", "mixed", "wait_for_more", "writing"]
 
@@ -67,5 +67,5 @@ def writing(shop: Shop) -> Iterator[None]:
             number += 10_000
             mixed(shop, number)
 
-    with beside(write):
+    with in_background(write):
         yield

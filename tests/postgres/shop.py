@@ -33,7 +33,7 @@ from pgoutput_construct.wire import (
     StreamStart,
     parse,
 )
-from tools.beside import beside
+from tools.background import in_background
 
 PUBLICATION = """the "shop's" \\ publication"""
 """A name that needs every kind of quoting."""
@@ -106,7 +106,7 @@ class Shop:
     @contextmanager
     def capturing(self, **options: Any) -> Iterator[Future[Any]]:
         """Capture in a thread until the block ends; what it raises is raised then."""
-        with beside(lambda done: self.capture(stop=done.is_set, **options)) as (capturing,):
+        with in_background(lambda done: self.capture(stop=done.is_set, **options)) as (capturing,):
             yield capturing
 
     @contextmanager

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog, SegmentLimits
+from pgoutput_construct.changelog._facts.catalog_readings import table_readings
 from pgoutput_construct.changelog._facts.copies import latest_copies
-from pgoutput_construct.changelog._facts.facts import table_readings
 from pgoutput_construct.changelog._facts.lineage import Lineage, lineage_of
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.columnar.descriptions import OUTSIDE

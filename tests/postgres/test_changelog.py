@@ -34,7 +34,7 @@ def _frame(number: int, wal_start: int | None = None) -> XLogData:
 def _append(writer: LogWriter, frame: XLogData, stream_xid: int = OUTSIDE) -> None:
     start = np.array([frame.wal_start], np.uint64).view(np.int64)
     states = {"in_stream": [stream_xid != OUTSIDE]}
-    writer.append(Block.of([frame.data], start, [frame.send_time], OPTIONS.layout(), states, [stream_xid]))
+    writer.append(Block.from_payloads([frame.data], start, [frame.send_time], OPTIONS.layout(), states, [stream_xid]))
 
 
 def _name(first: int, last: int) -> str:
@@ -65,7 +65,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert [segment.rows for segment in log.segments] == [3, 4, 5]
     assert [entry.seq for entry in log.entries(6)] == list(range(6, 12))
     assert log.entry(8) == entries[8]
-    with pytest.raises(ChangeLogError, match="no entry has seq 12, the log has 0 to 11"):
+    with pytest.raises(ChangeLogError, match="there is no entry with seq 12: the log has 0 to 11"):
         log.entry(12)
 
 
@@ -140,7 +140,7 @@ def test_a_renamed_or_foreign_segment_is_noticed(tmp_path: Path) -> None:
     """A segment under another's name, and one of another log, are refused."""
     _write(tmp_path / "a", 2, 3)
     (tmp_path / "a" / _name(2, 4)).rename(tmp_path / "a" / _name(2, 5))
-    with pytest.raises(ChangeLogError, match=r"its footer is of segment-0+2"):
+    with pytest.raises(ChangeLogError, match=r"its footer is that of segment-0+2"):
         ChangeLog(tmp_path / "a")
 
 
@@ -235,7 +235,7 @@ def test_directories_that_cannot_be(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     for directory in (file, file / "log", file / "a/log"):
-        with pytest.raises(ChangeLogError, match=rf"^{directory}: .*cannot be made: .*another address"):
+        with pytest.raises(ChangeLogError, match=rf"^{directory}: .*cannot be created: .*another address"):
             LogWriter(directory)
     (tmp_path / "log/.lock").mkdir(parents=True)
     with pytest.raises(ChangeLogError, match=r"log: .*cannot be locked: Is a directory \(.*\.lock\)"):

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pgoutput_construct.changelog._notes.confirmation_note import Note, note_after, read_note, write_note
 from pgoutput_construct.changelog._store.address import open_store
-from pgoutput_construct.changelog._upkeep.note import Note, note_after, read_note, write_note
 from pgoutput_construct.postgres._capture.gaps import near_ones
 from pgoutput_construct.wire import Lsn
 

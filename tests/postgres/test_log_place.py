@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog, LogWriter
-from pgoutput_construct.changelog._upkeep.note import NOTE_NAME
+from pgoutput_construct.changelog._notes.confirmation_note import NOTE_NAME
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import ReplicationError, create_slot, drop_slot, slot_health
@@ -46,7 +46,7 @@ def test_the_note_of_an_idle_server_does_not_replace_the_last_segment(shop: Shop
     assert note["timeline"] == 1 and note["confirmed_lsn"] >= end
     last = max(shop.directory.glob("segment*"))
     kept = last.rename(shop.directory.with_name("kept"))
-    with pytest.raises(ChangeLogError, match=r"the log ends at seq .*restore the segments"):
+    with pytest.raises(ChangeLogError, match=r"the log ends at seq .*restore the removed segments"):
         shop.capture()
     kept.rename(last)
     shop.execute("INSERT INTO item VALUES (3, 'a')")

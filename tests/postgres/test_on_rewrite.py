@@ -7,7 +7,7 @@ import pytest
 
 from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.changelog._facts.lineage import lineage_of
-from pgoutput_construct.changelog._upkeep.requests import ask, requests
+from pgoutput_construct.changelog._notes.copy_requests import ask, requests
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import ReplicationError, snapshot
 from tests.postgres.lost import ids, oid_of

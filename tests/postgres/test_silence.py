@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from pytest import LogCaptureFixture as Caplog
 
-from pgoutput_construct.changelog.options import StreamOptions
+from pgoutput_construct.changelog.log_options import StreamOptions
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import ReplicationError, ReplicationStream, capture, connect, create_slot
 from pgoutput_construct.postgres._waiting import Patience, Stopped
@@ -25,7 +25,7 @@ from pgoutput_construct.postgres.replication import Silence, is_at_work
 from pgoutput_construct.wire import Lsn
 from tests.postgres.proxy import Proxy
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
-from tools.beside import beside
+from tools.background import in_background
 
 pytestmark = pytest.mark.server
 
@@ -128,7 +128,7 @@ def test_a_peek_that_takes_long_is_waited_for(shop: Shop) -> None:
             patience.is_working = is_seen
             with blocking.transaction():
                 blocking.execute("LOCK TABLE pg_publication IN ACCESS EXCLUSIVE MODE")
-                with beside(lambda _: peek.ends()) as (peeking,):
+                with in_background(lambda _: peek.ends()) as (peeking,):
                     assert [asked.get(timeout=30) for _ in range(3)] == [True] * 3
                     blocking.execute("ROLLBACK")
             assert len(peeking.result()) == 1

@@ -8,7 +8,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
-from pgoutput_construct.changelog._facts.facts import publication_readings, table_readings
+from pgoutput_construct.changelog._facts.catalog_readings import publication_readings, table_readings
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres.capture import capture
@@ -160,7 +160,7 @@ def test_an_error_that_stays(shop: testing.TestPublisher, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("name", "argument"), [("rain", "seconds"), ("stall", "minutes"), ("cut", "seconds")])
-def test_faults_that_there_are_not(name: str, argument: str) -> None:
+def test_unknown_faults(name: str, argument: str) -> None:
     """A name or an argument that is misspelled is refused where it is written, with those that there are."""
-    with pytest.raises(pgo.PgoutputError, match=f"{name}.*: (the faults are cut,.*|it has (seconds|none))$"):
+    with pytest.raises(pgo.PgoutputError, match=f"{name}.*: (choose from cut,.*|it has (seconds|none))$"):
         Fault(name, {argument: 1.0})

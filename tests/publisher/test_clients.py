@@ -142,7 +142,7 @@ def test_commands_that_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("version", "streaming", "refused"), [(150004, "parallel", True), (150004, "yes", False)])
-def test_what_a_server_knows(version: int, streaming: str, refused: bool) -> None:
+def test_options_by_server_version(version: int, streaming: str, refused: bool) -> None:
     """A value that came with a later server is refused as that server refuses it; a switch has many names."""
     asked = START.format("a").replace("'1'", "'2'").replace(")", f", streaming '{streaming}')")
     with (
@@ -294,7 +294,7 @@ def challenge(publisher: testing.TestPublisher, user: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("method", ["password", "scram-sha-256"])
-def test_names_cannot_be_tried(method: Any) -> None:
+def test_names_cannot_be_guessed(method: Any) -> None:
     """An unknown user has the exchange of a known one, salt included, and the same error."""
     with testing.publisher(method=method, user="me", password="geheim") as publisher:
         errors = {}
@@ -315,7 +315,7 @@ def test_names_cannot_be_tried(method: Any) -> None:
         served(publisher, user="you")
 
 
-def test_what_comes_late(publisher: testing.TestPublisher) -> None:
+def test_messages_in_transit_at_an_error(publisher: testing.TestPublisher) -> None:
     """What a client sent of a copy before it knew of an error is ignored, as PostgreSQL does."""
     table = publisher.table("t", {"v": "money"}, key=["v"])
     publisher.commit([table.insert({"v": Binary(bytes(8))})])
@@ -336,7 +336,7 @@ def drain(client: WireClient) -> None:
             pass
 
 
-def test_who_goes_is_no_error() -> None:
+def test_a_disconnect_is_not_an_error() -> None:
     """Clients that say goodbye while they are sent keepalives are no mistake of the publisher's."""
     told: list[str] = []
 
@@ -363,7 +363,7 @@ def test_who_goes_is_no_error() -> None:
         for client in leaving:
             client.write(build_connection(m.Terminate()))
             drain(client)
-        assert eventually(lambda: all(f"slot stormy_{number}: its client has gone" in told for number in going))
+        assert eventually(lambda: all(f"slot stormy_{number}: its client has disconnected" in told for number in going))
     assert not [line for line in told if "error" in line or "refused" in line]
 
 

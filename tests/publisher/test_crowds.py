@@ -34,7 +34,7 @@ def test_who_does_not_say_who_it_is() -> None:
         assert sqlstate(half.rest()[-1]) == "57014"
 
 
-def test_silent_clients_are_let_go() -> None:
+def test_silent_clients_are_disconnected() -> None:
     """Who does not answer, or does not read, is disconnected; its place, and its slot, are free again."""
     with testing.publisher(wal_sender_timeout=0.5, max_connections=2) as publisher, contextlib.ExitStack() as open_:
         table = publisher.table("t", {"id": "int4", "big": "text"}, key=["id"])

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog.options import StreamOptions
+from pgoutput_construct.changelog.log_options import StreamOptions
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres.capture import capture
 from pgoutput_construct.postgres.connection import connect

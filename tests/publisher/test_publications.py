@@ -12,9 +12,9 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from pgoutput_construct.changelog import ChangeLog, SegmentLimits
+from pgoutput_construct.changelog._facts.catalog_readings import publication_readings
 from pgoutput_construct.changelog._facts.completeness import superfluous_copies
 from pgoutput_construct.changelog._facts.copies import copies_of
-from pgoutput_construct.changelog._facts.facts import publication_readings
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.reader import ChangeLogError
 from pgoutput_construct.demo.server import EmbeddedServer

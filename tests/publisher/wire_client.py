@@ -8,7 +8,7 @@ from typing import Any, Self
 import psycopg
 from psycopg import errors
 
-from pgoutput_construct.publisher._server.conversation import Conversation
+from pgoutput_construct.publisher._server.client_connection import Conversation
 from pgoutput_construct.wire import StandbyStatusUpdate, Timestamp, XLogData, build_frame, parse_frame
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.types import Lsn
@@ -51,7 +51,7 @@ class WireClient:
 
     def say(self, message: m.ConnectionMessage) -> None:
         """Send a message."""
-        self.write(self._conversation.say(message))
+        self.write(self._conversation.send(message))
 
     def status(self, position: int) -> None:
         """Confirm a position."""

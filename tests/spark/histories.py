@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from pgoutput_construct.spark import Table, changes_schema
-from pgoutput_construct.spark.replicated_tables import Identity
+from pgoutput_construct.spark._log_view.replicated_tables import Identity
 
 __all__ = [
     "COLUMNS",

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from pgoutput_construct.spark import advance, current_state, missing_rows, net_changes
-from pgoutput_construct.spark.change_frames import changes_schema
-from pgoutput_construct.spark.warehouse.history import history
-from pgoutput_construct.spark.warehouse.small_tables import Rule, advanced_rows, rows_schema
-from pgoutput_construct.spark.warehouse.staged import see
+from pgoutput_construct.spark._log_view.change_columns import changes_schema
+from pgoutput_construct.spark._replicate.small_tables import SmallTableRule, advanced_rows, rows_schema
+from pgoutput_construct.spark._replicate.table_history import history
+from pgoutput_construct.spark._state.change_survey import summarize
 from tests.spark.histories import (
     COLUMNS,
     KEYS,
@@ -49,12 +49,15 @@ def test_any_batches_give_the_same_state(spark: Any, full: bool) -> None:
         table, state = table_of(full), None
         for number in range(3):
             batch = batch_of(found, number)
-            changes, seen = change_frame(spark, batch), see(pa.RecordBatch.from_pylist(batch, changes_schema(COLUMNS)))
+            changes, seen = (
+                change_frame(spark, batch),
+                summarize(pa.RecordBatch.from_pylist(batch, changes_schema(COLUMNS))),
+            )
             lacking = missing_rows(state, changes, table).select("_row.h", "_commit_lsn", "_seq").collect()
             assert sorted((int(h), lsn, seq) for h, lsn, seq in lacking) == vanished_of(found, number)
             known = seen if number != 1 else None
             before = None if state is None else state.toArrow()
-            state = advance(state, changes, table, seen=known, is_small=number == 2).localCheckpoint()
+            state = advance(state, changes, table, summary=known, is_small=number == 2).localCheckpoint()
             _check_small(found, number, before, state.toArrow(), None if full else KEYS)
             assert contents(state) == held(row for each in found for row in each.then[number])
         whole = change_frame(spark, (row for each in found for row in each.changes))
@@ -75,7 +78,7 @@ def _check_small(
         batch = batch_of([each], number)
         changes = pa.Table.from_pylist(batch, changes_schema(COLUMNS))
         unsent = tuple({name for row in batch for name in row["_unchanged"]})
-        rule = Rule(COLUMNS, keys, unsent, None, lacks_rows=False)
+        rule = SmallTableRule(COLUMNS, keys, unsent, None, lacks_rows=False)
         mine = pc.field("h") == each.number
         there = None if before is None else before.cast(schema).filter(mine)
         rows = advanced_rows(there, changes, rule)

@@ -10,7 +10,7 @@ import pytest
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import fetch_table
 from pgoutput_construct.spark import open_log
-from pgoutput_construct.spark.warehouse import read_history, replicate
+from pgoutput_construct.spark._replicate import read_history, replicate
 from tests.postgres.shop import Shop
 from tests.spark.test_altered_types import ALTERATIONS, Alteration
 

@@ -9,9 +9,9 @@ import pytest
 
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.spark import open_log
-from pgoutput_construct.spark.warehouse import read_current, replicate
+from pgoutput_construct.spark._replicate import read_current, replicate
 from tests.postgres.shop import Shop
-from tests.spark.warehouse.rounds import check_equal
+from tests.spark.replicate.rounds import check_equal
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.usefixtures("compiled")]
 

@@ -9,23 +9,23 @@ import pyarrow.parquet as pq
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
 from pgoutput_construct.changelog._store.local_store import LocalStore
-from pgoutput_construct.spark.change_frames import BEFORE_ALL, changes_schema
-from pgoutput_construct.spark.counting import counted_rows
-from pgoutput_construct.spark.replicated_tables import Base
-from pgoutput_construct.spark.warehouse.small_tables import (
-    Rule,
+from pgoutput_construct.spark._log_view.change_columns import BEFORE_ALL, changes_schema
+from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy
+from pgoutput_construct.spark._replicate.small_tables import (
     SmallTable,
+    SmallTableRule,
     SmallTask,
     advance_small,
     advanced_rows,
     rows_schema,
 )
+from pgoutput_construct.spark._state.copy_visibility import counted_changes_arrow
 from pgoutput_construct.wire import Lsn
 
 COLUMNS = pa.schema([("id", pa.int32()), ("big", pa.string())])
 SEEN = Visibility(Lsn(92), frozenset({94}), Lsn(150))
 COPY = TableCopy(9, 1, "public", "t", Snapshot(90, 95, (92,), Lsn(50)), 0, 0, 2, known_visibility=SEEN)
-BASE = Base(COPY, 3, frozenset(COLUMNS.names))
+BASE = BaseCopy(COPY, 3, frozenset(COLUMNS.names))
 
 
 def _change(seq: int, op: str, key: int | None, big: str | None = None, **others: Any) -> dict[str, Any]:
@@ -36,8 +36,8 @@ def _table(*changes: dict[str, Any]) -> pa.Table:
     return pa.Table.from_pylist(list(changes), changes_schema(COLUMNS))
 
 
-def _rule(lacks_rows: bool = False) -> Rule:
-    return Rule(COLUMNS, ("id",), ("big",), None, lacks_rows)
+def _rule(lacks_rows: bool = False) -> SmallTableRule:
+    return SmallTableRule(COLUMNS, ("id",), ("big",), None, lacks_rows)
 
 
 def test_an_update_that_names_the_key_that_it_keeps() -> None:
@@ -81,9 +81,9 @@ def test_changes_that_count_beside_a_copy() -> None:
         *(_change(xid, "insert", xid, _commit_lsn=xid, _xid=xid) for xid in (91, 92, 94, 95)),
         _change(200, "insert", 200, _commit_lsn=200, _xid=94),
     )
-    whole = counted_rows(changes, BASE, with_copy=True)
+    whole = counted_changes_arrow(changes, BASE, with_copy=True)
     assert whole["id"].to_pylist() == [4, 8, 92, 95, 200]
     assert whole["_commit_lsn"].to_pylist() == [BEFORE_ALL, BEFORE_ALL, 92, 95, 200]
     assert set(whole["_op"].to_pylist()) == {"insert"}
-    assert counted_rows(changes, BASE, with_copy=False)["id"].to_pylist() == [92, 95, 200]
-    assert counted_rows(changes, None, with_copy=True)["id"].to_pylist() == [91, 92, 94, 95, 200]
+    assert counted_changes_arrow(changes, BASE, with_copy=False)["id"].to_pylist() == [92, 95, 200]
+    assert counted_changes_arrow(changes, None, with_copy=True)["id"].to_pylist() == [91, 92, 94, 95, 200]

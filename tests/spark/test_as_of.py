@@ -8,7 +8,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.reader import index_as_of
-from pgoutput_construct.spark.log_tables import LogTables
+from pgoutput_construct.spark._log_view.log_tables import LogTables
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 
@@ -33,5 +33,5 @@ def test_seqs_that_the_log_does_not_have(tmp_path: Path, recordings: dict[str, R
     write_recording(tmp_path, recordings["16-v1-text"])
     log = ChangeLog(tmp_path)
     for seq in (-1, log.index.last_seq + 1):
-        with pytest.raises(pgo.ChangeLogError, match=rf"no entry has seq {seq}, the log has 0 to"):
+        with pytest.raises(pgo.ChangeLogError, match=rf"there is no entry with seq {seq}: the log has 0 to"):
             index_as_of(log, seq)

@@ -18,7 +18,7 @@ from pgoutput_construct.columnar import UNTYPED, arrow_type
 from pgoutput_construct.errors import EngineError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.spark import compare
-from pgoutput_construct.spark.equality import codes_of, exact, exact_key, is_always_typed, restored, same_sql
+from pgoutput_construct.spark._state.equality import codes_of, exact, exact_key, is_always_typed, restored, same_sql
 from pgoutput_construct.wire.messages import RelationColumn
 
 ZEROS = [0.0, -0.0, None, float("nan"), float("nan"), 0.0]

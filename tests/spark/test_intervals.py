@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgoutput_construct.spark.intervals import OPEN, Alike, Events, Intervals, find_intervals
+from pgoutput_construct.spark._state.intervals import OPEN, Events, Intervals, RowMatching, find_intervals
 
 SHAPES = (frozenset("ab"), frozenset("abc"), frozenset("bc"))
 UNSENT = 2
@@ -82,7 +82,7 @@ def _codes(rows: list[dict[str, int]], compared: tuple[frozenset[str], ...]) -> 
     return np.array(codes, np.int64).reshape(len(compared), len(rows))
 
 
-def _intervals(events: list[Event], alike: Alike) -> Intervals:
+def _intervals(events: list[Event], alike: RowMatching) -> Intervals:
     epochs = np.cumsum([event.truncates for event in events], dtype=np.int64)
     arrays = Events(
         np.array([event.goes for event in events], np.bool_),
@@ -96,7 +96,7 @@ def _intervals(events: list[Event], alike: Alike) -> Intervals:
     return find_intervals(arrays, alike, int(epochs[-1]) if len(events) else 0)
 
 
-def _check(events: list[Event], alike: Alike) -> None:
+def _check(events: list[Event], alike: RowMatching) -> None:
     ended, found, sources = _model(events, alike.unique)
     intervals = _intervals(events, alike)
     said = [OPEN if by is None else -2 - by[1] if isinstance(by, tuple) else by for by in ended]
@@ -108,13 +108,13 @@ def _check(events: list[Event], alike: Alike) -> None:
 @given(st.lists(_EVENT, max_size=30))
 def test_rows_with_a_key(events: list[Event]) -> None:
     """Any events, also such as PostgreSQL does not send: keys that move, that are taken already, that are not there."""
-    _check(events, Alike.by_key("a"))
+    _check(events, RowMatching.by_key("a"))
 
 
 @given(st.lists(_EVENT, max_size=30))
 def test_full_rows(events: list[Event]) -> None:
     """Equal rows go as they came; those that were described otherwise are compared by what is common."""
-    _check(events, Alike.by_rows(SHAPES))
+    _check(events, RowMatching.by_rows(SHAPES))
 
 
 def test_all_short_histories_of_a_key() -> None:
@@ -132,4 +132,4 @@ def test_all_short_histories_of_a_key() -> None:
     for _ in range(3):
         sequences += [[*before, kind] for before in sequences if len(before) == len(sequences[-1]) for kind in kinds]
     for events in sequences:
-        _check(events, Alike.by_key("a"))
+        _check(events, RowMatching.by_key("a"))

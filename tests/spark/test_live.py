@@ -14,8 +14,7 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import fetch_table
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import OpenLog, compare, open_log, read_table, write_tables
-from pgoutput_construct.spark.verifying.parts import checksums
-from pgoutput_construct.spark.verifying.texts import TEXTS
+from pgoutput_construct.spark._verify.part_checksums import TEXTS, checksums
 from pgoutput_construct.wire.messages import BY_TAG
 from tests.live import workload
 from tests.live.capture import drop_slot

@@ -12,21 +12,20 @@ import pytest
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index import indexes, log_index
-from pgoutput_construct.changelog._index.index import SegmentIndex, struct_array
 from pgoutput_construct.changelog._index.listing import Pruned, write_pruned
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.manifest import Blocks
 from pgoutput_construct.changelog._index.planning import commits_of, committed, earliest_after, last_commit
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex, struct_array
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark.change_frames import changes_schema
-from pgoutput_construct.spark.log_tables import LogTables
-from pgoutput_construct.spark.source.offsets import Limits, needed_from, next_seq, offset_at
-from pgoutput_construct.spark.source.pieces import Range
-from pgoutput_construct.spark.source.planning import table_pieces
-from pgoutput_construct.spark.source.positions import _last_by
-from pgoutput_construct.spark.verifying.expected import is_ahead, near_the_end
+from pgoutput_construct.spark._log_view.change_columns import changes_schema
+from pgoutput_construct.spark._log_view.log_tables import LogTables
+from pgoutput_construct.spark._source.micro_batches import Limits, first_needed_seq, next_seq, offset_at
+from pgoutput_construct.spark._source.read_range import LogRange, _last_seq_by
+from pgoutput_construct.spark._source.task_plan import table_tasks
+from pgoutput_construct.spark._verify.expected_rows import is_ahead, near_the_end
 from pgoutput_construct.wire import Lsn, Timestamp
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
@@ -64,7 +63,7 @@ def random_index(seed: int, segments: int = 8) -> LogIndex:
         if source.random() < 0.5:  # one that goes on
             begun, seq = seq, seq + 2
         end, seq = max(seq, first_seq), max(seq, first_seq) + 1
-        found.append(SegmentIndex.of(first_seq, end, lsn, transactions=struct_array("transactions", rows)))
+        found.append(SegmentIndex.from_lists(first_seq, end, lsn, transactions=struct_array("transactions", rows)))
     return LogIndex.concat(found)
 
 
@@ -91,7 +90,7 @@ def test_numbers_answer_as_all_transactions_do(seed: int) -> None:
         assert earliest_after(index, seq) == pc.min(later["commit_time"]).as_py()
         begins = pc.struct_field(pc.list_flatten(everything["spans"]), "first").to_numpy()
         needed = begins[everything["seq"].to_numpy() > seq].min(initial=seq + 1)
-        assert needed_from(index, seq) == needed
+        assert first_needed_seq(index, seq) == needed
         xmax = source.choice([*commits["xid"].to_pylist(), source.randrange(2**32)]) + source.randrange(3)
         snapshot = Snapshot(max(xmax - source.randrange(3), 0), xmax, (), Lsn(0))
         log: Any = SimpleNamespace(opened=SimpleNamespace(index=index))
@@ -100,10 +99,10 @@ def test_numbers_answer_as_all_transactions_do(seed: int) -> None:
     for what in ("lsn", "time"):
         for limit in source.sample(commits[f"commit_{what}"].to_pylist(), min(6, len(commits))):
             if (last := last_in_all(commits, what, limit, index.last_seq)) is not None:
-                assert _last_by(index, what, limit) == last
+                assert _last_seq_by(index, what, limit) == last
                 continue
             with pytest.raises(ChangeLogError, match="nothing of the log is as old"):
-                _last_by(index, what, limit)
+                _last_seq_by(index, what, limit)
 
 
 @pytest.fixture
@@ -138,7 +137,7 @@ def test_planning_unpacks_no_transactions(log: Path, monkeypatch: pytest.MonkeyP
     known = LogTables.from_log(ChangeLog(log))
     for table in known.tables.values():
         schema = changes_schema(table.columns)
-        assert table_pieces(known, table, Range(-1, known.as_of), table.columns, schema)
+        assert table_tasks(known, table, LogRange(-1, known.as_of), table.columns, schema)
     assert next_seq(known.log, -1, Limits()) <= known.as_of and offset_at(known.index, known.as_of).lsn
     with pytest.raises(AssertionError):
         known.log.transactions()

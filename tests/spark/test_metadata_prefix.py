@@ -15,8 +15,8 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import fetch_table
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import open_log, read_table, register, write_tables
-from pgoutput_construct.spark.verifying import Pace, verify
-from pgoutput_construct.spark.warehouse import replicate
+from pgoutput_construct.spark._replicate import replicate
+from pgoutput_construct.spark._verify import VerifyOptions, verify
 from tests.postgres.shop import PUBLICATION, Shop
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -121,7 +121,7 @@ def test_the_data_source(session: Any, shop: Shop) -> None:
             session.read.format("pgoutput").options(**live, table="odd").load()
     finally:
         shop.execute(f"SELECT pg_drop_replication_slot('{slot}')")
-    with pytest.raises(Exception, match="'1_' is no prefix of names of columns"):
+    with pytest.raises(Exception, match="'1_' is no prefix of column names"):
         session.read.format("pgoutput").options(**options | {"metadataPrefix": "1_"}).load()
     with pytest.raises(Exception, match="other views have columns of their own"):
         session.read.format("pgoutput").options(path=options["path"], view="events", metadataPrefix="pg_").load()
@@ -158,7 +158,7 @@ def test_commands(shop: Shop, session: Any, tmp_path: Path) -> None:
     shop.execute("UPDATE odd SET _op = 'short' WHERE _seq = 5", "DELETE FROM odd WHERE _seq = 6")
     source = SourceServer(shop.dsn, shop.log().options.publications)
     with shop.capturing():
-        found = list(verify(session, shop.directory, warehouse, source, pace=Pace(wait=60)))
+        found = list(verify(session, shop.directory, warehouse, source, options=VerifyOptions(wait=60)))
     assert [(each.table, each.equal, each.rows, each.problem) for each in found] == [
         ("public.cased", True, 1, ""),
         ("public.odd", True, 4, ""),

@@ -70,7 +70,7 @@ def log(spark: Any, server18: EmbeddedServer, tmp_path_factory: pytest.TempPathF
 def test_a_value_that_no_row_has_is_an_error(log: OpenLog) -> None:
     """It names the change, the row and the column; other words than error and report are refused."""
     with (
-        pytest.raises(pgo.ChangeLogError, match=r'seq \d+ in it: the change of the row {"id":1} .* .body.'),
+        pytest.raises(pgo.ChangeLogError, match=r'seq \d+ in it: row {"id":1}: .* .body.'),
         plain_errors(),
     ):
         log.state("public.letter").collect()

@@ -18,9 +18,9 @@ from pgoutput_construct.spark import (
     read_table,
     write_tables,
 )
-from pgoutput_construct.spark.replicated_tables import Place
-from pgoutput_construct.spark.table_state import Within
-from pgoutput_construct.spark.warehouse.history import history
+from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition
+from pgoutput_construct.spark._replicate.table_history import history
+from pgoutput_construct.spark._state.identity_phases import PhaseReader
 from tests.spark.logs import log_options, write_log
 
 pytestmark = pytest.mark.spark
@@ -121,12 +121,12 @@ def test_a_plan_does_not_grow_with_phases(spark: Any, tmp_path: Path) -> None:
 class WatchedLog(OpenLog):
     """A log that notes which positions each read of it found changes at."""
 
-    def within(self, table: Table) -> Within:
+    def within(self, table: Table) -> PhaseReader:
         """Note what is read."""
         read = super().within(table)
         self.found = list[list[int]]()
 
-        def noted(first: Place | None, end: Place | None) -> DataFrame:
+        def noted(first: ChangePosition | None, end: ChangePosition | None) -> DataFrame:
             rows = read(first, end)
             self.found.append(sorted({row._commit_lsn for row in rows.select("_commit_lsn").collect()}))
             return rows

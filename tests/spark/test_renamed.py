@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.demo.server import EmbeddedServer
-from pgoutput_construct.spark.log_tables import LogTables
-from pgoutput_construct.spark.replicated_tables import Table
+from pgoutput_construct.spark._log_view.log_tables import LogTables
+from pgoutput_construct.spark._log_view.replicated_tables import Table
 from tests.postgres.shop import Shop, wait_until
 
 pytestmark = pytest.mark.server

@@ -10,7 +10,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.columnar import UNTYPED
-from pgoutput_construct.spark.schema_evolution import retyped
+from pgoutput_construct.spark._state.schema_evolution import cast_columns
 
 pytestmark = pytest.mark.spark
 
@@ -46,7 +46,7 @@ def test_other_types(spark: Any) -> None:
     endless = {**dict.fromkeys(names), "_untyped": [("c12", "infinity"), ("c6", "odd")]}
     table = pa.Table.from_pylist([{**first, "_untyped": None}, endless], schema=schema)
     rows = spark.createDataFrame(table, from_arrow_schema(schema, prefer_timestamp_ntz=True))
-    found = retyped(rows, {name: case[2] for name, case in zip(names, CASES, strict=True)}).collect()
+    found = cast_columns(rows, {name: case[2] for name, case in zip(names, CASES, strict=True)}).collect()
     (one,) = (row.asDict() for row in found if row["c0"] is not None)
     (other,) = (row.asDict() for row in found if row["c0"] is None)
     assert [one[name] for name in names] == [case[3] for case in CASES]

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from pgoutput_construct.spark import changes_schema, current_state
-from pgoutput_construct.spark.change_frames import COMPONENT, survey
-from pgoutput_construct.spark.changed import Replay
-from pgoutput_construct.spark.partitions import events_of
+from pgoutput_construct.spark._log_view.change_columns import COMPONENT
+from pgoutput_construct.spark._state.change_survey import survey
+from pgoutput_construct.spark._state.replay_tasks import replay_events
+from pgoutput_construct.spark._state.row_replay import Replay
 
 pytestmark = pytest.mark.spark
 
@@ -143,7 +144,7 @@ def test_chain_over_a_table(spark: Any) -> None:
         source.put("update", (number, day), (number + 1, day))
     changes = frame(spark, source.changes)
     replay = Replay(tuple(COLUMNS.names), KEYS, ("big",))
-    events, _ = events_of(None, changes, replay, survey(changes, KEYS, COLUMNS.names), apart=False)
+    events, _ = replay_events(None, changes, replay, survey(changes, KEYS, COLUMNS.names), apart=False)
     assert max(row["count"] for row in events.groupBy(COMPONENT).count().collect()) == 3  # it comes, goes, and comes
     assert found(current_state(changes, KEYS, "d")) == expected(source.rows.values())
 
@@ -203,5 +204,5 @@ def test_unknown_value(spark: Any, op: str) -> None:
     """A change that leaves a value open, of a row that the log does not have, is an error that speaks of any change."""
     source = Source(random.Random(0))
     source.emit(op, {"a": 1, "b": None, "n": 1, "big": "x"}, None, ["big"])
-    with pytest.raises(Exception, match=r"the change of the row .* does not send the value of the column 'big'"):
+    with pytest.raises(Exception, match=r"row .*: an update does not send the value of the column 'big'"):
         current_state(frame(spark, source.changes), KEYS, "d").collect()

@@ -5,13 +5,17 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog._facts.described import SharedColumns
-from pgoutput_construct.changelog._facts.facts import Column, TableReading
+from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, TableReading
+from pgoutput_construct.changelog._facts.successive_texts import SharedColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.columnar import rows_schema
-from pgoutput_construct.spark.replicated_tables import Missing
-from pgoutput_construct.spark.schema_evolution import with_missing
-from pgoutput_construct.spark.table_columns import find_columns, read_one, used_ones
+from pgoutput_construct.spark._log_view.table_columns import (
+    ColumnDefault,
+    catalog_description,
+    find_columns,
+    group_descriptions,
+    with_column_defaults,
+)
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.rows import OPS
 
@@ -47,11 +51,11 @@ def test_renamed_and_added_again() -> None:
     """One column under its latest name; another one where the name comes back; by name where nothing is known."""
     known = Known({0: (1, 2), 5: (1, 2), 9: (1, 3)})
     latest_first = [described(9, "id", "b"), described(7, "id", "b"), described(5, "id", "b"), described(0, "id", "a")]
-    found = find_columns(used_ones(latest_first, known), known)
+    found = find_columns(group_descriptions(latest_first, known), known)
     assert found.names == {9: ("id", "b"), 7: ("id", "b_dropped_2"), 5: ("id", "b_dropped_2"), 0: ("id", "b_dropped_2")}
     assert found.schema.names == ["id", "b", "b_dropped_2"] and found.current == ("id", "b")
     nothing = Known({})
-    assert find_columns(used_ones(latest_first, nothing), nothing).schema.names == ["id", "b", "a"]
+    assert find_columns(group_descriptions(latest_first, nothing), nothing).schema.names == ["id", "b", "a"]
 
 
 def test_rows_older_than_a_column() -> None:
@@ -64,7 +68,7 @@ def test_rows_older_than_a_column() -> None:
         described(3, "id", "c"),
         described(0, "id"),
     ]
-    found = find_columns(used_ones(uses, known), known)
+    found = find_columns(group_descriptions(uses, known), known)
     texts = {index: {name: each.text for name, each in given.items()} for index, given in found.missing.items()}
     assert texts == {0: {"c": "20", "d": "30"}, 3: {"d": "30"}, 5: {"d": "30"}, 6: {"d": "30"}}
 
@@ -72,7 +76,7 @@ def test_rows_older_than_a_column() -> None:
 def test_tables_that_had_one_name() -> None:
     """They share columns of equal names, whatever their numbers."""
     known = Known({0: (1, 2), 5: (1, 2)}, {2: "7"})
-    found = find_columns(used_ones([described(5, "id", "b", oid=2), described(0, "b", "id")], known), known)
+    found = find_columns(group_descriptions([described(5, "id", "b", oid=2), described(0, "b", "id")], known), known)
     assert found.schema.names == ["id", "b"] and found.names == {5: ("id", "b"), 0: ("b", "id")}
 
 
@@ -80,16 +84,16 @@ def test_what_the_catalog_says_comes_last() -> None:
     """A column that was renamed, and one that was added, since the last row."""
     known = Known({0: (1, 2)}, {4: "x"})
     columns = (
-        Column(1, "id", INT, published=True),
-        Column(2, "new", INT, published=True),
-        Column(3, dropped=True),
-        Column(4, "later", TEXT, published=True),
-        Column(5, "generated", TEXT),
+        CatalogColumn(1, "id", INT, published=True),
+        CatalogColumn(2, "new", INT, published=True),
+        CatalogColumn(3, dropped=True),
+        CatalogColumn(4, "later", TEXT, published=True),
+        CatalogColumn(5, "generated", TEXT),
     )
     snapshot = Snapshot(1, 1, (), pgo.Lsn(9))
     reading = TableReading(oid=1, namespace="public", name="t", snapshot=snapshot, columns=SharedColumns(columns))
-    used = used_ones([described(0, "id", "old")], known)
-    found = find_columns([read_one(reading, used), *used], known)
+    used = group_descriptions([described(0, "id", "old")], known)
+    found = find_columns([catalog_description(reading, used), *used], known)
     assert found.current == ("id", "new", "later") and found.names == {0: ("id", "new")}
     assert found.missing[0]["later"].text == "x"
 
@@ -100,9 +104,11 @@ def test_values_are_given_to_new_rows() -> None:
     rows = [{"_op": op, "_unchanged": [], "_untyped": [("x", "y")] if op == "update" else None} for op in OPS]
     batch = pa.RecordBatch.from_pylist(rows, schema=schema)
     kinds = {"n": (INT, -1, "5"), "d": (NUMERIC, 327686, "NaN"), "g": (INTS, -1, "{1,NULL}")}
-    missing = {name: Missing(pgo.RelationColumn(0, name, *kind), {}, text) for name, (*kind, text) in kinds.items()}
-    for row in with_missing(batch, missing).to_pylist():
+    missing = {
+        name: ColumnDefault(pgo.RelationColumn(0, name, *kind), {}, text) for name, (*kind, text) in kinds.items()
+    }
+    for row in with_column_defaults(batch, missing).to_pylist():
         has_row = row["_op"] not in ("delete", "truncate")
         assert (row["n"], row["d"], row["g"]) == ((5, None, [1, None]) if has_row else (None, None, None))
         assert dict(row["_untyped"] or ()).get("d") == ("NaN" if has_row else None)
-    assert with_missing(batch, {}) is batch
+    assert with_column_defaults(batch, {}) is batch

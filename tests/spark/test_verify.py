@@ -19,13 +19,13 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.arrays import spark_quoted
 from pgoutput_construct.postgres.checksums import SourceServer
-from pgoutput_construct.spark.verifying import Pace, Record, TableVerdict, verify
-from pgoutput_construct.spark.verifying.expected import near_the_end
-from pgoutput_construct.spark.warehouse import replicate
-from pgoutput_construct.spark.warehouse.notes import Warehouse
-from pgoutput_construct.spark.warehouse.sinks import open_sink
+from pgoutput_construct.spark._replicate import replicate
+from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from pgoutput_construct.spark._replicate.warehouse_reader import open_sink
+from pgoutput_construct.spark._verify import TableVerdict, VerificationRecord, VerifyOptions, verify
+from pgoutput_construct.spark._verify.expected_rows import near_the_end
 from tests.postgres.shop import Shop, wait_until
-from tools.beside import beside
+from tools.background import in_background
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -73,7 +73,7 @@ def warehouse(spark: Any, shop: Shop) -> Path:
 def verdicts(spark: Any, shop: Shop, warehouse: Path, **options: Any) -> dict[str, TableVerdict]:
     """Verify, with small parts."""
     source = SourceServer(shop.dsn, shop.log().options.publications)
-    pace = Pace(wait=options.pop("wait", 60.0), rows=60, parts=6)
+    pace = VerifyOptions(wait=options.pop("wait", 60.0), rows=60, parts=6)
     return {each.table: each for each in verify(spark, shop.directory, warehouse, source, pace=pace, **options)}
 
 
@@ -93,7 +93,7 @@ def _write(shop: Shop, done: threading.Event) -> None:
 
 def test_equal_while_it_is_written_to(spark: Any, shop: Shop, warehouse: Path) -> None:
     """Writers write, and the log goes on, behind a warehouse that stays as it was: each table is found equal."""
-    with shop.capturing(), beside(lambda done: _write(shop, done)):
+    with shop.capturing(), in_background(lambda done: _write(shop, done)):
         wait_until(lambda: shop.execute() > shop.log().complete_lsn)
         found = verdicts(spark, shop, warehouse)
     assert [(name, verdict.equal, verdict.problem) for name, verdict in found.items()] == [
@@ -114,7 +114,7 @@ def _tamper(spark: Any, warehouse: Path) -> None:
     more = rows.where("id = 411").withColumn("id", F.lit(77_777).cast("bigint"))
     changed = rows.where("id <> 409").withColumns({"price": price, "note": note}).unionAll(more)
     later = replace(dataset, version=replace(dataset.version, batch=dataset.version.batch + 1))
-    place.note(sink.replace(spark, later, changed, dataset))
+    place.write_note(sink.replace(spark, later, changed, dataset))
 
 
 def test_what_differs_is_named(spark: Any, shop: Shop, warehouse: Path) -> None:
@@ -132,8 +132,8 @@ def test_what_differs_is_named(spark: Any, shop: Shop, warehouse: Path) -> None:
     }  # fmt: skip
     assert next(each for each in found.examples if each.columns == ("note",)).warehouse == {"note": "another"}
     _check_command(spark, shop, warehouse)
-    record = Record(open_store(shop.directory.parent), "resume.json")
-    record.note(replace(found, different_parts=0, different_rows=0, examples=()), after="405")
+    record = VerificationRecord(open_store(shop.directory.parent), "resume.json")
+    record.record(replace(found, different_parts=0, different_rows=0, examples=()), after="405")
     with shop.capturing():
         again = verdicts(spark, shop, warehouse, tables=["public.orders"], record=record)["public.orders"]
     assert [each.kind for each in again.examples] == ["changed", "missing", "unexpected"]
@@ -228,7 +228,7 @@ def test_odd_names(spark: Any, server18: EmbeddedServer, tmp_path: Path) -> None
             sink = open_sink("parquet", place)
             rows = sink.read(spark, dataset).where("`k 1` <> 5")
             later = replace(dataset, version=replace(dataset.version, batch=dataset.version.batch + 1))
-            place.note(sink.replace(spark, later, rows, dataset))
+            place.write_note(sink.replace(spark, later, rows, dataset))
             (wrong,) = verdicts(spark, shop, tmp_path / "wh", tables=[odd])[odd].examples
             assert (wrong.kind, wrong.key) == ("missing", {"k 1": "5", "_lsn": "_5"})
 

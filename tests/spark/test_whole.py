@@ -18,27 +18,27 @@ ALL = ("insert", "update", "delete", "truncate")
 TRUNCATE = pgo.build(pgo.Truncate(None, 0, (1,)))
 ROWS = [TRUNCATE, insert(b"1", b"a", b"A"), insert(b"2", b"b", b"B")]
 BY_KEY = {
-    "delete": ([delete("K", b"7", None, None)], r'commit 20, seq \d+ in it: the row {"id":"7"} is changed'),
-    "update": ([update(None, None, b"7", b"x", b"y")], '{"id":"7"} is changed'),
+    "delete": ([delete("K", b"7", None, None)], r'commit 20, seq \d+ in it: row {"id":"7"}: UPDATE or DELETE'),
+    "update": ([update(None, None, b"7", b"x", b"y")], '{"id":"7"}: UPDATE or DELETE'),
     "of one that went": (
         [delete("K", b"1", None, None), update(None, None, b"1", b"x", b"y")],
-        '{"id":"1"} is changed',
+        '{"id":"1"}: UPDATE or DELETE',
     ),
-    "another key": ([update("K", (b"7", None, None), b"8", b"x", b"y")], '{"id":"7"} is changed'),
+    "another key": ([update("K", (b"7", None, None), b"8", b"x", b"y")], '{"id":"7"}: UPDATE or DELETE'),
     "after another key": (
         [update("K", (b"1", None, None), b"8", b"x", U), delete("K", b"1", None, None)],
-        '{"id":"1"} is changed',
+        '{"id":"1"}: UPDATE or DELETE',
     ),
 }
 BY_ROW = {
     "delete": (
         [relation(FULL, "f"), delete("O", b"2", b"b", b"?")],
-        r'commit 20, seq 2 in it: the row {"id":"2".*"\?"}',
+        r'commit 20, seq 2 in it: row {"id":"2".*"\?"}',
     ),
     "twice": ([relation(FULL, "f"), *[delete("O", b"2", b"b", b"B")] * 2, insert(b"2", b"b", b"B")], "seq 3 in it"),
     "other columns": (
         [relation(FULL, "f", columns="id code"), delete("O", b"2", b"b"), delete("O", b"2", b"c")],
-        'seq 3 in it: the row {"id":"2","code":"c"} is changed',
+        'seq 3 in it: row {"id":"2","code":"c"}: UPDATE or DELETE',
     ),
 }
 

@@ -1,4 +1,4 @@
-"""python -m tools.benchmark: measure every engine on recorded messages, and say whether the goals are reached."""
+"""python -m tools.benchmark: measures every engine on recorded messages, and reports whether the goals are met."""
 
 import argparse
 import json
@@ -15,9 +15,8 @@ from tools.benchmark.engines import GROUPS, choose, engines
 from tools.benchmark.errors import BenchmarkError, Unavailable
 from tools.benchmark.measure import measure, pin
 from tools.benchmark.memory import measure_memory
-from tools.benchmark.plot import plot
 from tools.benchmark.progress import Progress
-from tools.benchmark.report import Report, machine
+from tools.benchmark.report import Report, machine, plot
 from tools.benchmark.scaling import MESSAGE_COUNTS, scale
 from tools.benchmark.spark.freshness import main as freshness_main
 from tools.benchmark.spark.main import main as spark_main
@@ -28,23 +27,23 @@ ROOT = Path(__file__).parents[2]
 
 EXAMPLES = """\
 examples:
-  python -m tools.benchmark                                  everything but scaling; some minutes
+  python -m tools.benchmark                                  everything except scaling; a few minutes
   python -m tools.benchmark --scaling --json r.json --plot r.svg
   python -m tools.benchmark --case ten --engine codec --engine peers --repeat 15
-  python -m tools.benchmark --messages 2000 --repeat 1       does it run?
-  python -m tools.benchmark log --segments 100000 --transactions 1000000    a change log: how fast it opens
-  python -m tools.benchmark capture --busy 2                 a slot into a log, against pg_recvlogical; and its statuses
-  python -m tools.benchmark lineage --descriptions 100000    which column is which, of many descriptions and alterations
-  python -m tools.benchmark snapshot --rows 10000000         tables into a log, against COPY to files
-  python -m tools.benchmark spark --changes 2000000          the log in Spark, against Spark's own copy and max_by
-  python -m tools.benchmark freshness --into delta           from COMMIT to a row of a table, while it is written
-  python -m tools.benchmark peers                            build the peers, which tests compare with, too
-  python -m tools.benchmark tables --tables 500              a batch of many small tables, and one of one
-  python -m tools.benchmark tasks --rows 10000000            memory of a task, for a table of as many rows and changes
+  python -m tools.benchmark --messages 2000 --repeat 1       a quick check that it runs
+  python -m tools.benchmark log --segments 100000 --transactions 1000000    the time to open a change log
+  python -m tools.benchmark capture --busy 2                 capture compared with pg_recvlogical; and its status
+  updates python -m tools.benchmark lineage --descriptions 100000    lineage of columns, with many descriptions and
+  alterations python -m tools.benchmark snapshot --rows 10000000         a snapshot compared with COPY to files python
+  -m tools.benchmark spark --changes 2000000          reading in Spark compared with Spark's own copy and max_by python
+  -m tools.benchmark freshness --into delta           latency from COMMIT to a row of a table, under load python -m
+  tools.benchmark peers                            build the peers, which tests use, too python -m tools.benchmark
+  tables --tables 500              a batch with many small tables, and with one python -m tools.benchmark tasks --rows
+  10000000            memory of a Spark task, by rows and changes
 
-Peers are built where go, cargo or node is on the PATH (the first time: from their registries, some minutes), in
+Peers are built if go, cargo or node is on the PATH (the first time takes minutes: they are downloaded), in
 PGOUTPUT_ENVIRONMENTS or the user's cache.
-Ctrl-C ends the run; what was measured up to then is reported.
+Ctrl-C ends the run and reports the measurements so far.
 exit status: 0 done, 1 a goal is missed (only with --strict), 2 it could not run, 130 interrupted
 """
 
@@ -59,7 +58,7 @@ _COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "tables": tables_main,
     "tasks": tasks_main,
 }
-"""Benchmarks of their own, by their names on the command line."""
+"""Other benchmarks, by command name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,7 +92,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.directory = options.directory.resolve()  # measured processes run elsewhere
     for path in (options.json, options.plot):
         if path is not None and not path.parent.is_dir():
-            parser.error(f"there is no folder {path.parent}")  # now, not after the measurements
+            parser.error(f"folder {path.parent} does not exist")  # now, not after the measurements
     return options
 
 
@@ -124,21 +123,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--messages", type=_count, default=300_000, metavar="N", help="messages a case (default 300000)")
     add("--repeat", type=_count, default=7, metavar="N", help="rounds; the medians are reported (default 7)")
-    add("--scaling", action="store_true", help="also the cost by the number of messages and of columns")
-    add("--no-cases", action="store_true", help="leave the cases out")
-    add("--no-memory", action="store_true", help="leave the peak memory of a 256 MB batch out")
-    add("--json", type=Path, metavar="FILE", help="write every measurement")
-    add("--plot", type=Path, metavar="FILE.svg", help="draw the cases")
+    add("--scaling", action="store_true", help="also measure the cost by the number of messages and of columns")
+    add("--no-cases", action="store_true", help="skip the cases")
+    add("--no-memory", action="store_true", help="skip the peak memory of a 256 MB batch")
+    add("--json", type=Path, metavar="FILE", help="write every measurement as JSON")
+    add("--plot", type=Path, metavar="FILE.svg", help="plot the cases")
     add("--fresh", action="store_true", help="record the messages again")
     add(
         "--directory",
         type=Path,
         default=ROOT / "build" / "benchmark",
         metavar="FOLDER",
-        help="where recordings are kept (default build/benchmark)",
+        help="where recordings are cached (default build/benchmark)",
     )
-    add("--strict", action="store_true", help="exit with 1 when a goal is missed")
-    add("--quiet", action="store_true", help="say nothing while measuring")
+    add("--strict", action="store_true", help="exit with status 1 if a goal is missed")
+    add("--quiet", action="store_true", help="show no progress")
     return parser
 
 
@@ -150,18 +149,18 @@ def _count(text: str) -> int:
 
 
 def _run(options: argparse.Namespace, report: Report, progress: Progress) -> None:
-    wanted = {HEADLINE.name} if options.no_cases else set(options.case or (case.name for case in CASES))
-    chosen = [case for case in CASES if case.name in wanted]
-    asked = [] if options.no_cases else choose(engines(), options.engine or ())
+    selected = {HEADLINE.name} if options.no_cases else set(options.case or (case.name for case in CASES))
+    chosen = [case for case in CASES if case.name in selected]
+    requested = [] if options.no_cases else choose(engines(), options.engine or ())
     batches = captures(chosen, options.messages, options.directory, options.fresh, progress)
-    for engine in asked:
+    for engine in requested:
         if engine.prepare:
-            progress.step(f"{engine.name}: building it, unless it is built")
+            progress.step(f"{engine.name}: building it if necessary")
             engine.prepare()
-    report.threads = pin()  # what came before may use every CPU
-    for batch in batches if asked else ():
+    report.threads = pin()  # from here on; building may use every CPU
+    for batch in batches if requested else ():
         report.batches.append(batch)
-        measure(batch, asked, options.repeat, report.results, progress)
+        measure(batch, requested, options.repeat, report.results, progress)
     headline = next((batch for batch in batches if batch.case == HEADLINE), None)
     if headline and not options.no_memory:
         _run_memory(report, headline, progress)

@@ -1,4 +1,4 @@
-"""The messages of one case, in every form that an engine wants them in; each form is made once, when asked for."""
+"""The messages of one case in every representation that an engine takes; each is created on first use."""
 
 import struct
 from collections.abc import Sequence

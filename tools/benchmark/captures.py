@@ -1,4 +1,4 @@
-"""Recordings of the cases from the embedded PostgreSQL 18, kept in a folder."""
+"""The recordings of the cases, made with the embedded PostgreSQL 18 and cached in a folder."""
 
 from collections.abc import Iterable
 from contextlib import contextmanager
@@ -52,7 +52,7 @@ def _record(server: EmbeddedServer, case: Case, count: int) -> Batch:
         _run_workload(connection, case, count)
         payloads = _read_slot(connection, case)
     if len(payloads) < count:
-        raise BenchmarkError(f"{case.name}: the workload made {len(payloads)} messages, {count} were wanted")
+        raise BenchmarkError(f"{case.name}: the workload made {len(payloads)} messages, {count} were expected")
     return Batch(case, payloads[:count])
 
 

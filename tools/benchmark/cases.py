@@ -1,4 +1,4 @@
-"""What is recorded: one table, one workload and one set of options a case."""
+"""The cases: each is one table, one workload and one set of options, recorded once."""
 
 import hashlib
 from dataclasses import dataclass

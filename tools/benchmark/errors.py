@@ -1,10 +1,10 @@
-"""What goes wrong in a benchmark."""
+"""The errors of the benchmarks."""
 
 __all__ = ["BenchmarkError", "Unavailable"]
 
 
 class BenchmarkError(Exception):
-    """The benchmark cannot go on, or its numbers would mean nothing; the text says why."""
+    """The benchmark cannot continue, or its results would be meaningless; the text says why."""
 
 
 class Unavailable(Exception):  # noqa: N818 - no error: the line says so, and the others are measured

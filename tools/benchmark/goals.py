@@ -1,4 +1,4 @@
-"""What the numbers must show: ratios of one run, on rows of ten columns, on one thread unless a goal says more."""
+"""The goals: ratios within one run, for rows of ten columns, on one thread unless a goal says otherwise."""
 
 from dataclasses import dataclass
 

@@ -151,7 +151,7 @@ def missing(harness: Harness) -> str:
 
 @cache
 def prepare(harness: Harness, directory: Path = PEERS) -> Path | str:
-    """Build a harness unless it is built; return its folder, or why there is none. It is tried once."""
+    """Build a harness if necessary, at most once per process; return its folder, or why it cannot be built."""
     if folder := built(harness, directory):
         return folder
     if problem := lacking(harness):

@@ -14,8 +14,8 @@ from typing import Any, Final
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog._facts.events import TABLE_FACTS, LogEvent
 from pgoutput_construct.changelog._facts.lineage import LineageTracker
-from pgoutput_construct.changelog._index.index import SegmentIndex, struct_array
-from pgoutput_construct.changelog._index.usage import PLAIN
+from pgoutput_construct.changelog._index.row_counts import PLAIN
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex, struct_array
 from pgoutput_construct.stream.transaction_reader import COMMITTED
 
 __all__ = ["main"]
@@ -66,7 +66,7 @@ class _Log:
     def cut(self) -> SegmentIndex:
         """Return the index of what was appended since the last segment."""
         lists = {name: struct_array(name, rows) for name, rows in self._lists.items()}
-        index = SegmentIndex.of(self._first, self.seq - 1, self.seq, **lists)
+        index = SegmentIndex.from_lists(self._first, self.seq - 1, self.seq, **lists)
         self._begin()
         return index
 

@@ -1,4 +1,4 @@
-"""python -m tools.benchmark log: how long a change log of very many segments takes to open, and to plan."""
+"""python -m tools.benchmark log: the time to open a change log of very many segments, and to plan a read."""
 
 import argparse
 import json
@@ -12,20 +12,20 @@ from typing import Final
 import numpy as np
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog._index.build import IndexBuilder
+from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._index.indexes import ManifestKeeper
 from pgoutput_construct.changelog._index.listing import list_log
 from pgoutput_construct.changelog._segment.block import Block
-from pgoutput_construct.changelog._segment.columns import segment_table
 from pgoutput_construct.changelog._segment.footer import Position
-from pgoutput_construct.changelog._segment.segments import write_segment
+from pgoutput_construct.changelog._segment.segment_schema import segment_table
+from pgoutput_construct.changelog._segment.segment_writer import write_segment
 from pgoutput_construct.changelog._store.local_store import LocalStore
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.demo.processes import printed
-from pgoutput_construct.spark.log_tables import find_tables, find_usages, visible_runs
-from pgoutput_construct.spark.visible_rows import plan_of
+from pgoutput_construct.spark._log_view.log_tables import find_tables, find_usages, visible_runs
+from pgoutput_construct.spark._log_view.visible_rows import log_plan
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["fill_log", "main", "write_segments"]
@@ -87,7 +87,7 @@ def write_segments(directory: Path, payloads: Iterable[Sequence[bytes]], options
         count = len(mine)
         states = {name: np.zeros(count, np.bool_) for name in STATE_PARAMETERS}
         numbers = np.arange(count) + first_seq
-        block = Block.of(mine, numbers, numbers, options.layout(), states, np.full(count, OUTSIDE))
+        block = Block.from_payloads(mine, numbers, numbers, options.layout(), states, np.full(count, OUTSIDE))
         builder.add(block)
         index = builder.finish(first_seq + count)
         table, position = segment_table([block], first_seq), Position(pgo.Lsn(first_seq + count))
@@ -124,7 +124,7 @@ def _measure(directory: Path) -> dict[str, float]:
     transactions = int(log.index.table["ended"].to_numpy().sum())
     opened, opened_cpu = time.perf_counter() - began, time.process_time() - cpu
     began = time.perf_counter()
-    plan = plan_of(log)
+    plan = log_plan(log)
     tables = find_tables(plan.history, find_usages(visible_runs(log.index, plan), plan))
     planned = time.perf_counter() - began
     assert tables["public.t"].rows == transactions

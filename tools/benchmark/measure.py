@@ -1,4 +1,4 @@
-"""Measuring: every engine once a round, round after round, so that what disturbs one disturbs all."""
+"""Measures engines in rounds: each engine runs once per round, so that a disturbance affects all of them."""
 
 import gc
 import os
@@ -35,9 +35,9 @@ class Engine:
     """``ours``, ``peers`` or ``limits``."""
     title: str
     start: Callable[[Batch, ExitStack], Pass]
-    """Make ready for a batch, or raise Unavailable; what must be closed goes on the stack."""
+    """Prepares an engine for a batch, or raises Unavailable; resources to close are pushed on the stack."""
     sample: int | None = None
-    """Messages that a slow engine is given: so many of them, taken evenly."""
+    """The number of messages for a slow engine, sampled evenly; None: all."""
     prepare: Callable[[], object] | None = None
     """What may take long and use every CPU: done before anything is measured."""
 

@@ -1,4 +1,4 @@
-"""python -m tools.benchmark peers: build the parsers and clients of other people, which tests compare ours with."""
+"""python -m tools.benchmark peers: builds other projects' parsers and clients, which the benchmarks compare with."""
 
 import sys
 from collections.abc import Sequence

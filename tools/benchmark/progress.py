@@ -1,4 +1,4 @@
-"""What is going on, on standard error: one line that changes in a terminal, plain lines elsewhere."""
+"""Progress on standard error: one line that is updated in a terminal, plain lines otherwise."""
 
 import sys
 

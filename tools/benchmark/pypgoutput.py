@@ -32,7 +32,7 @@ def decoders() -> Path | None:
 
 @cache
 def prepare() -> Path | str:
-    """Install the parser unless it is there; return its file, or why there is none. It is tried once."""
+    """Install the parser if necessary, at most once per process; return its file, or why it is not available."""
     if path := decoders():
         return path
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]

@@ -1,4 +1,4 @@
-"""Whether the cost stays flat: a message among 10^4 to 10^7, a column among 1 to 1600."""
+"""Checks that the cost per item is constant: messages among 10^4 to 10^7, columns among 1 to 1600."""
 
 import os
 import statistics

@@ -22,9 +22,9 @@ import psutil
 from pgoutput_construct.demo.processes import printed
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import drop_slot
+from tools.background import in_background
 from tools.benchmark.cases import HEADLINE
 from tools.benchmark.errors import Unavailable
-from tools.beside import beside
 
 __all__ = ["main"]
 
@@ -45,7 +45,7 @@ class _Kept:
     written: int = 0
     """Bytes that the server wrote in all."""
     kept: int = 0
-    """Bytes that it kept for the slot at most."""
+    """The maximum bytes retained for the slot."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,7 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         with _written(server) as wal:
             _measure(server, place, lambda folder: _snapshot(server, len(names), folder, binary))
-        print(f"with writers: {wal.written / 1e6:,.1f} MB of WAL, at most {wal.kept / 1e6:,.1f} MB kept for it")
+        print(
+            f"with writers: {wal.written / 1e6:,.1f} MB of WAL, at most {wal.kept / 1e6:,.1f} MB retained for the slot"
+        )
     return 0
 
 
@@ -110,7 +112,7 @@ def _measure(server: EmbeddedServer, directory: Path | None, run: Callable[[Path
 
 def _cpu(server: EmbeddedServer) -> float:
     pid = int((server.data_directory / "postmaster.pid").read_text().split()[0])
-    time.sleep(0.2)  # so that backends whose clients have gone are gone, too
+    time.sleep(0.2)  # until backends of disconnected clients have ended
     postmaster, own = psutil.Process(pid).cpu_times(), resource.getrusage(resource.RUSAGE_CHILDREN)
     return float(postmaster.children_user + postmaster.children_system + own.ru_utime + own.ru_stime)
 
@@ -155,5 +157,5 @@ def _written(server: EmbeddedServer) -> Iterator[_Kept]:
             wal.written = int((connection.execute("SELECT pg_current_wal_lsn() - %s", [start]).fetchone() or (0,))[0])
             connection.execute("TRUNCATE busy")
 
-    with beside(write):
+    with in_background(write):
         yield wal

@@ -1,4 +1,4 @@
-"""python -m tools.faults: break a capture in every way that happens, and compare its log with what is true."""
+"""python -m tools.faults: injects faults into captures and their surroundings, and checks the results."""
 
 import argparse
 import itertools
@@ -14,7 +14,7 @@ from pathlib import Path
 from pgoutput_construct.demo.server import VERSIONS
 from pgoutput_construct.errors import PgoutputError
 from tools.faults import (
-    altered,
+    alterations,
     histories,
     lost_histories,
     obstacles,
@@ -27,7 +27,6 @@ from tools.faults import (
 from tools.faults.attack import SERVER_SETTINGS, Round, RoundReport
 from tools.faults.counts import Counts, Faults
 from tools.faults.modes import MODES, Mode
-from tools.faults.report import line, progress, verdict_line
 from tools.servers import RELEASES, open_server
 
 __all__ = ["main"]
@@ -36,18 +35,18 @@ EXAMPLES = """\
 examples:
   python -m tools.faults capture                            100 kills over eleven modes on each server; about 20 minutes
   python -m tools.faults capture --kills 5 --stops 0 --cuts 1 --stalls 0 --versions 18 --modes v4-parallel
-  python -m tools.faults log                                a log is compacted and pruned, and that is killed
-  python -m tools.faults tables                             50,000 segments compacted and pruned, tables compared
-  python -m tools.faults snapshot --rows 1000000            tables are copied while they change, and that is killed
-  python -m tools.faults altered --rounds 100               columns are altered, and the log knows which is which
-  python -m tools.faults spark --kills 50                   tables are replicated, and whatever does it is killed
-  python -m tools.faults histories --count 200              random histories, whose tables are compared exactly
-  python -m tools.faults lost-histories --rounds 3          servers come back with another past, at positions that fit
-  python -m tools.faults undecodable --slots 100            slots that the server cannot decode are replaced
-  python -m tools.faults timeouts                           the role has every timeout, and nothing ends of it
-  python -m tools.faults starved --loops 4                  a first capture amid processes that want the processors
+  python -m tools.faults log                                a log is compacted and pruned, which is killed
+  python -m tools.faults tables                             compacts and prunes 50,000 segments, compares tables
+  python -m tools.faults snapshot --rows 1000000            copies tables while they change; kills the capture
+  python -m tools.faults altered --rounds 100               alters columns, checks which column is which
+  python -m tools.faults spark --kills 50                   replicates tables; kills capture, Spark and server
+  python -m tools.faults histories --count 200              random histories, tables compared exactly
+  python -m tools.faults lost-histories --rounds 3          servers come back with another history at fitting LSNs
+  python -m tools.faults undecodable --slots 100            slots that the server cannot decode
+  python -m tools.faults timeouts                           the role has every timeout; nothing may fail
+  python -m tools.faults starved --loops 4                  a first capture among processes that use all CPUs
 
-exit status: 0 the log says the truth, 1 it does not or cannot be read, or a capture gave up, 2 wrong arguments,
+exit status: 0 all is right, 1 a log is wrong or cannot be read, or a capture gave up, 2 wrong arguments,
              130 interrupted
 """
 
@@ -56,7 +55,7 @@ _OTHERS = {
     "log": upkeep.main,
     "tables": upkeep_tables.main,
     "snapshot": snapshot.main,
-    "altered": altered.main,
+    "altered": alterations.main,
     "spark": replicated.main,
     "histories": histories.main,
     "lost-histories": lost_histories.main,
@@ -73,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given[:1] == [name]:
             return command(given[1:])
     options = _parser().parse_args(given)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that no server is left behind
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that servers are stopped
     directory = Path(tempfile.mkdtemp(prefix="faults-", dir=options.directory))
     print(f"seed {options.seed}, files in {directory}", flush=True)
     total, good, begun = Counts(), True, time.monotonic()
@@ -98,12 +97,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _modes(options: argparse.Namespace, version: int) -> list[Mode]:
-    """Return the modes that were asked for, as far as a server knows them; say which it does not know."""
-    asked = [mode for mode in MODES if options.modes is None or mode.name in options.modes]
-    known = [mode for mode in (mode.known_to(version) for mode in asked) if mode is not None]
-    if unknown := {mode.name for mode in asked} - {mode.name for mode in known}:
-        left_out = ", ".join(mode.name for mode in asked if mode.name in unknown)
-        print(f"PostgreSQL {version} does not know the modes {left_out}: left out there", flush=True)
+    """Return the requested modes that a server supports; print those that it does not support."""
+    requested = [mode for mode in MODES if options.modes is None or mode.name in options.modes]
+    known = [mode for mode in (mode.known_to(version) for mode in requested) if mode is not None]
+    if unknown := {mode.name for mode in requested} - {mode.name for mode in known}:
+        skipped = ", ".join(mode.name for mode in requested if mode.name in unknown)
+        print(f"PostgreSQL {version} does not support the modes {skipped}: skipped", flush=True)
     return known
 
 
@@ -124,19 +123,19 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True)
     capture = commands.add_parser(
         "capture",
-        help="kill the capture, stop the server, cut and silence the network while writers write",
+        help="kill the capture, stop the server, cut and stall connections while writers write",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands.add_parser("log", help="compact and prune a log while it is written and read, and kill that")
+    commands.add_parser("log", help="compact and prune a log while it is written and read, and kill the processes")
     commands.add_parser("snapshot", help="copy tables while writers change and alter them, and kill the capture")
     commands.add_parser("tables", help="compact and prune a log while it is written and read, and compare its tables")
-    commands.add_parser("altered", help="alter columns while a capture runs, or is away")
-    commands.add_parser("histories", help="random histories of tables of every kind, compared with the server exactly")
+    commands.add_parser("altered", help="alter columns while a capture runs or is stopped")
+    commands.add_parser("histories", help="random histories of tables of every kind, compared exactly with the server")
     commands.add_parser(
-        "lost-histories", help="put volumes back, promote twins, reset statistics: another past is noticed"
+        "lost-histories", help="restore volumes, promote two standbys, reset statistics: a lost history must be noticed"
     )
-    commands.add_parser("starved", help="start a capture for the first time amid processes that want the processors")
+    commands.add_parser("starved", help="start a first capture among processes that use all CPUs")
     commands.add_parser("spark", help="kill capture, Spark and server while tables are replicated")
     commands.add_parser("undecodable", help="capture from slots that the server cannot decode")
     commands.add_parser("timeouts", help="capture, verify and tail as a role that has every timeout")
@@ -147,20 +146,20 @@ def _parser() -> argparse.ArgumentParser:
         type=_versions,
         default=VERSIONS,
         metavar="15,16,18,19",
-        help="PostgreSQL's, each attacked in each mode that it knows",
+        help="versions of PostgreSQL, each in every mode that it supports",
     )
     names = [mode.name for mode in MODES]
     add("--modes", nargs="+", choices=names, metavar="NAME", help=f"only these: {', '.join(names)}")
-    add("--seconds", type=float, default=10.0, metavar="S", help="how long writers write in each round at least")
+    add("--seconds", type=float, default=10.0, metavar="S", help="minimum seconds of writing in each round")
     add(
         "--seed",
         type=int,
         default=random.randrange(10**6),
         metavar="N",
-        help="of what is drawn; timing is not repeated",
+        help="random seed; the timing is not repeatable",
     )
-    add("--directory", type=Path, metavar="FOLDER", help="where files go; those of a failure are kept")
-    add("--keep", action="store_true", help="keep the files of good rounds, too")
+    add("--directory", type=Path, metavar="FOLDER", help="directory of the files; those of a failed round are retained")
+    add("--keep", action="store_true", help="retain the files of good rounds, too")
     return parser
 
 
@@ -169,8 +168,8 @@ def _add_faults(parser: argparse.ArgumentParser) -> None:
         "kills": (100, "captures killed with signal 9"),
         "stops": (10, "immediate stops of the server"),
         "cuts": (20, "connections cut"),
-        "stalls": (5, "connections that fall silent"),
-        "tidies": (60, "compactions and prunes, of which some are killed"),
+        "stalls": (5, "connections that stall"),
+        "tidies": (60, "compactions and prunes, some of them killed"),
     }
     for name, (count, meaning) in faults.items():
         text = f"{meaning}, in all rounds together (default {count})"
@@ -182,6 +181,38 @@ def _versions(text: str) -> tuple[int, ...]:
     if unknown := set(versions) - set(RELEASES):
         raise argparse.ArgumentTypeError(f"no such servers: {unknown}; choose from {', '.join(map(str, RELEASES))}")
     return versions
+
+
+def line(report: RoundReport, progress: str) -> str:
+    """Return one line about a round, with the progress of the run; more lines for problems."""
+    verdict = report.verdict
+    found = f"lost {verdict.lost}, repeated {verdict.repeated}, rolled back but visible {verdict.visible}"
+    if not verdict.good:
+        found += f", altered {verdict.altered}, out of order {verdict.misordered}, misindexed {verdict.misindexed}"
+    return "\n    ".join([f"[{progress}] {report.name}: {_counts(report.counts)}: {found}", *verdict.problems])
+
+
+def progress(rounds: int, of: int, seconds: float) -> str:
+    """Return the progress of a run, such as ``5 of 22, 3 min, about 11 min to go``."""
+    left = seconds / rounds * (of - rounds)
+    return f"{rounds} of {of}, {seconds / 60:.0f} min" + (f", about {left / 60:.0f} min to go" if left else "")
+
+
+def verdict_line(total: Counts, good: bool, seed: int, directory: Path) -> str:
+    """Return one line about the whole run."""
+    found = "lost 0, repeated 0, rolled back but visible 0" if good else f"FAILED, seed {seed}, files in {directory}"
+    return f"all: {_counts(total)}: {found}"
+
+
+def _counts(counts: Counts) -> str:
+    return (
+        f"kills {counts.kills} (during a compaction or prune {counts.kills_beside}), "
+        f"immediate stops {counts.stops}, cuts {counts.cuts}, "
+        f"silences {counts.stalls} (noticed {counts.noticed}), captures that ended {counts.ended}, "
+        f"compactions {counts.compactions} and prunes {counts.prunes} (killed {counts.tidies_killed}); "
+        f"transactions {counts.transactions:,}, changes {counts.changes:,}, rolled back {counts.rolled_back:,}, "
+        f"segments {counts.segments:,}, messages {counts.entries:,}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One round: a database that is written to, a capture of it in one mode, and everything between them broken."""
+"""One round: writers, a capture in one mode, and faults in everything between them; then a comparison."""
 
 import random
 import time
@@ -13,13 +13,13 @@ from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import create_slot, current_lsn
-from tools.faults.breaking import SLOW, Breaking
-from tools.faults.capturing import COMMANDS, CapturedLog, CaptureProcess
+from tools.faults.capture_process import COMMANDS, CapturedLog, CaptureProcess
 from tools.faults.counts import Counts, Faults
+from tools.faults.fault_injection import SLOW, Breaking
 from tools.faults.judge import Verdict, judge, judge_captures, judge_index
+from tools.faults.maintenance import Tidying
 from tools.faults.modes import Mode
 from tools.faults.proxy import Proxy
-from tools.faults.tidying import Tidying
 from tools.faults.witness import PUBLICATION, create_tables, read_witness, write_witness
 from tools.faults.writers import Writers, finish_prepared
 
@@ -29,9 +29,9 @@ SERVER_SETTINGS = {
     "track_commit_timestamp": "on",
     "max_prepared_transactions": "60",
     "autovacuum": "off",
-    "wal_sender_timeout": "5s",  # who is killed or silent lets go of the slot
+    "wal_sender_timeout": "5s",  # releases the slot of a killed or silent client
 }
-"""What the server of a round needs on top of the defaults."""
+"""Settings of the server in addition to the defaults."""
 
 _SLOT = "faults"
 _CATCH_UP_SECONDS = 300.0
@@ -39,7 +39,7 @@ _CATCH_UP_SECONDS = 300.0
 
 @dataclass
 class RoundReport:
-    """What a round came to."""
+    """The result of a round."""
 
     name: str
     counts: Counts
@@ -48,20 +48,20 @@ class RoundReport:
 
 @dataclass
 class Round:
-    """One round on a server that is its own as long as it runs."""
+    """One round on a server of its own."""
 
     server: EmbeddedServer
     mode: Mode
     faults: Faults
     directory: Path
-    """Where the log and the words of the capture go; it must not exist."""
+    """The directory of the log and of the capture's output; it must not exist."""
     seed: int
     commands: float = COMMANDS
-    """How many of the captures are the command, from 0 to 1; the others call the function."""
+    """The share of captures that run the command, 0 to 1; the others call the function."""
     counts: Counts = field(default_factory=Counts)
 
     def run(self) -> RoundReport:
-        """Write, capture and break; then compare. Raises PgoutputError where no comparison comes about."""
+        """Write, capture and inject faults; then compare. Raises PgoutputError if the comparison is not possible."""
         self.directory.mkdir()
         self._create()
         with Proxy(self._socket) as proxy:
@@ -111,7 +111,7 @@ class Round:
                 with writers.calm() if event in SLOW else nullcontext():
                     breaking.inflict(event)
                 writers.check()
-            breaking.go_on(until)
+            breaking.run_until(until)
             writers.stop()
             self.counts.rolled_back = writers.rolled_back
         with self._connect() as connection:

@@ -1,4 +1,4 @@
-"""The bank whose changes are captured while its log is compacted and pruned: a writer, and what the tables hold."""
+"""A bank whose changes are captured while its log is compacted and pruned: a writer, and its tables' contents."""
 
 import threading
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import pyarrow as pa
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import create_slot, current_lsn, fetch_table
 from pgoutput_construct.wire import Lsn
-from tools.beside import beside
+from tools.background import in_background
 
 if TYPE_CHECKING:
     import psycopg
@@ -29,7 +29,7 @@ _WIDE: Final = "INSERT INTO account SELECT nextval('numbers'), 'long', 0, repeat
 
 @dataclass(frozen=True)
 class Moment:
-    """What the tables held when all that was committed ended before a position."""
+    """The contents of the tables with all commits before an LSN, and no others."""
 
     lsn: Lsn
     tables: dict[str, pa.Table]
@@ -88,18 +88,18 @@ class Bank:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Write all the time while the block runs."""
+        """Write continuously during the block."""
 
         def write(done: threading.Event) -> None:
             while not done.wait(_PAUSE):
                 with self._quiet:
                     self.work(_ROUNDS)
 
-        with beside(write):
+        with in_background(write):
             yield
 
     def moment(self) -> Moment:
-        """Return what the tables hold while nobody writes."""
+        """Return the contents of the tables, pausing the writer."""
         columns = {
             "account": {"id": pa.int64(), "owner": pa.string(), "balance": pa.int64(), "note": pa.string()},
             "entry": {"account": pa.int64(), "amount": pa.int64()},

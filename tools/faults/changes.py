@@ -1,4 +1,4 @@
-"""A change of a row, as the witness and the log both tell it."""
+"""A change of a row, from the witness or from the log."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ Row = Mapping[str, str | None]
 """A row's columns as texts, long ones as their digest."""
 
 _FULL_IDENTITY = frozenset({"ledger"})
-"""The tables whose whole old rows must be there."""
+"""The tables with REPLICA IDENTITY FULL, whose old rows must be complete."""
 _LONG = 64
 
 
@@ -31,12 +31,12 @@ class Change:
 
     @property
     def identity(self) -> tuple[str | None, ...]:
-        """Tell this change from others of its transaction: each insert and update has a mark of its own."""
+        """Identifies the change in its transaction: each insert and update has a unique mark."""
         row = self.new if self.new is not None else self.old or {}
         return self.op, self.relation, row.get("id"), row.get("mark") if self.new is not None else None
 
     def differences(self, true: "Change") -> list[str]:
-        """Name what a log says otherwise than the witness, whose change ``true`` is; both have one identity."""
+        """Return how this change of a log differs from the witness's change ``true`` with the same identity."""
         problems = [f"new {name}" for name, value in (self.new or {}).items() if (true.new or {}).get(name) != value]
         problems += [f"old {name}" for name, value in (self.old or {}).items() if (true.old or {}).get(name) != value]
         problems += [

@@ -1,4 +1,4 @@
-"""What a change log says was committed, read from its entries one after the other."""
+"""The committed contents of a change log, read entry by entry."""
 
 import json
 from collections import Counter
@@ -31,14 +31,14 @@ class Transaction:
 
 @dataclass(frozen=True)
 class Contents:
-    """All that a log shows."""
+    """The committed contents of a log."""
 
     transactions: list[Transaction]
     """By commit LSN."""
     commits: list[int]
-    """The commit LSNs in the order in which their messages stand in the log."""
+    """The commit LSNs in the order of their messages in the log."""
     notes: Counter[str]
-    """The messages that belong to no transaction, each as often as it is there."""
+    """The non-transactional messages, each with its count."""
     entries: int
     ended: Sequence[EndedTransaction] = ()
     """The transactions as they ended, in the order of the log."""
@@ -50,7 +50,7 @@ class Contents:
 
 
 def read_log(log: ChangeLog) -> Contents:
-    """Read a log; raises PgoutputError for one that is damaged, or makes no sense."""
+    """Read a log; raises PgoutputError if it is damaged or inconsistent."""
     layouts = {segment.name: segment.options.layout() for segment in log.segments}
     return read_contents(log.entries(), layouts, _described_before(log))
 
@@ -83,7 +83,7 @@ def read_contents(
 
 
 def _described_before(log: ChangeLog) -> Iterator[PgoutputMessage]:
-    """Return the descriptions outside of streams that segments inherit from what was pruned, in their order."""
+    """Return the descriptions outside of streams that segments inherit from pruned ones, in order."""
     first = log.segments[0].first_seq
     inherited = {row["seq"]: row for row in log.index.entries("inherited").to_pylist() if row["seq"] < first}
     for _, row in sorted(inherited.items()):
@@ -92,7 +92,7 @@ def _described_before(log: ChangeLog) -> Iterator[PgoutputMessage]:
 
 
 def together(earlier: Contents | None, log: Contents, pruned: int) -> Contents:
-    """Join what was read before a log was pruned with what it has now; ``pruned``: before this LSN all may be gone."""
+    """Join the contents from before a prune with the present ones; what is before LSN ``pruned`` may be missing now."""
     if earlier is None:
         return log
     here = {(transaction.xid, transaction.commit_lsn) for transaction in log.transactions}
@@ -110,7 +110,7 @@ def _changes(reader: RowReader, message: Any) -> Iterator[tuple[int | None, Chan
 
 
 def _committed(spans: Spans, found: dict[int, list[tuple[int | None, Change]]]) -> list[Transaction]:
-    """Put the transactions together; the same one twice comes out twice."""
+    """Assemble the transactions; one that occurs twice is returned twice."""
     transactions: list[Transaction] = []
     of_stream: dict[int, Transaction] = {}
     for index, (first, last, xid) in enumerate(zip(spans.first_seq, spans.last_seq, spans.xid, strict=True)):
@@ -118,6 +118,6 @@ def _committed(spans: Spans, found: dict[int, list[tuple[int | None, Change]]]) 
             of_stream[xid] = Transaction(xid, spans.commit_lsn[index], spans.commit_time[index])
             transactions.append(of_stream[xid])
         aborted = spans.aborted.get(index, frozenset())
-        rows = (row for seq in range(first, last + 1) for row in found.get(seq, ()))  # events stand in between, too
+        rows = (row for seq in range(first, last + 1) for row in found.get(seq, ()))  # there are events in between, too
         of_stream[xid].changes.extend(change for subxid, change in rows if subxid not in aborted)
     return sorted(transactions, key=lambda transaction: transaction.commit_lsn)

@@ -1,4 +1,4 @@
-"""What is to be broken, and what was."""
+"""The faults requested for a run, and the counts of what happened."""
 
 from dataclasses import dataclass, fields
 
@@ -7,7 +7,7 @@ __all__ = ["Counts", "Faults"]
 
 @dataclass(frozen=True)
 class Faults:
-    """How often what is broken in a round, and for how long it lasts at least."""
+    """How often each fault is injected in a round, and the minimum duration in seconds."""
 
     kills: int = 0
     stops: int = 0
@@ -18,7 +18,7 @@ class Faults:
     seconds: float = 0.0
 
     def share(self, part: int, parts: int) -> "Faults":
-        """Return the share of the round ``part`` when these are spread over ``parts`` rounds."""
+        """Return the faults of round ``part`` if these are spread over ``parts`` rounds."""
         names = [name.name for name in fields(self) if name.name != "seconds"]
         shares = {
             name: (part + 1) * getattr(self, name) // parts - part * getattr(self, name) // parts for name in names
@@ -26,29 +26,29 @@ class Faults:
         return Faults(**shares, seconds=self.seconds)
 
     def events(self) -> list[str]:
-        """Name each of them."""
+        """Return the name of each fault."""
         names = {"kill": self.kills, "stop": self.stops, "cut": self.cuts, "stall": self.stalls, "tidy": self.tidies}
         return [name for name, count in names.items() for _ in range(count)]
 
 
 @dataclass
 class Counts:
-    """What happened."""
+    """What happened in a round, or in all rounds."""
 
     kills: int = 0
     kills_beside: int = 0
-    """Those of captures during which the log was compacted or pruned at that moment."""
+    """Kills of captures during a compaction or prune."""
     stops: int = 0
     cuts: int = 0
     stalls: int = 0
     noticed: int = 0
-    """Silences that the capture noticed by itself."""
+    """Stalls that the capture noticed by itself."""
     compactions: int = 0
     prunes: int = 0
     tidies_killed: int = 0
     """Compactions and prunes that were killed."""
     ended: int = 0
-    """Captures that ended by themselves, and were started again: none, if all is well."""
+    """Captures that ended by themselves and were restarted: must be 0."""
     transactions: int = 0
     changes: int = 0
     rolled_back: int = 0

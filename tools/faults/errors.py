@@ -1,4 +1,4 @@
-"""What ends a command of this package."""
+"""The error that ends a command of this package."""
 
 from pgoutput_construct.errors import PgoutputError
 

@@ -1,4 +1,4 @@
-"""Random histories of a database: the lives of many tables, dealt like hands of cards into one list of steps."""
+"""Generates random histories of a database: the statements of many tables, interleaved into one list of steps."""
 
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -11,27 +11,27 @@ from tools.faults.generated_types import USER_TYPES
 __all__ = ["CAPTURE", "CONTROLS", "NOTE", "PUBLICATION", "REPLICATE", "SNAPSHOT", "History", "Step", "generated"]
 
 CAPTURE: Final = "capture"
-"""What is written is captured up to here."""
+"""Capture everything up to here."""
 NOTE: Final = "note"
-"""The contents of all tables are noted, to be compared with those of the same moment later."""
+"""Record the contents of all tables, to be compared with the history as of this time later."""
 REPLICATE: Final = "replicate"
-"""All is captured and replicated, and compared."""
+"""Capture and replicate everything, and compare."""
 SNAPSHOT: Final = "snapshot"
-"""The table that is its statement is copied again."""
+"""Copy the table named by the statement again."""
 CONTROLS: Final = (CAPTURE, NOTE, REPLICATE, SNAPSHOT)
-"""Features of steps that the run itself does; those of all others are what the server does."""
+"""Steps that the run executes; all others are executed by the server."""
 PUBLICATION: Final = "p"
 OTHER_SCHEMA: Final = "other"
 
 
 @dataclass(frozen=True)
 class Step:
-    """Statements that follow one another in one session, or what the run does between them."""
+    """Consecutive statements of one session, or a step of the run."""
 
     feature: str
-    """What it is an example of, or one of CONTROLS."""
+    """The feature that it exercises, or one of CONTROLS."""
     statements: tuple[str, ...] = ()
-    """Each is executed by itself; after one that fails the rest is left out, and its transaction rolled back."""
+    """Each is executed by itself; after an error the rest is skipped and the transaction rolled back."""
     life: str = ""
     """The life that it belongs to; "" for those of the whole history."""
     session: int = 0
@@ -40,14 +40,14 @@ class Step:
 
 @dataclass(frozen=True)
 class History:
-    """What is done to a database, and how that is captured."""
+    """The steps of a database's history, and how they are captured and replicated."""
 
     name: str
-    """Of its seed, and its number."""
+    """Its seed and number."""
     version: int
     """The release of PostgreSQL."""
     publication: str
-    """What CREATE PUBLICATION has after the name."""
+    """The text of CREATE PUBLICATION after the name."""
     steps: tuple[Step, ...]
     options: Mapping[str, Any]
     """Keywords of ``capture``."""
@@ -58,7 +58,7 @@ class History:
 
     @property
     def setup(self) -> tuple[str, ...]:
-        """What makes the types and the publication, before the slot is created."""
+        """The statements that create the types and the publication, before the slot is created."""
         made = f"CREATE PUBLICATION {PUBLICATION} {self.publication}".strip()
         return (f"CREATE SCHEMA {OTHER_SCHEMA}", *USER_TYPES, made)
 
@@ -74,7 +74,7 @@ _PUBLICATIONS: Final = (
     (_ROOTS, 15),
     (f"{_ALL} WITH (publish_generated_columns = stored)", 18),
 )
-"""What is published, and since which release that can be asked for; without tables, each life adds its own."""
+"""Texts of publications, each with the first release that has it; if none are listed, each life adds its tables."""
 
 
 def generated(
@@ -89,13 +89,13 @@ def generated(
     """Return the history of this name: the same each time.
 
     Args:
-        name: What all that is drawn is drawn by.
+        name: The seed of everything random.
         version: The release of PostgreSQL, which may lack types and statements.
-        tables: How many there are at least.
-        without: Lives, and features of steps, that it does without.
-        only: The lives that it has, none for all.
-        notes: How often the contents of its tables are noted on the way.
-        batches: How often it is replicated on the way, at most.
+        tables: The minimum number of tables.
+        without: Lives and features to exclude.
+        only: The lives to include; all if empty.
+        notes: How often the contents of the tables are recorded.
+        batches: The maximum number of replications in between.
     """
     chance = random.Random(name)
     publication = chance.choice([text for text, since in _PUBLICATIONS if since <= version])
@@ -125,7 +125,7 @@ def _drawn_lives(
 
 
 def _dealt(hands: list[list[Step]], chance: random.Random) -> Iterable[Step]:
-    """Yield the steps of all lives, those of each in their order, all about equally far at any time."""
+    """Yield the steps of all lives interleaved evenly, those of each life in order."""
     places = [(place + chance.random(), number) for number, hand in enumerate(hands) for place in range(len(hand))]
     left = [iter(hand) for hand in hands]
     longest = max(map(len, hands), default=1)
@@ -149,7 +149,7 @@ def _capture(chance: random.Random, version: int) -> tuple[dict[str, Any], bool]
 
 
 def _replication(chance: random.Random) -> dict[str, Any]:
-    """Draw how a history is replicated: what our columns are called, and how much a batch has at most."""
+    """Draw how a history is replicated: the prefix of our columns, and the limits of a batch."""
     drawn: dict[str, Any] = {}
     if chance.random() < 0.3:
         drawn["metadata_prefix"] = "pg_"

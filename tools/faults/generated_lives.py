@@ -1,4 +1,4 @@
-"""The lives of generated tables other than ordinary ones: what each begins with, and what may become of it."""
+"""Generates the statements of special tables: partitioned, renamed, dropped and re-created, and others."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

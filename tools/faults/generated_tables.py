@@ -1,4 +1,4 @@
-"""The life of an ordinary generated table: columns of any types, a key or none, and what may happen to it."""
+"""Generates the statements of an ordinary table: columns of any types, with or without a key, and its alterations."""
 
 import random
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _DEFAULTS: Final = (
 
 @dataclass
 class Life:
-    """What happens to one table, or to a few that belong together, in its order."""
+    """The history of one table, or of a few related tables: steps in order."""
 
     name: str
     """The table's, or how the names of all begin."""
@@ -35,7 +35,7 @@ class Life:
     """The fields of its steps."""
 
     def add(self, feature: str, *statements: str, session: int = 0) -> None:
-        """Let this happen next."""
+        """Add a step."""
         self.steps.append((feature, statements, self.name, session))
 
     def publish(self, table: str, details: str = "") -> None:
@@ -77,7 +77,7 @@ class TableLife:
             self._life.add("dml", self._insert())
 
     def live(self, events: int) -> None:
-        """Let a number of things happen."""
+        """Add a number of random steps."""
         names = [*_EVENTS]
         for name in self._chance.choices(names, [_EVENTS[name][1] for name in names], k=events):
             _EVENTS[name][0](self, name)
@@ -172,7 +172,7 @@ class TableLife:
         return [self._dml() for _ in range(self._chance.randrange(1, 5))]
 
     def _move(self) -> str:
-        """Give a row another key, which may be equal to the one that it has, though written otherwise."""
+        """Change the key of a row, possibly to an equal value with another text."""
         if not self._key or not self._keys:
             return self._update()
         old, new = self._chance.choice(self._keys), []
@@ -237,7 +237,7 @@ class TableLife:
         self._life.add(feature, f"TRUNCATE {self._ref}", *(self._insert() for _ in range(self._chance.randrange(3))))
 
     def _truncate_amid(self, feature: str) -> None:
-        """Truncate amid a transaction, with equal rows before and after it."""
+        """Truncate within a transaction, with equal rows before and after."""
         insert = self._insert()
         self._life.add(feature, "BEGIN", insert, f"TRUNCATE {self._ref}", insert, self._dml(), "COMMIT")
 
@@ -261,7 +261,7 @@ class TableLife:
         self._life.add(feature, f"{end} PREPARED '{gid}'")
 
     def _open_transaction(self, feature: str) -> None:
-        """A transaction that is open while others come and go."""
+        """A transaction that stays open during others."""
         session = self._chance.choice([1, 2])
         self._life.add(feature, "BEGIN", *self._some(), session=session)
         for _ in range(self._chance.randrange(3)):
@@ -288,7 +288,7 @@ class TableLife:
             self._life.add(feature, f"ALTER TABLE {self._ref} DROP COLUMN {name}")
 
     def _drop_and_add(self, feature: str) -> None:
-        """A column goes, and another one of its name comes, in one transaction."""
+        """Drop a column and add another one of the same name, in one transaction."""
         name = self._other()
         if name:
             drop, add = (
@@ -375,7 +375,7 @@ class TableLife:
         self._life.add(feature, self._ref)
 
     def _publication(self, feature: str) -> None:
-        """Take it from the publication, and put it back with other columns and another filter."""
+        """Remove it from the publication, and add it again with other columns and another filter."""
         if self._life.is_listed:
             self._life.add(feature, f"ALTER PUBLICATION {self._life.publication} DROP TABLE {self._ref}", self._dml())
             self._published()
@@ -421,4 +421,4 @@ _EVENTS: Final[dict[str, tuple[_Event, float]]] = {
     "snapshot": (TableLife._snapshot, 0.2),
     "publication": (TableLife._publication, 1),
 }
-"""What may happen to an ordinary table, each with how often it does."""
+"""The operations on an ordinary table, with their weights."""

@@ -1,4 +1,4 @@
-"""The types of generated tables, with values that are easily mistaken for each other, or for something else."""
+"""The types of generated tables, with values that are easily confused with each other."""
 
 import random
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Captures and replications of a history that are killed in processes of their own, before they are done to the end."""
+"""Captures and replications of a history in processes of their own, which are killed before they finish."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""A history is performed on a server, captured and replicated; its tables are compared with what the server showed."""
+"""Performs a history on a server, captures and replicates it, and compares its tables with the server."""
 
 import random
 import threading
@@ -25,15 +25,15 @@ from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, current_lsn, snapshot
 from pgoutput_construct.spark import open_log, plain_errors, replicate
-from pgoutput_construct.spark.metadata import PREFIX
-from pgoutput_construct.spark.warehouse import Batch
-from pgoutput_construct.spark.warehouse.naming import Naming
-from pgoutput_construct.spark.warehouse.notes import Dataset
+from pgoutput_construct.spark._log_view.added_columns import PREFIX
+from pgoutput_construct.spark._replicate import Batch
+from pgoutput_construct.spark._replicate.sink import Naming
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from tools.faults.generated_histories import CAPTURE, PUBLICATION, REPLICATE, History, Step
 from tools.faults.history_kills import Killer
 from tools.faults.netted_tables import has_one_key, net_mismatch
 from tools.faults.noted_tables import Moment, NotedTable, mismatch, note_tables
-from tools.faults.written_tables import datasets_of, rows_of
+from tools.faults.warehouse_tables import datasets_of, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ _PATIENCE: Final = 3.0
 _TIMEOUTS: Final = "-c lock_timeout=300ms -c statement_timeout=20s -c search_path=public,other"
 _OWN: Final = ("untyped", "commit_lsn", "seq")
 """The columns of a current table besides those of its source, without how their names begin."""
-_REFUSED: Final = ("is named as one that is added", "is named as one of the net changes")
+_REFUSED: Final = ("has the name of an added column", "is named as one of the net changes")
 """What is said of tables that are refused as they are documented to be."""
 
 _WITHOUT_TEXT: Final = ("money", "public.mood[]")
@@ -76,15 +76,15 @@ class Settings:
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that is not as the source had it."""
+    """A difference from the source."""
 
     stage: str
-    """What was compared, or what failed."""
+    """The comparison, or the operation that failed."""
     table: str
-    """The table by its name; "" for all."""
+    """The name of the table; empty for all."""
     text: str
     reported: bool = False
-    """Whether the log names the table among what it lacks."""
+    """Whether the log reports the table as incomplete."""
 
     def __str__(self) -> str:
         return f"{self.stage}: {self.table}: {self.text}" if self.table else f"{self.stage}: {self.text}"
@@ -92,7 +92,7 @@ class Difference:
 
 @dataclass
 class Outcome:
-    """What a history came to."""
+    """The result of a history."""
 
     differences: list[Difference] = field(default_factory=list)
     tables: int = 0
@@ -100,11 +100,11 @@ class Outcome:
     rows: int = 0
     """Of these."""
     comparisons: int = 0
-    """How often a table was compared, at whatever moment."""
+    """The number of comparisons of a table."""
     executed: int = 0
     """Statements that succeeded."""
     refused: int = 0
-    """Statements that the server refused, for which random ones may ask; the rest of their steps was left out."""
+    """Statements that failed on the server, as random ones may; the rest of their steps was skipped."""
     kills: int = 0
     """Captures and replications that were killed."""
     refusals: list[str] = field(default_factory=list)
@@ -114,7 +114,7 @@ class Outcome:
 
     @property
     def failures(self) -> list[Difference]:
-        """The differences that nobody reported."""
+        """The unreported differences, which are failures."""
         return [each for each in self.differences if not each.reported]
 
 
@@ -170,7 +170,7 @@ class _Run:
 
     @contextmanager
     def database(self) -> Iterator[None]:
-        """Have a database, and drop it with its slot in the end."""
+        """Create a database; drop it with its slot at the end."""
         with self.server.connect() as admin:
             admin.execute(f"CREATE DATABASE {self.dbname}".encode())
         try:
@@ -213,7 +213,7 @@ class _Run:
     # What the server does.
 
     def step(self, step: Step) -> None:
-        """Do one step."""
+        """Execute one step."""
         match step.feature:
             case "capture":
                 self.captured()
@@ -240,7 +240,7 @@ class _Run:
                 return
 
     def release_tables(self) -> None:
-        """Commit transactions that have tables for themselves: nobody could read these."""
+        """Commit transactions that hold exclusive locks on tables, which could not be read."""
         holders = {row[0] for row in self.admin.execute(_HELD)}
         for session in self.sessions:
             if session.info.backend_pid in holders:
@@ -264,7 +264,7 @@ class _Run:
     # What captures and replicates it.
 
     def capture(self) -> None:
-        """Capture all that was written."""
+        """Capture everything that was written."""
         self.release_tables()
         if self.live is not None:
             live, self.live = self.live, None
@@ -298,7 +298,7 @@ class _Run:
         }
 
     def _capture(self, **until: Any) -> bool:
-        """Capture; return whether it came to the end that it was given."""
+        """Capture; return whether it reached the given LSN."""
         return capture(**self.captured_by, handle_signals=False, **until).ended_by != "duration"
 
     def copy_again(self, table: str) -> None:
@@ -359,7 +359,7 @@ class _Run:
         return {"into": self.settings.into, "history": self.settings.with_history, **self.history.replication}
 
     def replicate(self, warehouse: Path, stage: str, options: Mapping[str, Any]) -> bool:
-        """Replicate; return whether there is something to compare: all tables but those in trouble."""
+        """Replicate; return whether there is something to compare."""
         troubled: dict[str, str] = {}
 
         def done(batch: Batch) -> None:
@@ -392,7 +392,7 @@ class _Run:
             self.outcome.differences.append(found)
 
     def compare(self, moment: Moment, warehouse: Path, stage: str) -> None:
-        """Compare all tables of a warehouse with those of a moment."""
+        """Compare all tables of a warehouse with recorded contents."""
         lacks, stored = self.lacks(), datasets_of(warehouse, is_history=False)
         self.outcome.tables = len(moment.tables)
         self.outcome.rows = sum(len(noted.rows) for noted in moment.tables.values())
@@ -433,13 +433,13 @@ class _Run:
         return text, len(known) < len(named) and not mismatch(noted, found, known, untyped=untyped)
 
     def ours(self, dataset: Dataset, *names: str) -> list[str]:
-        """Return what our columns are called in a dataset of a warehouse."""
+        """Return the names of our metadata columns in a dataset of a warehouse."""
         naming = Naming(self.history.replication.get("metadata_prefix", PREFIX))
-        prefix = naming.of(dataset.version, dataset.is_history).prefix
+        prefix = naming.for_version(dataset.version, dataset.is_history).prefix
         return [f"{prefix}{name}" for name in names]
 
     def compare_histories(self, final: Moment, warehouse: Path, stage: str) -> None:
-        """Compare what the histories say of now, and of each moment that was noted, with the source."""
+        """Compare the histories, as of now and as of each recorded time, with the source."""
         if not self.settings.with_history:
             return
         lacks, copies = self.lacks(), latest_copies(ChangeLog(self.log).index)
@@ -466,7 +466,7 @@ class _Run:
     def compare_moment(
         self, moment: Moment, now: NotedTable, history: pa.Table, dataset: Dataset, stage: str, lack: Lack | None
     ) -> None:
-        """Compare what a history says of a moment with what was noted, in the columns that the table still has."""
+        """Compare a history as of a recorded time with the record, in the columns that the table still has."""
         then = moment.tables[now.oid]
         numbers = {number: name for name, number in now.columns.items()}
         names = {
@@ -483,7 +483,7 @@ class _Run:
         ends = history[valid_to].cast(pa.timestamp("us", "UTC"))
         # What a later copy has ended has no time of its end: that copy is older than the moment.
         is_open = pc.or_(pc.is_null(history[ended_by]), pc.fill_null(pc.greater(ends, time), False))
-        # A commit stands where its record begins, and a copy where its snapshot ends.
+        # A commit has the LSN of its record's begin, a copy that of its snapshot's end.
         lsn, is_copied = pa.scalar(int(moment.lsn), pa.int64()), pc.equal(history[op], "snapshot")
         begins = pc.or_(pc.less(history[commit_lsn], lsn), pc.and_(is_copied, pc.equal(history[commit_lsn], lsn)))
         valid = history.filter(pc.and_(is_open, begins))
@@ -566,7 +566,7 @@ class _Live:
             self._error = error
 
     def stop(self) -> None:
-        """End it; raise what it raised."""
+        """Stop the capture; raise its error, if any."""
         self._done.set()
         self._thread.join()
         if self._error is not None:

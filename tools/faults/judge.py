@@ -16,33 +16,33 @@ __all__ = ["Verdict", "judge", "judge_captures", "judge_index"]
 
 _SHOWN = 20
 _Known = tuple[Any, ...]
-"""What footers and payloads both tell of a transaction: its xid, LSNs and time, spans, and aborted subtransactions."""
+"""The facts about a transaction in footers and payloads: xid, LSNs, time, spans, and aborted subtransactions."""
 
 
 @dataclass
 class Verdict:
-    """What a log says otherwise than the witness, counted in changes; and captures that should not have ended."""
+    """The differences between a log and the witness, in changes; and captures that ended by themselves."""
 
     lost: int = 0
-    """Committed, and not in the log."""
+    """Committed, but not in the log."""
     repeated: int = 0
-    """More often in the log than they happened."""
+    """More often in the log than committed."""
     visible: int = 0
-    """Rolled back, and in the log as if committed."""
+    """Rolled back, but in the log as if committed."""
     altered: int = 0
-    """There, with other values, or with columns or old rows that are missing."""
+    """In the log with other values, or without columns or old rows."""
     misordered: int = 0
     """Transactions with their changes in another order, and commits in another order or at another time."""
     misindexed: int = 0
-    """Transactions of which the footers say otherwise than the payloads."""
+    """Transactions whose footers differ from the payloads."""
     ended: int = 0
-    """Captures that ended by themselves: each fault here passes, and ends no capture that is not killed."""
+    """Captures that ended by themselves: no fault may end a capture that is not killed."""
     problems: list[str] = field(default_factory=list)
-    """Places, the first of each kind."""
+    """Descriptions of the first problems of each kind."""
 
     @property
     def good(self) -> bool:
-        """Whether the log says the truth, and no capture gave up."""
+        """Whether the log equals the witness, and no capture gave up."""
         return self == Verdict(problems=self.problems)
 
     def add(self, kind: str, place: str, count: int = 1) -> None:
@@ -54,13 +54,13 @@ class Verdict:
 
 
 def judge_captures(ended: Iterable[str], verdict: Verdict) -> None:
-    """Count the captures that ended though nobody killed them, each described by how it ended."""
+    """Count the captures that ended by themselves; ``ended`` describes each one."""
     for ending in ended:
         verdict.add("ended", ending)
 
 
 def judge(contents: Contents, witness: Witness) -> Verdict:
-    """Compare all that a log shows with all that was committed."""
+    """Compare the contents of a log with the witness."""
     verdict = Verdict()
     seen: set[int] = set()
     for transaction in contents.transactions:
@@ -128,7 +128,7 @@ def _count_differences(mine: Iterable[Change], true: Iterable[Change], place: st
 
 
 def _check_order(contents: Contents, verdict: Verdict) -> None:
-    """Commits stand in the order of the WAL, and those that waited for one ticket in the ticket's order."""
+    """Check the order of commits: that of the WAL, and that of the ticket for transactions that waited for it."""
     for before, after in pairwise(contents.commits):
         if before >= after:
             verdict.add("misordered", f"the commit at {Lsn(after)} comes after that at {Lsn(before)}")
@@ -147,7 +147,7 @@ def _tickets(transaction: Transaction) -> Iterator[tuple[str | None, int]]:
 
 
 def _check_notes(contents: Contents, witness: Witness, verdict: Verdict) -> None:
-    """A message without a transaction is there once; of one that did not commit nobody knows whether it happened."""
+    """Check that each non-transactional message occurs once; those of uncommitted transactions may or may not occur."""
     for note in (witness.notes - contents.notes).elements():
         verdict.add("lost", f"the message {note} outside of transactions")
     for note, count in contents.notes.items():

@@ -1,4 +1,4 @@
-"""A slot that Spark reads live while whatever does it is killed: each change comes into the files once."""
+"""Kills Spark and the server while Spark reads a slot directly: each change must arrive exactly once."""
 
 import random
 import time
@@ -22,7 +22,7 @@ __all__ = ["attack_slot"]
 _NAMESPACE, _TABLE = "public", "account"
 _KEY: Final = ("id",)
 _SECONDS: Final = 600.0
-"""For how long the end is waited for."""
+"""Seconds to wait for the end."""
 
 Say = Callable[[str], None]
 
@@ -40,7 +40,7 @@ class _Attack:
 
     @property
     def victims(self) -> Mapping[str, Callable[[], bool]]:
-        """What is killed, and how; False where it is not there just now."""
+        """The victims, and how they are killed; False if there is none right now."""
         return {
             "driver": self.query.kill,
             "JVM": lambda: kill_child(self.query, "java", self.chance),
@@ -49,7 +49,7 @@ class _Attack:
         }
 
     def run(self, kills: int, seconds: float) -> None:
-        """Kill so often, write meanwhile, and read the rest; raises PgoutputError where that does not end."""
+        """Kill a number of times during writes, then read the rest; raises PgoutputError if that does not end."""
         try:
             while self.counts.total() < kills:
                 self.query.ensure()
@@ -62,7 +62,7 @@ class _Attack:
             self.query.kill()
 
     def problems(self, spark: "SparkSession", say: Say) -> list[str]:
-        """Return what of the files is not as the server has it."""
+        """Return how the files differ from the server."""
         from pgoutput_construct.spark import compare, current_state
 
         changes = spark.read.parquet(f"file://{self.directory}/changes")

@@ -1,5 +1,5 @@
-"""python -m tools.faults lost-histories: servers that come back with another past, or without their counters, whose
-positions all fit the log."""
+"""python -m tools.faults lost-histories: servers that come back with another history, or without statistics, at
+LSNs that fit the log."""
 
 import argparse
 import random
@@ -64,14 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @dataclass
 class _Round:
-    """One log, and a server that loses a part of its past."""
+    """One log, and a server that loses a part of its history."""
 
     server: EmbeddedServer
     chance: random.Random
     _next: int = 1
 
     def run(self, attack: "Callable[[_Round, Path], str]") -> tuple[str, list[str]]:
-        """Return what an attack says of its course, and what the log has wrong in the end."""
+        """Return the report of an attack, and the problems of the log at the end."""
         with self.server.connect() as admin:
             admin.execute(f"CREATE DATABASE {_DATABASE}".encode())
         with self.connect(self.server) as connection:
@@ -305,7 +305,7 @@ class Volume:
     @classmethod
     @contextmanager
     def of(cls, server: EmbeddedServer) -> "Iterator[Volume]":
-        """Take a snapshot now, while the server is stopped for a moment."""
+        """Take a snapshot while the server is stopped briefly."""
         with tempfile.TemporaryDirectory(prefix="volume-") as directory:
             volume = cls(server, Path(directory) / "data")
             server.stop()

@@ -1,10 +1,10 @@
-"""The modes of a capture that are attacked: options of START_REPLICATION, and whether the slot has two phases."""
+"""The modes of a capture under attack: options of START_REPLICATION, and two_phase of the slot."""
 
 import random
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgoutput_construct.changelog.options import StreamOptions
+from pgoutput_construct.changelog.log_options import StreamOptions
 from pgoutput_construct.errors import ReplicationError
 
 __all__ = ["MODES", "Mode"]
@@ -18,7 +18,7 @@ class Mode:
     options: tuple[dict[str, Any], ...]
     """Keywords of capture(): each process takes one of them."""
     two_phase_slot: bool = False
-    """Whether the slot sends prepared transactions when they are prepared, asked for or not."""
+    """Whether the slot is created with two_phase, so that it sends prepared transactions at PREPARE in any case."""
 
     @property
     def messages(self) -> bool:
@@ -26,7 +26,7 @@ class Mode:
         return bool(self.options[0].get("messages"))
 
     def known_to(self, version: int) -> "Mode | None":
-        """Return what a major version of PostgreSQL knows of this mode; None where that is nothing."""
+        """Return the part of this mode that a major version of PostgreSQL supports; None for nothing."""
         known = tuple(options for options in self.options if _is_known(options, version))
         return replace(self, options=known) if known else None
 

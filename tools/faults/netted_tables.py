@@ -1,4 +1,4 @@
-"""Net changes of tables, applied to rows that were noted before them."""
+"""Applies net changes of tables to rows recorded before them, and compares the result."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Tables as a server shows them at a moment, in PostgreSQL's own text, and compared exactly with rows of Arrow."""
+"""Contents of tables as text from the server, recorded during a run and compared exactly with rows from Arrow."""
 
 import math
 import re
@@ -39,12 +39,12 @@ _PUBLISHED: Final = """
     JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename
     WHERE p.pubname = %s
 """.format(sent="(a.attgenerated = '' OR current_setting('server_version_num')::int >= 180000)")
-"""What is published; servers before 18 name generated columns, too, though they do not send them."""
+"""The published columns; servers before 18 list generated columns, too, though they do not send them."""
 
 
 @dataclass(frozen=True)
 class NotedTable:
-    """What a publication shows of a table."""
+    """The published contents of a table."""
 
     oid: int
     name: str
@@ -59,10 +59,10 @@ class NotedTable:
 
 @dataclass(frozen=True)
 class Moment:
-    """All published tables at a moment at which nothing was being committed."""
+    """All published tables at a time when nothing was being committed."""
 
     lsn: Lsn
-    """Whatever was committed before stands before this in the WAL."""
+    """All commits included have LSNs before this."""
     time: datetime
     """By the server's clock, after those commits, and before all others."""
     tables: Mapping[int, NotedTable]
@@ -74,12 +74,12 @@ class Moment:
 
     def has_all_of(self, snapshot: Snapshot) -> bool:
         """Return whether all that a snapshot contains was committed by then."""
-        open_ones = {xid for xid in self.xip if xid < snapshot.xmax}
-        return self.lsn >= snapshot.lsn and self.xmax >= snapshot.xmax and open_ones <= {*snapshot.xip}
+        open_columns = {xid for xid in self.xip if xid < snapshot.xmax}
+        return self.lsn >= snapshot.lsn and self.xmax >= snapshot.xmax and open_columns <= {*snapshot.xip}
 
 
 def note_tables(connection: "psycopg.Connection[Any]", publication: str) -> Moment:
-    """Note what a publication shows now; the caller sees to it that nobody writes meanwhile."""
+    """Record the published contents now; the caller ensures that nobody writes meanwhile."""
     for name, value in SESSION_SETTINGS.items():
         connection.execute("SELECT set_config(%s, %s, false)", [name, value])
     tables = {}
@@ -91,9 +91,9 @@ def note_tables(connection: "psycopg.Connection[Any]", publication: str) -> Mome
         tables[oid] = NotedTable(oid, qualified_name(schema, name), numbered, typed, rows)
     row = connection.execute("SELECT clock_timestamp(), pg_current_snapshot()::text").fetchone()
     assert row is not None
-    _, xmax, open_ones = row[1].split(":")
+    _, xmax, open_columns = row[1].split(":")
     return Moment(
-        current_lsn(connection), row[0], tables, int(xmax), frozenset(map(int, filter(None, open_ones.split(","))))
+        current_lsn(connection), row[0], tables, int(xmax), frozenset(map(int, filter(None, open_columns.split(","))))
     )
 
 
@@ -127,7 +127,7 @@ def mismatch(
     skipped: Sequence[str] = (),
     untyped: str = "_untyped",
 ) -> str:
-    """Return in which way rows are not those that were noted, in words; "" where they are.
+    """Return how rows differ from the recorded ones; empty if they do not.
 
     ``names`` are what noted columns are called in ``found``, None for all of them by their own names; rows of the two
     are compared in these columns. ``skipped`` are columns of ``found`` that are not the table's own, ``untyped`` the

@@ -1,4 +1,4 @@
-"""python -m tools.faults undecodable and timeouts: what a server that is well puts in a capture's way.
+"""python -m tools.faults undecodable and timeouts: obstacles that a healthy server puts in the way of a capture.
 
 Slots that it can never decode are replaced, and timeouts that the role has for its own sessions end nothing.
 """
@@ -31,7 +31,7 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres import capture, drop_slot, slot_health
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.wire import Insert, Lsn, parse
-from tools.beside import beside
+from tools.background import in_background
 from tools.faults.errors import FaultsError
 from tools.servers import RELEASES, open_server
 
@@ -91,7 +91,7 @@ def break_decoding(server: EmbeddedServer, dbname: str, first_id: int, table: st
         oid = altering.execute("SELECT %s::regclass::oid", [table]).fetchall()[0][0]
         altering.execute("SET allow_system_table_mods = on")
         altering.execute(f"SELECT pg_advisory_lock({_LOCK})".encode())
-        with beside(lambda done: writing.execute(insert.encode())):
+        with in_background(lambda done: writing.execute(insert.encode())):
             while not altering.execute(waiting.encode()).fetchall():
                 time.sleep(0.01)
             altering.execute(_ELSEWHERE.format("+", oid).encode())
@@ -240,7 +240,7 @@ def _amid_truncates(source: _Source, slots: int) -> list[str]:
 
     for number in range(slots):
         name = f"truncates{number}"
-        with beside(*((lambda done, place=4 * number + each: truncate(place, done)) for each in range(4))):
+        with in_background(*((lambda done, place=4 * number + each: truncate(place, done)) for each in range(4))):
             time.sleep(random.random() / 10)
             source.capture(name, on_lost_slot="snapshot")
             source.execute(_ROWS.format(10_000 + 10 * number, 10_009 + 10 * number))
@@ -266,7 +266,7 @@ def _captured(source: _Source, dsn: str) -> list[str]:
     """Create a slot while a transaction writes, copy tables, and capture for a while."""
     source.execute(_ROWS.format(1, 20_000))
     options: Any = {"heartbeat": 0.5, "status_interval": 0.5}
-    with beside(lambda done: source.capture("limited", dsn, stop=done.is_set, **options)) as (capturing,):
+    with in_background(lambda done: source.capture("limited", dsn, stop=done.is_set, **options)) as (capturing,):
         with source.server.connect(dbname=source.dbname, autocommit=False) as writing:
             writing.execute("INSERT INTO item VALUES (20001, 'open')")
             time.sleep(3)

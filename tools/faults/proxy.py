@@ -1,4 +1,4 @@
-"""A TCP proxy in front of a server's Unix socket that cuts connections, or falls silent while it takes everything."""
+"""A TCP proxy for a server's Unix socket that can cut connections, or accept everything and forward nothing."""
 
 import asyncio
 import threading
@@ -26,11 +26,11 @@ class _Link:
         """Forward until ``reader`` ends; in silence read on, so that TCP acknowledges, and forward nothing."""
         while data := await _read(reader):
             if not self.silent:
-                with suppress(OSError):  # who does not take it any more is noticed by the pump that reads from there
+                with suppress(OSError):  # the pump that reads from there notices that it is closed
                     writer.write(data)
                     await writer.drain()
         if self.silent and writer is self.client:
-            self.server.transport.abort()  # the server gave up: a path that is silent does not tell the client
+            self.server.transport.abort()  # the server gave up: a stalled path does not forward that to the client
         else:
             self.cut()
 
@@ -50,7 +50,7 @@ class Proxy:
     """Forwards connections to ``127.0.0.1:port``; a context manager, its loop runs in a thread of its own."""
 
     def __init__(self, socket: Path) -> None:
-        """``socket`` is the server's Unix socket; where nobody listens on it, a client is hung up on."""
+        """Take the server's Unix socket; if nothing listens there, clients are disconnected."""
         self.port = 0
         """The TCP port, once entered."""
         self._socket = socket
@@ -76,11 +76,11 @@ class Proxy:
         return self._each(_Link.cut)
 
     def stall(self) -> int:
-        """Let the connections of now fall silent for ever; return how many. Later ones are not concerned."""
+        """Stall the present connections for good; return their number."""
         return self._each(lambda link: setattr(link, "silent", True))
 
     def stall_next(self) -> None:
-        """Let the next replication connection find silence from its begin."""
+        """Stall the next replication connection from its beginning."""
         self._stall_next = True
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The tables that a log with copies says there are: rows of the latest copies, then the changes that count.
+"""Rebuilds the tables of a log with copies: the rows of the latest copies, then the changes that count.
 
 Slow and plain, for judging: a change counts when its transaction is not in the snapshot of its table's latest copy.
 """

@@ -1,4 +1,4 @@
-"""python -m tools.faults spark: kill what replicates tables while they are written; in the end they are right."""
+"""python -m tools.faults spark: kills capture, Spark and server while tables are replicated; compares the tables."""
 
 import argparse
 import random
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["SINKS", "attack", "main"]
 
 SINKS: Final = ("parquet", "delta", "iceberg")
-"""What tables are replicated into."""
+"""The sinks."""
 _SLOT: Final = "slot"
-"""Instead of them: a slot is read live, and its changes go into files."""
+"""Instead of a sink: a slot is read directly, and its changes are written to files."""
 _SECONDS: Final = 600.0
-"""For how long anything is waited for."""
+"""Seconds to wait for anything."""
 _ALTERATIONS: Final = (
     "ALTER TABLE account ADD COLUMN since_{0} int DEFAULT {0}",
     "ALTER TABLE account RENAME COLUMN since_{0} TO was_{0}",
@@ -70,7 +70,7 @@ class _Attack:
 
     @property
     def victims(self) -> Mapping[str, Callable[[], bool]]:
-        """What is killed, and how; False where it is not there just now."""
+        """The victims, and how they are killed; False if there is none right now."""
         return {
             "capture": self.capture.kill,
             "driver": self.replica.kill,
@@ -80,7 +80,7 @@ class _Attack:
         }
 
     def run(self, kills: int, seconds: float) -> None:
-        """Kill so often, and see the tables equal; raises FaultsError where they are not."""
+        """Kill a number of times, then compare the tables; raises FaultsError if they differ."""
         try:
             self.attack(kills, seconds)
             self.finish()
@@ -117,7 +117,7 @@ class _Attack:
         self.rest.finish([], _SECONDS)
 
     def differences(self, spark: "SparkSession") -> list[str]:
-        """Return what of the tables is not as the source has it."""
+        """Return how the tables differ from the source."""
         from pgoutput_construct.spark import compare, open_log, read_current
 
         opened, found = open_log(spark, self.directory / "log"), []

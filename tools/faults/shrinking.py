@@ -1,4 +1,4 @@
-"""A history that fails is shrunk to the statements that matter, and written as a test."""
+"""Shrinks a failing history to the statements that matter, and writes it as a test."""
 
 import time
 from collections.abc import Callable, Collection, Sequence

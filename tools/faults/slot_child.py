@@ -1,4 +1,4 @@
-"""A streaming query that writes the changes of a table, read live from a slot, into files: until it is killed."""
+"""A streaming query that writes the changes of a table, read from a slot, to files, until it is killed."""
 
 import sys
 

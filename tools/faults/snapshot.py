@@ -1,4 +1,4 @@
-"""python -m tools.faults snapshot: tables are copied while writers change them, and the capture is killed meanwhile."""
+"""python -m tools.faults snapshot: copies tables while writers change them, and kills the capture."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import VERSIONS
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, snapshot
-from tools.beside import beside
+from tools.background import in_background
 from tools.faults.errors import FaultsError
 from tools.faults.snapshot_tables import ALTERATIONS, LATER, TABLES, WRITES, differences, published
 from tools.servers import RELEASES, open_server
@@ -35,23 +35,23 @@ __all__ = ["Attack", "Server", "attack", "main"]
 _WRITERS: Final = 3
 _SLOT: Final = "attacked"
 _EXPECTED: Final = (errors.UniqueViolation, errors.DeadlockDetected, errors.LockNotAvailable)
-"""What writers cause each other."""
+"""Errors that writers cause each other."""
 Say = Callable[[str], object]
 _SETTINGS: Final = {"autovacuum": "off", "lock_timeout": "20s", "max_wal_size": "4GB"}
 
 
 @dataclass(frozen=True)
 class Attack:
-    """How much of everything."""
+    """The size of an attack."""
 
     rows: int = 100_000
     """Rows of each table."""
     kills: int = 20
-    """How often the capture is killed."""
+    """The number of kills of the capture."""
     workers: int = 2
     """Connections that copy."""
     seconds: float = 2.0
-    """How long a capture lives in the mean."""
+    """The mean time until a capture is killed, in seconds."""
     binary: bool = False
 
 
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class Server(Protocol):
-    """What is attacked."""
+    """The attacked server."""
 
     @property
     def dsn(self) -> str:
@@ -95,7 +95,7 @@ class Server(Protocol):
 
 @dataclass(frozen=True)
 class _Given:
-    """A server that is there already."""
+    """A server that runs already."""
 
     dsn: str
 
@@ -113,7 +113,7 @@ def _servers(versions: Sequence[int], dsn: str | None) -> Iterator[Server]:
 
 
 def attack(server: Server, dbname: str, directory: Path, asked: Attack, seed: int, say: Say) -> list[str]:
-    """Copy tables into a log while they change and the capture dies; return what is wrong in the end."""
+    """Copy tables into a log while they change and the capture is killed; return the problems."""
     with server.connect() as admin:
         admin.execute(f"CREATE DATABASE {dbname}".encode())
     dsn = psycopg.conninfo.make_conninfo(server.dsn, dbname=dbname)
@@ -179,7 +179,7 @@ def _writing(server: Server, dbname: str, rows: int, seed: int) -> Iterator[None
     """Write from several connections until the block ends; what fails in a writer is raised then."""
     chances = [random.Random(f"{seed} {number}") for number in range(_WRITERS + 1)]
     writers = [partial(_write, server, dbname, rows, chance) for chance in chances[:-1]]
-    with beside(*writers, partial(_alter, server, dbname, chances[-1])):
+    with in_background(*writers, partial(_alter, server, dbname, chances[-1])):
         yield
 
 

@@ -1,4 +1,4 @@
-"""The tables of the attack on copies, what writers do to them, and what they must be in the end."""
+"""The tables of the attack on copies: their writers, and their expected contents."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A physical standby of an embedded server, which can be cut off and promoted."""
+"""A physical standby of an embedded server, which can be disconnected and promoted."""
 
 import shutil
 import tempfile

@@ -1,4 +1,4 @@
-"""python -m tools.faults starved: a first capture, its kernels not compiled, amid processes that want the processors.
+"""python -m tools.faults starved: a first capture, with kernels to compile, among processes that compete for the CPUs.
 
 The server waits for a status for a few seconds only. No connection may be lost, and the log must have every row: those
 that were copied, and those that came meanwhile.
@@ -17,7 +17,7 @@ from pgoutput_construct.demo.processes import printed, running
 from pgoutput_construct.demo.server import VERSIONS, EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.wire import Insert, parse
-from tools.beside import beside
+from tools.background import in_background
 from tools.servers import RELEASES, open_server
 from tools.starvation import Statuses, busy_loops, watched_statuses
 
@@ -69,7 +69,7 @@ def starve(
                     connection.execute("INSERT INTO written VALUES (%s)", [written])
 
         capture = running(*_command(server, folder), env=environment)
-        with watched_statuses(server) as seen, busy_loops(loops), beside(write), capture as child:
+        with watched_statuses(server) as seen, busy_loops(loops), in_background(write), capture as child:
             while child.poll() is None and not seen.walsenders:
                 time.sleep(0.1)
             time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""What a transaction does, one step at a time: statements with a few numbers drawn by chance."""
+"""The steps of random transactions: statements with a few random numbers."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""python -m tools.faults log: compact and prune a log, and kill that, while it is written and read."""
+"""python -m tools.faults log: compacts and prunes a log while it is written and read, and kills that."""
 
 import argparse
 import random
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog._index.listing import read_pruned
-from pgoutput_construct.changelog._segment.reading import read_segment
+from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.prune import prune

@@ -1,4 +1,4 @@
-"""The processes of the attack on a log's upkeep: one writes numbered transactions, one compacts and prunes."""
+"""The processes of the attack on log maintenance: one writes numbered transactions, one compacts and prunes."""
 
 import random
 import sys
@@ -74,7 +74,9 @@ def _append(writer: LogWriter, payloads: list[bytes], open_xid: int) -> int:
     count = len(payloads)
     states = {name: np.zeros(count, np.bool_) for name in STATE_PARAMETERS}
     numbers = np.zeros(count, np.int64)
-    block = Block.of(payloads, numbers, numbers, _OPTIONS.layout(), states, np.full(count, OUTSIDE), open_xid)
+    block = Block.from_payloads(
+        payloads, numbers, numbers, _OPTIONS.layout(), states, np.full(count, OUTSIDE), open_xid
+    )
     writer.append(block)
     return block.open_xid
 

@@ -1,4 +1,4 @@
-"""python -m tools.faults tables: compact and prune a log while a capture and readers run; the tables stay the same."""
+"""python -m tools.faults tables: compacts and prunes a log during capture and reads; its tables must stay the same."""
 
 import argparse
 import json
@@ -9,11 +9,18 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pgoutput_construct.changelog import ChangeLog
+import numpy as np
+import pyarrow.compute as pc
+
+from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
+from pgoutput_construct.changelog._facts.events import LogEvent
+from pgoutput_construct.changelog._notes.confirmation_note import read_note, write_note
+from pgoutput_construct.changelog._segment.segment_schema import parts_of
+from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.changelog.registry import register
 from pgoutput_construct.changelog.verify import verify
@@ -21,10 +28,11 @@ from pgoutput_construct.demo.processes import running
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture
+from pgoutput_construct.stream.transaction_reader import COMMITTED
+from pgoutput_construct.wire import Lsn
 from tools.faults.bank import PUBLICATION, SLOT, Bank, Moment
 from tools.faults.errors import FaultsError
-from tools.faults.rebuilt import Base, Rebuilder
-from tools.faults.recut import recut
+from tools.faults.rebuilder import Base, Rebuilder
 
 __all__ = ["TablesReport", "attack", "main"]
 
@@ -56,8 +64,8 @@ class TablesReport:
     """How often all tables were rebuilt, and found equal to the server's."""
     meanwhile: int = 0
     """Of these, begun while a compaction or prune was at work."""
-    told: int = 0
-    """Readers that lacked what was pruned, and were told so."""
+    refused: int = 0
+    """Reads that failed, as they must, since they needed what was pruned."""
     rows: int = 0
     """Of the tables in the end."""
 
@@ -142,9 +150,9 @@ class _Attack:
         self.upkeep(given, log, lambda: self.check_again(log, moment, base))
         after = self.rebuilder.open(log)
         self.rebuilder.check(after, moment, base)
-        self.report.told += self.rebuilder.told(after, moment if log != self.log else None)
-        self.report.told += self.rebuilder.lacks(lambda: next(after.log.entries(0)))
-        self.report.told += self.rebuilder.lacks(lambda: next(before.entries(0)))
+        self.report.refused += self.rebuilder.count_refused(after, moment if log != self.log else None)
+        self.report.refused += self.rebuilder.lacks(lambda: next(after.log.entries(0)))
+        self.report.refused += self.rebuilder.lacks(lambda: next(before.entries(0)))
         return before.segments.place(after.log.segments[0].first_seq)
 
     def finish(self, base: Base) -> None:
@@ -165,7 +173,7 @@ class _Attack:
             self.rebuilder.check(self.rebuilder.open(log), moment, base)
             self.report.meanwhile += 1
         except MissingFileError:
-            self.report.told += 1
+            self.report.refused += 1
 
     def upkeep(self, given: Sequence[str], log: Path, meanwhile: Callable[[], None]) -> None:
         """Run ``pgoutput log`` as a process, and do something as often as it can be done meanwhile."""
@@ -208,7 +216,7 @@ def attack(
     """Compact and prune a log of some segments, and compare its tables with the server's all the while.
 
     With ``copy`` half of the small segments of a copy are pruned, too, before they are compacted.
-    Raises PgoutputError for tables that differ, a process that ends, and a reader that is not told what it lacks.
+    Raises PgoutputError for tables that differ, a process that ends, and a read of pruned changes without an error.
     """
     with Bank(server) as bank:
         return _Attack(bank, rebuilder, directory, say).run(segments, copy)
@@ -239,3 +247,26 @@ def main(arguments: Sequence[str]) -> int:
             return 1
     print(report)
     return 0
+
+
+def recut(log: ChangeLog, directory: Path, segments: int) -> ChangeLog:
+    """Write a log again with about ``segments`` segments; a capture may continue it in the place of the first one."""
+    store, rows = LocalStore(directory, durable=False), max(1, len(log) // segments)
+    ended = log.transactions().filter(pc.equal(log.transactions()["outcome"], COMMITTED))
+    seqs, lsns = ended["seq"].to_numpy(), [0, *ended["end_lsn"].to_pylist()]
+    with LogWriter(store) as writer:
+        for segment in log.segments:
+            writer.use(segment.options)
+            for part in parts_of(log.table(segment), segment.options.layout()):
+                if isinstance(part, LogEvent):
+                    writer.append_fact(part.name, part.lsn, **part.details)
+                    continue
+                for first in range(0, len(part), rows):
+                    writer.append(part.take(slice(first, first + rows)))
+                    complete = lsns[int(np.searchsorted(seqs, writer.next_seq))]
+                    writer.publish(Position(Lsn(complete)))
+        writer.publish(log.segments[-1].position)
+    # Where nothing is left to publish no segment says how far the last one was confirmed.
+    note, last = read_note(log.store), log.segments[-1]
+    write_note(store, replace(note, confirmed_lsn=note.reached(last), next_seq=last.last_seq + 1))
+    return ChangeLog(directory)

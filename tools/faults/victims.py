@@ -1,4 +1,4 @@
-"""Processes that are killed below others."""
+"""Finds and kills child processes of a process."""
 
 import random
 from contextlib import suppress
@@ -11,7 +11,7 @@ __all__ = ["kill_child"]
 
 
 def kill_child(parent: Supervised, name: str, chance: random.Random) -> bool:
-    """Kill one of the processes below another whose command line has ``name``; False where there is none."""
+    """Kill a random descendant of a process whose command line contains ``name``; False if there is none."""
     found = []
     with suppress(psutil.NoSuchProcess):
         for child in psutil.Process(parent.pid).children(recursive=True) if parent.runs else ():

@@ -1,4 +1,4 @@
-"""What really happened, as the triggers wrote it down."""
+"""The witness: what really happened, as recorded by triggers on the server."""
 
 import json
 from collections import Counter
@@ -54,7 +54,7 @@ def read_witness(connection: "psycopg.Connection[Any]", messages: bool) -> Witne
 
 
 def write_witness(witness: Witness, path: Path) -> None:
-    """Write one JSON object for each change, for who looks for the reason of a difference."""
+    """Write one JSON object for each change, to investigate a difference."""
     with path.open("w", encoding="utf-8") as file:
         for xid, changes in witness.transactions.items():
             for change in changes:

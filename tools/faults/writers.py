@@ -1,4 +1,4 @@
-"""Who writes while things break: transactions of every kind, on several connections, through crashes of the server."""
+"""Writers that run during an attack: transactions of every kind, on several connections, across server crashes."""
 
 import random
 import threading
@@ -21,7 +21,7 @@ Connect = Callable[..., "psycopg.Connection[Any]"]
 
 WRITERS = 4
 _TRANSIENT = (errors.DeadlockDetected, errors.LockNotAvailable, errors.UniqueViolation, errors.DuplicateObject)
-"""What writers cause each other: the transaction is rolled back, and the next begins."""
+"""Errors that writers cause each other: the transaction is rolled back, and the next one begins."""
 _SETTINGS = "-c lock_timeout=300ms"
 _RETRY_SECONDS = 0.1
 _PAUSE_SECONDS, _CALM_SECONDS = 0.1, 0.5
@@ -49,7 +49,7 @@ class Writers:
 
     @contextmanager
     def calm(self) -> Iterator[None]:
-        """Let them write little for a while, so that what a silent capture has to catch up with stays small."""
+        """Reduce the writes during a block, so that a stalled capture has little to catch up with."""
         self._pause = _CALM_SECONDS
         try:
             yield
@@ -57,7 +57,7 @@ class Writers:
             self._pause = _PAUSE_SECONDS
 
     def check(self) -> None:
-        """Raise what ended a writer before its time."""
+        """Raise the error of a writer that ended early, if any."""
         for future in self._futures:
             if future.done() and (error := future.exception()):
                 raise FaultsError(f"a writer failed: {type(error).__name__}: {error}") from error

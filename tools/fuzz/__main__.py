@@ -1,4 +1,4 @@
-"""python -m tools.fuzz: mutated bytes, guided by coverage through all readers, or in bulk through the kernels."""
+"""python -m tools.fuzz: fuzzes all readers of bytes, guided by coverage, or the kernels in bulk."""
 
 import argparse
 import sys
@@ -15,7 +15,7 @@ examples:
   python -m tools.fuzz guided                             every target for ten minutes; needs the extra fuzz
   python -m tools.fuzz guided --seconds 60 --targets message segment --keep corpus/
 
-exit status: 0 nothing was found, 1 something was, 2 wrong arguments
+exit status: 0 no findings, 1 findings, 2 wrong arguments
 """
 
 
@@ -36,11 +36,11 @@ def _guided(options: argparse.Namespace) -> int:
     from tools.fuzz.targets import TARGETS
 
     if reason := guided.lacking():
-        print(f"fuzzing guided by coverage is skipped: {reason}", file=sys.stderr)
+        print(f"coverage-guided fuzzing is skipped: {reason}", file=sys.stderr)
         return 0
     names = options.targets or [*TARGETS]
     if unknown := [name for name in names if name not in TARGETS]:
-        print(f"{unknown[0]} is no target: the targets are {', '.join(TARGETS)}", file=sys.stderr)
+        print(f"{unknown[0]} is not a target: choose from {', '.join(TARGETS)}", file=sys.stderr)
         return 2
     directory = options.keep or Path(tempfile.mkdtemp(prefix="fuzz-"))
     found = guided.run(names, options.seconds, options.seed, directory)
@@ -51,20 +51,20 @@ def _guided(options: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tools.fuzz",
-        description="Fuzz whatever reads bytes.",
+        description="Fuzz everything that reads bytes.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     modes = parser.add_subparsers(dest="mode", required=True)
-    bulk = modes.add_parser("bulk", help="the kernels against the codec, by the million")
-    bulk.add_argument("--payloads", type=int, default=100_000_000, help="how many (default: 10^8)")
-    bulk.add_argument("--jobs", type=int, default=1, help="processes at a time (default: 1)")
-    guided = modes.add_parser("guided", help="every reader of bytes, guided by coverage (atheris)")
-    guided.add_argument("--seconds", type=int, default=600, help="for how long each target runs (default: 600)")
-    guided.add_argument("--targets", nargs="+", metavar="TARGET", help="which ones (default: all)")
-    guided.add_argument("--keep", type=Path, help="a directory for inputs and findings (default: a new one)")
+    bulk = modes.add_parser("bulk", help="compare the kernels with the codec on mutated payloads")
+    bulk.add_argument("--payloads", type=int, default=100_000_000, help="number of payloads (default: 10^8)")
+    bulk.add_argument("--jobs", type=int, default=1, help="parallel processes (default: 1)")
+    guided = modes.add_parser("guided", help="run every target, guided by coverage (atheris)")
+    guided.add_argument("--seconds", type=int, default=600, help="seconds for each target (default: 600)")
+    guided.add_argument("--targets", nargs="+", metavar="TARGET", help="the targets to run (default: all)")
+    guided.add_argument("--keep", type=Path, help="directory for inputs and findings (default: a temporary one)")
     for mode in (bulk, guided):
-        mode.add_argument("--seed", type=int, default=0, help="another one gives other bytes (default: 0)")
+        mode.add_argument("--seed", type=int, default=0, help="seed of the mutations (default: 0)")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Mutated payloads by the hundred million, through the kernels and through the codec."""
+"""Hundreds of millions of mutated payloads, through the kernels and the codec."""
 
 import multiprocessing
 import sys
@@ -30,23 +30,23 @@ _EVERY_SECONDS: Final = 10
 
 @dataclass
 class Report:
-    """What all batches together have shown."""
+    """The results of all batches."""
 
     payloads: int = 0
     accepted: Counter[str] = field(default_factory=Counter)
     """How many of each class both engines accepted."""
     problems: list[str] = field(default_factory=list)
-    """Payloads of which the two say other things."""
+    """Payloads on which the engines disagree."""
 
     def add(self, number: int, compared: Compared) -> None:
-        """Take the outcome of a batch."""
+        """Add the result of a batch."""
         self.payloads += compared.payloads
         self.accepted.update(compared.kinds)
         place = f"batch {number}, {_about(number)}"
         self.problems += [f"{place}: {payload.hex()}: {what}" for payload, what in compared.problems]
 
     def lines(self) -> Iterator[str]:
-        """Yield what a person reads."""
+        """Yield the lines of the report."""
         kinds = ", ".join(f"{name} {count:,}" for name, count in self.accepted.items())
         yield f"{self.payloads:,} payloads, {self.accepted.total():,} accepted by both: {kinds}"
         yield from self.problems[:_SHOWN]
@@ -54,7 +54,7 @@ class Report:
 
 
 def run(count: int, seed: int, jobs: int = 1) -> Report:
-    """Compare at least so many payloads, those of a seed, in so many processes."""
+    """Compare at least ``payloads`` payloads, mutated by ``seed``, in ``jobs`` processes."""
     first = seed * _NEVER_REPEATED
     numbers = range(first, first + -(-count // BATCH))
     report, begun, said = Report(), time.monotonic(), 0.0

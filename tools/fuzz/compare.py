@@ -1,4 +1,4 @@
-"""The kernels against the codec: a batch of payloads, what each accepts, and every field of what both accept."""
+"""Compares the kernels with the codec: which payloads of a batch each accepts, and every field of those."""
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
@@ -33,7 +33,7 @@ class Compared(NamedTuple):
     payloads: int
     accepted: int
     problems: list[tuple[bytes, str]]
-    """Payloads of which the two say other things, and which."""
+    """Payloads on which the engines disagree, and how."""
     kinds: dict[str, int]
     """How many of each class were accepted."""
 
@@ -86,7 +86,7 @@ def _without_state(options: ParseOptions) -> dict[str, Any]:
 
 
 class _Problems:
-    """What the two say otherwise of one batch."""
+    """The disagreements about one batch."""
 
     def __init__(self, payloads: pa.Array, first: Sequence[tuple[int, str]]) -> None:
         self._payloads = payloads
@@ -121,7 +121,7 @@ def _read(payloads: Sequence[bytes], readers: Any) -> Iterator[Any]:
 def _compare_built(
     found: _Problems, rows: Numbers, messages: Sequence[Any], build: Callable[..., bytes], parameters: tuple[int, ...]
 ) -> None:
-    """What the codec builds of a message is what it was read from: no byte is passed over."""
+    """Check that the codec builds the same bytes that it parsed: none is ignored."""
     built = [build(message, *parameters) for message in messages]
     found.unequal(rows, "built", built, [found._payloads[row].as_py() for row in rows.tolist()])
 

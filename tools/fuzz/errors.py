@@ -1,4 +1,4 @@
-"""What a target says of bytes that it should not have been able to say anything of."""
+"""The finding of a target: it accepted bytes that it should have rejected, or failed in another way."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Fuzzing guided by coverage: each target under libFuzzer (atheris) in a process of its own."""
+"""Coverage-guided fuzzing: each target under libFuzzer (atheris) in a process of its own."""
 
 import hashlib
 import os
@@ -22,13 +22,13 @@ _EXECUTED: Final = re.compile(r"stat::number_of_executed_units: (\d+)")
 
 
 def lacking() -> str | None:
-    """Return why there is no guided fuzzing here, None where there is."""
+    """Return why guided fuzzing is not available; None if it is."""
     missing = [name for name in ("atheris", "coverage") if find_spec(name) is None]
     return f"{' and '.join(missing)} cannot be imported: pip install --editable '.[fuzz]'" if missing else None
 
 
 def run(names: Sequence[str], seconds: int, seed: int, directory: Path) -> int:
-    """Fuzz targets, each for so long; print what was run and reached, and return how many findings there are.
+    """Fuzz targets; print the runs and their coverage, and return the number of findings.
 
     ``directory`` keeps the inputs that reach something (they are what the next run begins with) and the findings.
     """
@@ -49,7 +49,7 @@ def _run(name: str, seconds: int, seed: int, directory: Path) -> int:
     command = ["tools.fuzz.child", name, str(findings), *(f"-{key}={value}" for key, value in flags.items())]
     done = _python(*command, str(corpus))
     print("\n".join(_lines(name, done)), flush=True)
-    print(_python("tools.fuzz.reached", name, str(corpus)).stdout, end="", flush=True)
+    print(_python("tools.fuzz.coverage_report", name, str(corpus)).stdout, end="", flush=True)
     found = [path for path in sorted(set(findings.iterdir()) - known) if path.suffix != ".txt"]
     for path in found:
         note = path.with_suffix(".txt")

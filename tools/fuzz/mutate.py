@@ -44,7 +44,7 @@ def pool(seeds: Sequence[bytes]) -> Pool:
 
 
 def mutated(seeds: Pool, count: int, number: int) -> pa.Array:
-    """Return so many payloads, changed from seeds; which ones and how follows from the number alone."""
+    """Return mutated payloads; the seeds and the mutations follow from the number alone."""
     out, ends = np.empty(count * LONGEST, np.uint8), np.zeros(count + 1, np.int64)
     state = (number * 0x9E3779B97F4A7C15 + 0x2545F4914F6CDD1D) % 2**64
     size = _fill(seeds.data, seeds.ends, np.array([state], np.uint64), _LETTERS, _WORDS, out, ends)

@@ -1,4 +1,4 @@
-"""What fuzzing begins with: the recordings of real servers, the golden vectors, and a message of each kind."""
+"""The seeds of fuzzing: recordings of real servers, the golden vectors, and a message of each kind."""
 
 import json
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
-"""What is fuzzed, by name: a function of bytes, and the bytes to begin with."""
+"""The fuzzing targets by name: a function of bytes, and the seeds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from tools.fuzz import of_files, of_logs, of_messages
+from tools.fuzz import file_targets, log_targets, message_targets
 
 __all__ = ["TARGETS", "Target", "seeds"]
 
@@ -12,11 +12,11 @@ class Target(NamedTuple):
     """One reader of bytes, and how it is fuzzed."""
 
     read: Callable[[bytes], None]
-    """Raises for a finding: anything but the errors that the package means to raise."""
+    """Raises for a finding: any error that is not one of the package's."""
     longest: int
-    """Bytes of an input at most."""
+    """The maximum size of an input, in bytes."""
     covered: Sequence[str]
-    """The modules whose branches are counted."""
+    """The modules whose coverage guides it."""
 
 
 _MESSAGE: Final = ("codec", "definitions", "engine", "composites", "primitives", "json_forms", "trace")
@@ -26,41 +26,43 @@ _CLI: Final = "pgoutput_construct.cli."
 
 TARGETS: Final[Mapping[str, Target]] = {
     "message": Target(
-        of_messages.read_message,
+        message_targets.read_message,
         2048,
         [f"{_WIRE}{name}" for name in _MESSAGE],
     ),
-    "frame": Target(of_messages.read_frame, 512, [f"{_WIRE}{name}" for name in ("frame_codec", "frame_definitions")]),
+    "frame": Target(
+        message_targets.read_frame, 512, [f"{_WIRE}{name}" for name in ("frame_codec", "frame_definitions")]
+    ),
     "connection": Target(
-        of_messages.read_connection,
+        message_targets.read_connection,
         512,
         [f"{_WIRE}{name}" for name in ("connection", "connection_codec", "connection_definitions")],
     ),
     "stream": Target(
-        of_messages.read_stream,
+        message_targets.read_stream,
         8192,
         ["pgoutput_construct.columnar.batches", "pgoutput_construct.columnar.scopes",
          "pgoutput_construct.stream.relations", "pgoutput_construct.stream.state", "pgoutput_construct.stream.session"],
     ),
     "file": Target(
-        of_files.read_file, 8192, [f"{_CLI}{name}" for name in ("recvlogical", "hexlines", "readers", "source")]
+        file_targets.read_file, 8192, [f"{_CLI}{name}" for name in ("recvlogical", "hexlines", "readers", "source")]
     ),
-    "lines": Target(of_files.read_lines, 4096, [f"{_CLI}lines", f"{_WIRE}jsonable", f"{_WIRE}json_forms"]),
+    "lines": Target(file_targets.read_lines, 4096, [f"{_CLI}lines", f"{_WIRE}jsonable", f"{_WIRE}json_forms"]),
     "inspect": Target(
-        of_files.inspect_file, 8192,
+        file_targets.inspect_file, 8192,
         [f"{_CLI}{name}" for name in ("inspect", "inspect_source", "inspect_rows", "inspect_names", "inspect_picture")],
     ),
-    "segment": Target(of_logs.read_segment_file, 1 << 16, [f"{_LOG}footer", f"{_LOG}reading", f"{_LOG}columns"]),
-    "footer": Target(of_logs.read_footer_text, 4096, [f"{_LOG}footer", f"{_LOG}listing"]),
-    "index": Target(of_logs.read_index, 1 << 16, [f"{_LOG}index"]),
-    "manifest": Target(of_logs.read_manifest_stream, 1 << 16, [f"{_LOG}manifest", f"{_LOG}log_index"]),
+    "segment": Target(log_targets.read_segment_file, 1 << 16, [f"{_LOG}footer", f"{_LOG}reading", f"{_LOG}columns"]),
+    "footer": Target(log_targets.read_footer_text, 4096, [f"{_LOG}footer", f"{_LOG}listing"]),
+    "index": Target(log_targets.read_index, 1 << 16, [f"{_LOG}index"]),
+    "manifest": Target(log_targets.read_manifest_stream, 1 << 16, [f"{_LOG}manifest", f"{_LOG}log_index"]),
     "notes": Target(
-        of_logs.read_notes, 1024, [f"{_LOG}{name}" for name in ("note", "pruned", "registry", "events")]
+        log_targets.read_notes, 1024, [f"{_LOG}{name}" for name in ("note", "pruned", "registry", "events")]
     ),
 }  # fmt: skip
 """Each of them runs in a process of its own."""
 
 
 def seeds(name: str) -> list[bytes]:
-    """Return what a target begins with."""
-    return list({**of_messages.SEEDS, **of_files.SEEDS, **of_logs.SEEDS}[name]())
+    """Return the seeds of a target."""
+    return list({**message_targets.SEEDS, **file_targets.SEEDS, **log_targets.SEEDS}[name]())

@@ -45,7 +45,7 @@ class Result:
     ended: str = ""
     """Why it ended before its end; "" where it did not."""
     inapplicable: str = ""
-    """Why it was run without anything in between; "" where it was not, or that was asked for."""
+    """Why it was run without anything in between; empty if it was not, or if that was requested."""
     seconds: float = 0.0
     kills: int = 0
 
@@ -79,7 +79,7 @@ def missing() -> str:
 @click.option(
     "--timeout", default=180, show_default=True, metavar="SECONDS", help="How long a test waits for anything."
 )
-@click.option("--user", help="Who runs servers and tests, where root may not. [default: postgres, else nobody]")
+@click.option("--user", help="The user that runs servers and tests if this is root. [default: postgres, else nobody]")
 @click.option("--directory", type=click.Path(file_okay=False, path_type=Path), help="Where the files are made.")
 @click.option("--keep", is_flag=True, help="Retain the files of tests that passed, too.")
 def main(

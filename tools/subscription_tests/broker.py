@@ -1,4 +1,4 @@
-"""Answers what Between.pm asks while a test runs: which link a statement is about, and how far it has come."""
+"""Answers the requests of Between.pm during a test: which link a statement concerns, and how far it has read."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""What PostgreSQL's subscription tests expect of PostgreSQL alone: tests that fail, and files that end, by design.
+"""Tests and files of PostgreSQL's subscription tests that cannot pass through a publisher, by design.
 
 A file that does not apply is run without anything between publisher and subscriber, so that it is known to run at all.
 """

@@ -1,4 +1,4 @@
-"""What runs between one subscription and its server: a capture of the publications, and a publisher of its log."""
+"""A link between one subscription and its server: a capture of the publications, and a publisher of its log."""
 
 import json
 import os
@@ -16,8 +16,8 @@ from typing import Any, Final
 import psycopg
 from psycopg import conninfo, sql
 
+from pgoutput_construct.changelog._facts.catalog_readings import publication_readings
 from pgoutput_construct.changelog._facts.completeness import present_copies
-from pgoutput_construct.changelog._facts.facts import publication_readings
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres.connection import SESSION_SETTINGS
@@ -45,7 +45,7 @@ class Child:
     """A command that is run again whenever it ends, until it is stopped."""
 
     def __init__(self, command: Callable[[], tuple[Sequence[str], Mapping[str, str]]], log: Path) -> None:
-        """Prepare; ``command`` is asked for the command and its environment at each start."""
+        """Prepare; ``command`` returns the command line and its environment at each start."""
         self._command, self._log = command, log
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -187,7 +187,7 @@ class Link:
         copies: bool | None = None,
         name: str | None = None,
     ) -> None:
-        """Change what the subscription asks; the capture is restarted, as the worker of a subscription is."""
+        """Change the options of the subscription; the capture is restarted, like the worker of a subscription."""
         was_running = self.capture.is_running
         self.capture.stop()
         if server is not None:

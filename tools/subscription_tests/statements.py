@@ -1,4 +1,4 @@
-"""Statements about subscriptions in the SQL of a test: what they ask, and how they read for a publisher between."""
+"""Statements about subscriptions in the SQL of a test, and how they are rewritten for a publisher in between."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,16 @@
-"""What the stream does not say, and the log holds as events: tables, columns, publications, table copies.
+"""What the stream does not say, and the log records as events: tables, columns, publications, table copies.
 
-``events`` are the rows of the log for them; ``facts`` reads what the catalog said; ``described`` is which description
-is in force for each change; ``lineage`` follows a column through renames; ``copies`` are the table copies, and
-``visibility`` decides which changes count in addition to one (the theory stands there); ``completeness`` says what a
-log lacks. Start reading at ``visibility``.
+In: the index of a log, with its events and the Relations sent. Out: for each table, which column is which through
+renames (``lineage``), what changed without messages (``stale_tables``), what a log lacks (``completeness``), and which
+changes count in addition to a copy (``visibility``, where the theory of that stands).
+
+- ``events``: the event rows of a log. ``catalog_readings``: what the catalog said, from events.
+- ``visibility``, ``copies``: snapshots and table copies. Start reading at ``visibility``.
+- ``segment_descriptions``: which Relation is in force for each row, carried from segment to segment.
+- ``lineage``, with ``numbering`` (column numbers of a description) and ``description_usage`` (when a description was
+  used).
+- ``successive_texts``: reads versions of a table's columns by parsing only what changed.
+
+Invariants: everything here is derived from the index, again from the beginning if need be, and is the same for each
+reader. Facts are never removed while rows that need them are in the log. Nothing here is public except ``LogEvent``.
 """

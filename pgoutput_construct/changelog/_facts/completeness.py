@@ -1,23 +1,23 @@
-"""What a log lacks: tables that it does not hold from their first row on, and such that changed behind its back."""
+"""Finds what a log lacks: tables without an initial snapshot, and tables that were rewritten outside the stream."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of, snapshot_command
-from pgoutput_construct.changelog._facts.described import described
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, events_of
-from pgoutput_construct.changelog._facts.facts import (
+from pgoutput_construct.changelog._facts.catalog_readings import (
     PublicationReading,
     TableReading,
     covers,
     publication_readings,
     table_readings,
 )
+from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of, snapshot_command
+from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, events_of
 from pgoutput_construct.changelog._facts.lineage import lineage_of
-from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._facts.segment_descriptions import described
 from pgoutput_construct.changelog._index.planning import lost_ends, run_spans
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.columnar.batch_arrays import look_up, tag_table
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.wire.messages import Truncate
@@ -39,23 +39,23 @@ _OPERATIONS = frozenset({"insert", "update", "delete", "truncate"})
 
 
 class IncompleteTableWarning(UserWarning):
-    """What a log has of a table is not all of it, or no longer what the table has."""
+    """The log does not have all rows of a table, or they differ from those on the server."""
 
 
 @dataclass(frozen=True)
 class Lack:
-    """Why a table cannot be rebuilt as it is."""
+    """The reason why a table cannot be rebuilt from the log as it is on the server."""
 
     relation_oid: int
-    """The table."""
+    """The OID of the table."""
     name: str
     """Schema and name."""
     reason: str
-    """What is missing, or what happened behind the log's back."""
+    """What is missing, or what happened outside the stream."""
     remedy: str
     """What to do."""
     stale_since: int | None = None
-    """The seq from which on the log's rows are not those of the table; None for a log that never had all of them."""
+    """The seq from which on the log's rows differ from the table's; None if the log never had all of them."""
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.remedy}"
@@ -63,13 +63,13 @@ class Lack:
 
 @dataclass(frozen=True)
 class UnpublishedColumns:
-    """Generated columns of a table that the server does not publish: the log has its rows without them.
+    """Generated columns of a table that are not published, so the log has its rows without them.
 
-    That is no ``Lack``: all else of the table is right.
+    This is not a ``Lack``: the rest of the table is complete.
     """
 
     relation_oid: int
-    """The table."""
+    """The OID of the table."""
     name: str
     """Schema and name."""
     columns: tuple[str, ...]
@@ -77,11 +77,17 @@ class UnpublishedColumns:
     reason: str
     """What is missing."""
     remedy: str
-    """What to do for those who need them."""
+    """What to do if they are needed."""
 
     @classmethod
-    def of(cls, relation_oid: int, name: str, generated: Mapping[str, str]) -> "UnpublishedColumns":
-        """``generated`` are the columns by name, and how each is generated, as pg_attribute.attgenerated has it."""
+    def from_generated(cls, relation_oid: int, name: str, generated: Mapping[str, str]) -> "UnpublishedColumns":
+        """Describe unpublished columns.
+
+        Args:
+            relation_oid: The OID of the table.
+            name: Schema and name of the table.
+            generated: pg_attribute.attgenerated of the columns, by name.
+        """
         columns = ", ".join(map(quote_identifier, generated))
         remedy = "compute them where they are read"
         if "s" in generated.values():
@@ -97,9 +103,9 @@ class UnpublishedColumns:
 
 
 def unpublished_columns(index: SegmentIndex) -> list[UnpublishedColumns]:
-    """Return the generated columns that the log has not, since they are not published: by the names of their tables.
+    """Return the generated columns that are not published, ordered by the names of their tables.
 
-    A publication that lists the columns of a table publishes what was asked for: that is not among them.
+    Tables with a column list in a publication are not included: they are published as requested.
     """
     readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
     published = publication_readings(index)
@@ -109,23 +115,23 @@ def unpublished_columns(index: SegmentIndex) -> list[UnpublishedColumns]:
     for oid in without_list & readings.keys() - _sent_as_root(published, readings):
         columns = (column for column in readings[oid].columns if column.generated and not column.published)
         if generated := {column.name: column.generated for column in columns}:
-            found.append(UnpublishedColumns.of(oid, readings[oid].title, generated))
+            found.append(UnpublishedColumns.from_generated(oid, readings[oid].title, generated))
     return sorted(found, key=lambda each: each.name)
 
 
 def lacks_of(index: SegmentIndex) -> list[Lack]:
-    """Return what a log lacks of its tables, from its index: by their names, those without a first row first.
+    """Return what a log lacks of its tables: first those without an initial snapshot, then stale ones, by name.
 
-    A table is held from its first row on with a complete copy, after a truncate, and where it was created while all
-    tables were published. Tables that are gone are not among them.
+    A log has a table completely with a complete copy, from a truncate on, or if the table was created while all tables
+    were published. Dropped tables are not included.
     """
     readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
     published = publication_readings(index)
     begun = {copy.relation_oid for copy in present_copies(index)} | _begun(index, readings, published).keys()
     known = set(index.counts["oid"].to_pylist()) | (_published(published) - _sent_as_root(published, readings))
     names = _names(index, readings)
-    gone = {oid for oid, reading in readings.items() if reading.gone}
-    lacks = [_without_snapshot(oid, names[oid]) for oid in (known & names.keys()) - begun - gone]
+    dropped = {oid for oid, reading in readings.items() if reading.gone}
+    lacks = [_without_snapshot(oid, names[oid]) for oid in (known & names.keys()) - begun - dropped]
     for oid, stale in lineage_of(index).stale.items():
         if oid not in {lack.relation_oid for lack in lacks}:
             lacks.append(Lack(oid, names.get(oid, str(oid)), stale.reason, stale.remedy, stale.seq))
@@ -134,11 +140,15 @@ def lacks_of(index: SegmentIndex) -> list[Lack]:
 
 
 def whole_tables(index: SegmentIndex, lacks: Iterable[Lack]) -> frozenset[int]:
-    """Return the OIDs of the tables of which a log has every row, given what it ``lacks``.
+    """Return the OIDs of the tables of which a log has every row.
 
-    These are the others, as far as the log knows what is published of them, and while all publications that have one
-    publish its inserts and updates: without them it has rows that nobody said. It may have rows too many, where deletes
-    are not published.
+    These are the tables that are not in ``lacks``, if the log knows what is published of them, and if every publication
+    with the table publishes inserts and updates: otherwise the table has rows that were never sent. Deletes need not be
+    published; then the log may have rows that were deleted.
+
+    Args:
+        index: The index of the log.
+        lacks: What it lacks (``lacks_of``).
     """
     readings, copies = publication_readings(index), {copy.relation_oid: copy for copy in present_copies(index)}
     known = {oid for reading in readings if reading.captured for oid in reading.tables}
@@ -148,7 +158,7 @@ def whole_tables(index: SegmentIndex, lacks: Iterable[Lack]) -> frozenset[int]:
 
 
 def _in_force(readings: Sequence[PublicationReading], oid: int, copy: TableCopy | None) -> Iterator[PublicationReading]:
-    """Yield the readings of publications that say what was sent of a table, after a copy of it."""
+    """Yield the readings of publications that were in force for a table since a copy of it."""
     for place, reading in enumerate(readings):
         later = (each for each in readings[place + 1 :] if each.name == reading.name)
         is_past = copy is not None and any(covers(copy.snapshot, each.snapshot) for each in later)
@@ -161,7 +171,7 @@ def _is_whole(reading: PublicationReading) -> bool:
 
 
 def present_copies(index: SegmentIndex) -> Iterator[TableCopy]:
-    """Yield the complete copies whose rows are all there: a log that was pruned may begin amid one."""
+    """Yield the complete copies whose rows are all in the log: a pruned log may begin within one."""
     chunks = index.entries("snapshots").sort_by("number")
     numbers, rows = chunks["number"].to_numpy(), chunks["rows"].to_numpy()
     passed = np.append(0, np.cumsum(rows))
@@ -173,10 +183,10 @@ def present_copies(index: SegmentIndex) -> Iterator[TableCopy]:
 
 
 def superfluous_copies(index: SegmentIndex) -> frozenset[int]:
-    """Return the seqs of copies whose rows are in the log without them, as changes from the table's creation on.
+    """Return the seqs of copies that are redundant: the log has the same rows as changes since the table's creation.
 
-    They were made since the log had no copy of the table. What follows a copy in the log does not count, apart from an
-    exclusion of its table: a copy that is superfluous remains so while nothing is pruned.
+    Such copies were made because the log had no copy of the table. What follows a copy in the log does not matter,
+    except for an exclusion of its table: a redundant copy stays redundant as long as nothing is pruned.
     """
     readings, published, lost = table_readings(index), publication_readings(index), lost_ends(index)
     firsts: dict[int, TableCopy] = {}
@@ -199,7 +209,7 @@ def superfluous_copies(index: SegmentIndex) -> frozenset[int]:
 
 
 def _is_unaltered(reading: TableReading) -> bool:
-    """Return whether a table has no rows, and no values, that no stream has said.
+    """Return whether all rows and values of a table came through the stream.
 
     A table is created with a file that its OID names (heap_create()), and has another one after each rewrite.
     """
@@ -208,7 +218,7 @@ def _is_unaltered(reading: TableReading) -> bool:
 
 
 def _sends_all(reading: PublicationReading, oid: int) -> bool:
-    """Return whether a publication publishes a table as a whole, or has nothing to do with it."""
+    """Return whether a publication publishes a table completely, or does not include it."""
     table = reading.tables.get(oid)
     if table is None or not reading.captured:
         return True
@@ -222,7 +232,7 @@ def _without_snapshot(oid: int, name: str) -> Lack:
 
 
 def _unsent(published: Iterable[PublicationReading], names: Mapping[int, str]) -> Iterator[Lack]:
-    """Yield the tables that have partitions of which nothing is ever sent."""
+    """Yield the tables that have partitions which are never replicated."""
     latest = {reading.name: reading for reading in published}
     found = {each.oid: each for reading in latest.values() if reading.captured for each in reading.unsent}
     for each in found.values():
@@ -234,7 +244,7 @@ def _unsent(published: Iterable[PublicationReading], names: Mapping[int, str]) -
         )
         if each.is_foreign:
             what, remedy = "a foreign table", "capture it where its rows are, or detach it (ALTER TABLE)"
-        reason = f"the log lacks the rows of partition {title}, of which the server sends nothing, since it is {what}"
+        reason = f"the log lacks the rows of partition {title}, which is never replicated, since it is {what}"
         yield Lack(each.root, root, reason, remedy)
 
 
@@ -246,9 +256,9 @@ def _names(index: SegmentIndex, readings: Mapping[int, TableReading]) -> dict[in
 
 
 def begun_without_copy(index: SegmentIndex) -> dict[int, tuple[int, str]]:
-    """Return the tables that a log holds from their first row on although they were not copied: from where, and names.
+    """Return the tables that a log has completely without a copy: the seq from which on, and the name, by OID.
 
-    That is by their OIDs, where they were truncated, or what shows that they were created later.
+    The seq is that of a truncate, or of the reading that shows that the table was created after the capture began.
     """
     readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
     names = _names(index, readings)
@@ -263,7 +273,7 @@ def _begun(
 
 
 def _truncated(index: SegmentIndex) -> dict[int, int]:
-    """Return where a committed transaction has emptied tables last: from then on the log has all of them."""
+    """Return the seq of the last committed truncate of each table, from which on the log has it completely."""
     rows = index.entries("rows")
     rows = rows.filter(look_up(rows["tag"].to_numpy(), _TRUNCATES))
     spans = run_spans(index)
@@ -278,21 +288,24 @@ def _truncated(index: SegmentIndex) -> dict[int, int]:
 
 
 def _last_begun(index: SegmentIndex) -> int:
-    """Return the seq at which the log was begun anew last, since changes are missing before; -1 for never."""
+    """Return the seq of the last event BEGUN_ANEW, before which changes are missing; -1 for none."""
     return max((event.seq for event in events_of(index, BEGUN_ANEW)), default=-1)
 
 
 def _creations(
     readings: Mapping[int, TableReading], published: Iterable[PublicationReading], begun: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield each table that came into being while a publication of all tables was captured with all that shows it.
+    """Yield each table that was created while a publication FOR ALL TABLES was captured, and the seq of the evidence.
 
-    Such a publication lists what there is: a table that it does not list, and whose creation it does not see, came
-    later. Subtransactions are no part of a snapshot: one that is in doubt counts as seen. A table that was ever
-    excluded (FOR ALL TABLES EXCEPT) does not count: rows may have been written while it was.
+    A reading of such a publication lists all tables: a table that it does not list, and whose creation its snapshot
+    does not see, was created later. Snapshots have no subtransactions: one in doubt counts as seen. A table that was
+    ever excluded (FOR ALL TABLES EXCEPT) is not included, since rows may have been written meanwhile.
 
-    What was read before the log was ``begun`` anew proves nothing: a table may be from the time of which changes are
-    missing.
+    Args:
+        readings: A reading of each table.
+        published: The readings of publications.
+        begun: Readings up to this seq prove nothing (``_last_begun``): a table may have been created while changes were
+            lost.
     """
     published = list(published)
     seen = {oid for reading in published if reading.captured for oid in reading.excluded}
@@ -306,20 +319,20 @@ def _creations(
 
 
 def _published(readings: Iterable[PublicationReading]) -> set[int]:
-    """Return what is published now."""
+    """Return the OIDs of the tables that are published now."""
     return {oid for reading in _captured_now(readings) for oid in reading.tables}
 
 
 def _captured_now(readings: Iterable[PublicationReading]) -> list[PublicationReading]:
-    """Return the latest reading of each publication that is captured."""
+    """Return the latest reading of each captured publication."""
     latest = {reading.name: reading for reading in readings}
     return [reading for reading in latest.values() if reading.captured]
 
 
 def _sent_as_root(published: Iterable[PublicationReading], readings: Mapping[int, TableReading]) -> set[int]:
-    """Return the partitions that one publication has, and of which the server sends all as changes of a table above.
+    """Return the partitions in a publication whose changes the server sends as those of a table above.
 
-    Another publication has that table, and publishes via the root: then the stream names it (get_rel_sync_entry()).
+    That is so if another publication has that table with publish_via_partition_root (get_rel_sync_entry()).
     """
     tables = {oid: table for reading in _captured_now(published) for oid, table in reading.tables.items()}
     roots = {oid for oid in tables if oid in readings and readings[oid].is_partitioned and not readings[oid].gone}

@@ -9,9 +9,9 @@ import numpy as np
 
 from pgoutput_construct.changelog._facts.events import COPIED_TABLE, LogEvent, events_of
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.log_index import LogIndex, apart
 from pgoutput_construct.changelog._index.planning import LostEnd, commits_of, committed, lost_ends, walked
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream.identifiers import full_name

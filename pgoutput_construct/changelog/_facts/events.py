@@ -1,4 +1,4 @@
-"""What a capture learned and the stream does not say: events, rows of the log beside the messages."""
+"""Events: rows of the log for what the capture learned and the stream does not say."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._index.index import BinaryValues, SegmentIndex
+from pgoutput_construct.changelog._index.segment_index import BinaryValues, SegmentIndex
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
@@ -29,60 +29,70 @@ __all__ = [
 ]
 
 CONNECTED: Final = "connected"
-"""A connection began: what an earlier one left half in the log is void, and is sent again from its start."""
+"""A connection began: transactions that an earlier one left incomplete are void, and are sent again."""
 OPTIONS_CHANGED: Final = "options"
-"""The log goes on under other options; the details have the old and the new value of each: ``{"slot": ["a", "b"]}``."""
+"""The log continues under other options; details: the old and the new value of each, ``{"slot": ["a", "b"]}``."""
 CREATED_SLOT: Final = "created slot"
-"""The slot was created by the capture: it sends the transactions that end after the event's position. ``slot``: its
-name; ``snapshot`` (xmin, xmax, xip): what tables were at that position, under which the first copies are made; null
-where none was asked for."""
+"""The capture created the slot, which sends the transactions that end after the event's LSN. Details: ``slot``, its
+name; ``snapshot`` (xmin, xmax, xip), the snapshot exported with it, under which the first copies are made; null if no
+snapshot was requested."""
 
 COPIED_TABLE: Final = "copied table"
-"""All rows that a table had are in the log, and all commits that they may contain: ``oid, schema, table``, ``chunks``
-(the first and the last number), ``rows``; the snapshot: ``xmin, xmax, xip``; and, by LSNs, which transactions that
-contains: ``place_lsn, contained, sees_until`` (changelog/visibility.py), which log format 2 does not have. The LSN of
-the event is the snapshot's."""
+"""A table copy is complete: all rows of the table, and all commits that they may contain, are in the log. Details:
+``oid, schema, table``; ``chunks`` (the first and the last number), ``rows``; the snapshot ``xmin, xmax, xip``; and by
+LSN which transactions it contains, ``place_lsn, contained, sees_until`` (``visibility``), which log format 2 does not
+have. The LSN of the event is the snapshot's."""
 
 TABLE_FACTS: Final = "table"
-"""What the catalog says of a table, when first seen and whenever it changed: ``changelog/facts.py``."""
+"""What the catalog says of a table, when it is first seen and after each change: ``catalog_readings``."""
 PUBLICATION_FACTS: Final = "publication"
-"""What a publication publishes, when first seen and whenever it changed: ``changelog/facts.py``."""
+"""What a publication publishes, when it is first seen and after each change: ``catalog_readings``."""
 BEGUN_ANEW: Final = "begun anew"
-"""The slot, or the server's history, was lost, and the log goes on with changes that do not follow from those before:
-``reason``; ``void_after``: earlier transactions that ended after this position are void (null: none is); ``snapshot``
-(xmin, xmax, xip): tables are known again by copies whose snapshot contains this one."""
+"""The slot or the server's history was lost, and the log continues with changes that do not follow from those before.
+Details: ``reason``; ``void_after``: earlier transactions that ended after this LSN are void (null: none is);
+``snapshot`` (xmin, xmax, xip): a copy whose snapshot contains this one makes its table complete again."""
 
 
 @dataclass(frozen=True)
 class LogEvent:
-    """One event of a log. Its row has no tag, and as payload its name and details as JSON."""
+    """One event of a log. Its row has no tag; its payload is the name and the details as JSON."""
 
     name: str
     """What happened, such as CONNECTED."""
     lsn: Lsn = field(default_factory=Lsn)
-    """The position in the WAL that it is about; 0/0 for none."""
+    """The LSN that it is about; 0/0 for none."""
     time: Timestamp = field(default_factory=lambda: Timestamp(0))
     """When: microseconds since 2000-01-01 UTC."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What else is known; JSON can hold it."""
+    """Details, values of JSON."""
     seq: int = -1
-    """Its place in the log; -1 while it has none."""
+    """Its seq; -1 before it is appended to a log."""
 
     def payload(self) -> bytes:
-        """Return what stands in the log; raises TypeError for details that JSON cannot hold."""
+        """Return the payload of its row; raises TypeError for details that JSON cannot represent."""
         return json.dumps({"event": self.name, **self.details}).encode("ascii")
 
     @classmethod
-    def of(cls, seq: int, lsn: int, time: int, payload: bytes) -> "LogEvent":
-        """Read an event; raise ValueError for a payload that is none."""
+    def parse(cls, seq: int, lsn: int, time: int, payload: bytes) -> "LogEvent":
+        """Parse the row of an event.
+
+        Args:
+            seq: Its seq.
+            lsn: The LSN that it is about.
+            time: When: microseconds since 2000-01-01 UTC.
+            payload: Its name and details as JSON.
+
+        Raises:
+            ValueError: The payload is not that of an event.
+        """
         details = json.loads(payload)
         if not isinstance(details, dict) or not isinstance(name := details.pop("event", None), str):
-            raise ValueError(f"seq {seq}: the row has no tag, and its payload is no event: {payload!r:.80}")
+            raise ValueError(f"seq {seq}: the row has no tag, but its payload is not an event: {payload!r:.80}")
         return cls(name, Lsn(lsn), Timestamp(time), details, seq)
 
 
 class EventRow(NamedTuple):
-    """One event as the index of a log has it, its payload not yet read."""
+    """One event in the index of a log, its payload not parsed yet."""
 
     seq: int
     """Its seq."""
@@ -93,17 +103,20 @@ class EventRow(NamedTuple):
     time: int
     """When: microseconds since 2000-01-01 UTC."""
     payload: memoryview
-    """Its name and details as JSON: bytes of the index."""
+    """Its name and details as JSON: a view of the index."""
 
     def read(self) -> LogEvent:
-        """Return the event; raise ValueError for a payload that is none."""
-        return LogEvent.of(self.seq, self.lsn, self.time, bytes(self.payload))
+        """Return the event; raise ValueError if the payload is not that of an event."""
+        return LogEvent.parse(self.seq, self.lsn, self.time, bytes(self.payload))
 
 
 def event_rows(index: SegmentIndex, names: Collection[str] = (), after: int = -1) -> Iterator[EventRow]:
-    """Yield the events of a log after a seq, all or those of some ``names``, in their order.
+    """Yield the events of a log in order. Payloads, which are long for tables of many columns, are not copied.
 
-    What the catalog says of a table with many columns is long: no payload is copied.
+    Args:
+        index: The index of the log.
+        names: Only events of these names; all if empty.
+        after: Only events after this seq.
     """
     events = index.entries("events")
     chosen = events["seq"].to_numpy() > after
@@ -116,14 +129,14 @@ def event_rows(index: SegmentIndex, names: Collection[str] = (), after: int = -1
 
 
 def events_of(index: SegmentIndex, name: str | None = None) -> Iterator[LogEvent]:
-    """Yield the events of a log, or those of one name, in their order."""
+    """Yield the events of a log, or those of one name, in order."""
     for row in event_rows(index, () if name is None else {name}):
         yield row.read()
 
 
 def log_events(table: pa.Table) -> Iterator[LogEvent]:
-    """Yield the events among rows of a segment; raise ValueError for a row without a tag that is none."""
+    """Yield the events among rows of a segment; raise ValueError for a row without a tag that is not one."""
     events = table.filter(table["tag"].is_null())
     columns = events["seq"], events["wal_start"], events["send_time"].cast(pa.int64()), events["payload"]
     for seq, lsn, time, payload in zip(*(column.to_pylist() for column in columns), strict=True):
-        yield LogEvent.of(seq, lsn, time - UNIX_TO_POSTGRES, payload)
+        yield LogEvent.parse(seq, lsn, time - UNIX_TO_POSTGRES, payload)

@@ -1,11 +1,14 @@
-"""Which column of a table is which through renames and new columns, and which tables the log no longer has as they are.
+"""Lineage: which column of a table is which through renames and new columns, and which tables are stale in the log.
 
-A reader asks ``lineage_of``; it derives all from what the capture read from the catalog (``changelog/facts.py``). Who
-follows a log, as a capture does, has a ``LineageTracker``, and gives it the index of the log again when that has grown.
+A reader calls ``lineage_of``, which derives everything from readings of the catalog (``catalog_readings``). A process
+that follows a log, as a capture does, has a ``LineageTracker`` and gives it the index of the log again when that has
+grown.
 
-What a description's numbers follow from: the readings of its table before, between and after which the table was as it
-is described (``_TableHistory.window``). They are found by binary search, and once there is a reading after the rows
-with the description nothing that comes later changes them, except more such rows.
+How the attribute numbers of a description are found: the rows with the description were written in some interval, from
+the Relation's seq to the last commit of such rows. The readings of the catalog at and around that interval are a window
+(``_TableHistory.window``), found by binary search. The table was as described at the first reading of the window, at
+the last, or between two, and ``numbering`` decides whether that leaves one answer. Once there is a reading after the
+interval, nothing that is appended later changes the answer, except more rows with the same description.
 """
 
 import gc
@@ -21,9 +24,16 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from pgoutput_construct.changelog._facts.catalog_readings import (
+    ColumnDifference,
+    PublicationReading,
+    TableFactsReader,
+    TableReading,
+    altered_columns,
+    covers,
+)
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._facts.described import RelationReader, SharedColumns
-from pgoutput_construct.changelog._facts.description_uses import Uses, uses_of
+from pgoutput_construct.changelog._facts.description_usage import DescriptionUses, uses_of
 from pgoutput_construct.changelog._facts.events import (
     BEGUN_ANEW,
     COPIED_TABLE,
@@ -32,18 +42,10 @@ from pgoutput_construct.changelog._facts.events import (
     EventRow,
     event_rows,
 )
-from pgoutput_construct.changelog._facts.facts import (
-    Column,
-    PublicationReading,
-    TableFactsReader,
-    TableReading,
-    altered_columns,
-    covers,
-)
 from pgoutput_construct.changelog._facts.numbering import ReadingWindow
-from pgoutput_construct.changelog._facts.stale import (
+from pgoutput_construct.changelog._facts.stale_tables import (
     PublicationChanges,
-    Stale,
+    StaleTable,
     late_values,
     lost_history,
     partition_change,
@@ -51,48 +53,48 @@ from pgoutput_construct.changelog._facts.stale import (
     stale_table,
     type_change,
 )
+from pgoutput_construct.changelog._facts.successive_texts import RelationReader, SharedColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot
-from pgoutput_construct.changelog._index.index import BinaryValues, SegmentIndex
-from pgoutput_construct.changelog._index.usage import COPIED
+from pgoutput_construct.changelog._index.row_counts import COPIED
+from pgoutput_construct.changelog._index.segment_index import BinaryValues, SegmentIndex
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn
 
-__all__ = ["Lineage", "LineageTracker", "Stale", "lineage_of"]
+__all__ = ["Lineage", "LineageTracker", "StaleTable", "lineage_of"]
 
 _EVENTS: Final = frozenset({TABLE_FACTS, PUBLICATION_FACTS, BEGUN_ANEW, COPIED_TABLE})
 _WINDOWS: Final = 64
-"""Windows of a table that are in memory: mostly, descriptions with the same one follow one another."""
+"""Cached windows of a table: mostly, consecutive descriptions have the same one."""
 _UNKNOWN, _REWRITTEN, _TYPES, _VALUES, _PARTITIONS, _PUBLISHED, _LOST = range(7)
-"""The order of what one event says of a table."""
+"""The order of the findings of one event."""
 
 
 @dataclass(frozen=True)
 class Lineage:
     """What a log knows of its tables beyond their descriptions."""
 
-    stale: Mapping[int, Stale]
-    """The tables whose rows in the log are not those of the server, by OID; those that a later copy repaired, and those
-    that are gone, are not among them."""
+    stale: Mapping[int, StaleTable]
+    """The stale tables by OID, without those that a later copy repaired, and without dropped tables."""
     _numbers: Mapping[int, tuple[int, ...]]
     _missing: Mapping[tuple[int, int], str]
     _partial_keys: frozenset[int] = frozenset()
-    """The seqs of descriptions whose key is not published as a whole."""
+    """The seqs of descriptions whose replica identity is not completely published."""
 
     def numbers(self, description: Description) -> tuple[int, ...] | None:
-        """Return the attribute number of each column of a description.
+        """Return the attribute number of each column of a description; None if the log does not determine them.
 
-        Two columns of a table are the same one when they have the same number, whatever their names are. None where
-        the log does not say: then columns are told apart by their names.
+        Two columns of a table are the same column if they have the same number, whatever their names. Without numbers,
+        columns are identified by name.
         """
         return self._numbers.get(description.seq)
 
     def has_whole_key(self, description: Description) -> bool:
-        """Return whether the key that a description marks is the whole replica identity, as far as the log says."""
+        """Return whether the key columns of a description are the whole replica identity, as far as the log knows."""
         return description.seq not in self._partial_keys
 
     def missing(self, relation_oid: int, number: int) -> str | None:
-        """Return the text that rows have in a column that was added after them; None for NULL."""
+        """Return the text of a column in rows that are older than the column; None for NULL."""
         return self._missing.get((relation_oid, number))
 
 
@@ -102,28 +104,28 @@ def lineage_of(index: SegmentIndex) -> Lineage:
 
 
 class LineageTracker:
-    """The lineage of a log that grows: each event and description is taken in once, in the order of the log."""
+    """The lineage of a growing log: each event and description is read once, in the order of the log."""
 
     _first_seq: int
     _last_seq: int
 
     def __init__(self) -> None:
-        """Begin with a log of which nothing is known."""
+        """Begin with no log."""
         self.lookups = 0
-        """How often the numbers of a description were looked up."""
+        """The number of times that the numbers of a description were computed."""
         self._forget()
 
     def follow(self, index: SegmentIndex) -> Lineage:
-        """Return the lineage as of an index of the log: the one that was given last, or a later one.
+        """Return the lineage of a log as of an index, which must be the previous one or a later one.
 
-        Of a log that was pruned since, all is derived again.
+        If the log was pruned since, everything is derived again.
         """
         if not len(index):
             return Lineage({}, {}, {})
         if index.first_seq != self._first_seq or index.last_seq < self._last_seq:
             self._forget()
             self._first_seq = index.first_seq
-        with _cycles_left_alone():
+        with _collector_disabled():
             for event in event_rows(index, _EVENTS, self._last_seq):
                 self._read(event)
             sent = _SentRelations(index)
@@ -141,10 +143,10 @@ class LineageTracker:
         self._reader = TableFactsReader()
         self._tables: dict[int, _TableHistory] = {}
         self._begun: list[int] = []
-        """The seqs at which the log was begun anew."""
+        """The seqs of events BEGUN_ANEW."""
         self._publications = PublicationChanges()
         self._can_copy: dict[int, bool] = {}
-        self._uses = Uses(*np.empty((4, 0), np.int64))
+        self._uses = DescriptionUses(*np.empty((4, 0), np.int64))
         self._numbers: dict[int, tuple[int, ...]] = {}
         self._missing: dict[tuple[int, int], str] = {}
         self._partial_keys: set[int] = set()
@@ -158,7 +160,7 @@ class LineageTracker:
         if event.name == TABLE_FACTS:
             self._read_table(self._reader.read(event))
         elif event.name == PUBLICATION_FACTS:
-            for oid, stale in self._publications.read(PublicationReading.of(event.read())):
+            for oid, stale in self._publications.read(PublicationReading.from_event(event.read())):
                 self._can_copy[oid] = stale.published
                 self._table(oid).find(_PUBLISHED, stale)
         elif event.name == COPIED_TABLE:
@@ -181,7 +183,7 @@ class LineageTracker:
             table.find(_TYPES, type_change(table.latest, reading))
             table.find(_VALUES, late_values(table.latest, reading, old, new))
             table.find(_PARTITIONS, partition_change(table.latest, reading))
-        # Older rows have what was read first: a rewrite puts it into the rows.
+        # The first reading counts for older rows: a later rewrite stores the value in the rows.
         for column in new:
             if not column.dropped and column.number not in table.numbers:
                 table.numbers.add(column.number)
@@ -189,8 +191,8 @@ class LineageTracker:
                     self._missing[reading.oid, column.number] = column.missing
         table.read(reading, (old, new), self._uses)
 
-    def _use(self, uses: Uses, sent: "_SentRelations") -> None:
-        """Note the descriptions of whose rows there are others, or more, than before."""
+    def _use(self, uses: DescriptionUses, sent: "_SentRelations") -> None:
+        """Record the descriptions whose rows have changed since the last index."""
         if lost := {*uses.lost(self._uses)}:
             for table in self._tables.values():
                 table.forget(table.in_use & lost)
@@ -202,7 +204,7 @@ class LineageTracker:
         self._uses = uses
 
     def _number(self, table: "_TableHistory", sent: "_SentRelations") -> None:
-        """Look up the numbers of the descriptions of a table that are due."""
+        """Compute the numbers of the descriptions of a table that are due."""
         due, table.due = sorted(table.due), set()
         due = due[bisect_left(due, self._first_reading) :]
         for (seq, use), (payload, keywords) in zip(self._uses.of(due), sent.of(due), strict=True):
@@ -223,8 +225,8 @@ class LineageTracker:
                     table.unknowns[seq] = _unknown(seq, last)
             (table.open.discard if is_closed else table.open.add)(seq)
 
-    def _stale(self) -> dict[int, Stale]:
-        latest: dict[int, list[Stale]] = {}
+    def _stale(self) -> dict[int, StaleTable]:
+        latest: dict[int, list[StaleTable]] = {}
         for oid, stale in self._publications.latest():
             latest.setdefault(oid, []).append(stale)
         can_copy = self._can_copy | {oid: several[-1].published for oid, several in latest.items()}
@@ -236,11 +238,11 @@ class LineageTracker:
 
 
 @contextmanager
-def _cycles_left_alone() -> Iterator[None]:
-    """Keep the garbage collector from looking for cycles: what is read has none, and it would be a quarter of the time.
+def _collector_disabled() -> Iterator[None]:
+    """Disable the garbage collector: it would take a quarter of the time, and there are no cycles to find.
 
-    A hundred thousand objects come into being, all of which stay: the collector visits them, and everything else that
-    the process has, again and again.
+    A hundred thousand objects are created and stay: the collector would visit them, and all others in the process,
+    again and again.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -252,7 +254,7 @@ def _cycles_left_alone() -> Iterator[None]:
 
 
 class _SentRelations:
-    """The Relations in the index of a log; of one that was pruned also those from before it begins."""
+    """The Relations in the index of a log, including inherited ones from before a pruned log begins."""
 
     def __init__(self, index: SegmentIndex) -> None:
         inherited = index.entries("inherited")
@@ -261,8 +263,8 @@ class _SentRelations:
         self._sent = pa.concat_tables([older, index.entries("descriptions")])
         self._seqs = self._sent["seq"].to_numpy()
 
-    def by_table(self, uses: Uses) -> Iterator[tuple[int, Uses]]:
-        """Yield the OID of each table of which there are descriptions among these, and their uses."""
+    def by_table(self, uses: DescriptionUses) -> Iterator[tuple[int, DescriptionUses]]:
+        """Yield the OID of each table with descriptions among these, and their uses."""
         if not len(self._seqs):
             return
         places = self._seqs.searchsorted(uses.descriptions).clip(max=len(self._seqs) - 1)
@@ -275,7 +277,7 @@ class _SentRelations:
             yield int(oids[begin]), uses.take(slice(begin, end))
 
     def of(self, seqs: Sequence[int]) -> Iterator[tuple[bytes, str]]:
-        """Yield some as they were sent, with the keywords of parse, as JSON."""
+        """Yield the payloads of some, each with the keywords of ``parse`` as JSON."""
         for place in self._seqs.searchsorted(np.array(seqs, np.int64)).tolist():
             yield bytes(self._payloads[place]), str(self._keywords[place], "utf-8")
 
@@ -289,27 +291,27 @@ class _SentRelations:
 
 
 class _TableHistory:
-    """What is known of one table, or of an OID that may be one."""
+    """The readings, descriptions and findings of one table (by OID)."""
 
     def __init__(self, begun: Sequence[int]) -> None:
-        """Take the seqs at which the log was begun anew, to which more are added."""
+        """Take the seqs of events BEGUN_ANEW, a list that grows."""
         self._begun = begun
         self.latest: TableReading | None = None
         self.readings: list[TableReading] = []
-        """Those while it existed."""
+        """The readings while it existed."""
         self.numbers: set[int] = set()
-        """Of all columns that it had."""
+        """The numbers of all columns that it had."""
         self.open: set[int] = set()
-        """The seqs of descriptions in use after which there is no reading: the next one may tell more of them."""
+        """The seqs of descriptions in use after which there is no reading yet: the next one may determine them."""
         self.in_use: set[int] = set()
         """The seqs of its descriptions that are in use."""
-        self.unknowns: dict[int, Stale] = {}
-        """What follows from descriptions whose numbers are not certain, by their seqs."""
+        self.unknowns: dict[int, StaleTable] = {}
+        """Findings for descriptions whose numbers are uncertain, by seq."""
         self.due: set[int] = set()
-        """The seqs of those whose numbers are to be looked up: it has other rows, or there is another reading."""
-        self._altered: list[tuple[Sequence[Column], Sequence[Column]] | None] = []
-        """Of each reading, the columns in which the one before it and it differ; None where it was gone between."""
-        self._findings: list[tuple[int, int, Stale]] = []
+        """The seqs of descriptions whose numbers must be computed (again): there are other rows, or another reading."""
+        self._altered: list[ColumnDifference | None] = []
+        """For each reading, the columns that differ from the one before; None if the table was dropped between."""
+        self._findings: list[tuple[int, int, StaleTable]] = []
         self._copies: list[TableCopy] = []
         self._lsns, self._xmaxes = _Rising(), _Rising()
         self._reach: list[int] = []
@@ -317,10 +319,18 @@ class _TableHistory:
         self._relations: dict[str, RelationReader] = {}
         self._windows: dict[tuple[int, int, bool], ReadingWindow] = {}
 
-    def read(self, reading: TableReading, altered: tuple[Sequence[Column], Sequence[Column]], uses: Uses) -> None:
-        """Take in the next reading, and in which columns the latest one and it differ.
+    def read(
+        self,
+        reading: TableReading,
+        altered: ColumnDifference,
+        uses: DescriptionUses,
+    ) -> None:
+        """Add the next reading.
 
-        ``uses`` has those of its descriptions.
+        Args:
+            reading: The reading.
+            altered: The columns in which it differs from the latest one.
+            uses: The uses of descriptions, including this table's.
         """
         is_next = bool(self.readings) and self.latest is self.readings[-1]
         self.latest = reading
@@ -328,7 +338,7 @@ class _TableHistory:
             return
         self._altered.append(altered if is_next else None)
         if self._reach:
-            # That all was as before says more of the reading before this one.
+            # That nothing had changed extends the range of the reading before this one.
             self._reach[-1] = max(self._reach[-1], reading.unchanged)
         self._reach.append(max([reading.since, *self._reach[-1:]]))
         self.readings.append(reading)
@@ -338,8 +348,8 @@ class _TableHistory:
             self.due |= {seq for seq, use in uses.of(sorted(self.in_use)) if _precedes(reading, use.last)}
         self.due |= self.open
 
-    def use(self, uses: Uses) -> None:
-        """Note which rows have some of its descriptions now."""
+    def use(self, uses: DescriptionUses) -> None:
+        """Record the new uses of some of its descriptions."""
         seqs, is_copied = uses.descriptions.tolist(), uses.oldest == COPIED
         self.in_use.update(seqs)
         self.due.update(seqs)
@@ -348,7 +358,7 @@ class _TableHistory:
         self._last_xmax = max([self._last_xmax, *(copy.xmax for copy in copies)])
 
     def forget(self, seqs: Collection[int]) -> None:
-        """Note that no rows that count have some of its descriptions any more."""
+        """Record that some of its descriptions are no longer in use."""
         self.in_use.difference_update(seqs)
         self.open.difference_update(seqs)
         self.due.difference_update(seqs)
@@ -356,29 +366,33 @@ class _TableHistory:
             self.unknowns.pop(seq, None)
 
     def parse(self, payload: bytes, keywords: str) -> Sequence[RelationColumn]:
-        """Return the columns of a Relation that was sent.
+        """Return the columns of a Relation.
 
-        A server sends it again over each connection, mostly as it was: then they are the same object, and what was
-        found out about them is found again.
+        A server sends it again over each connection, mostly unchanged: then this returns the same object, for which
+        ``ReadingWindow`` has cached the answer.
+
+        Args:
+            payload: The message.
+            keywords: The keywords of ``parse``, as JSON.
         """
         if keywords not in self._relations:
             self._relations[keywords] = RelationReader(keywords)
         return self._relations[keywords].columns(payload)
 
-    def find(self, kind: int, stale: Stale | None) -> None:
-        """Note what happened to its rows, if there is something."""
+    def find(self, kind: int, stale: StaleTable | None) -> None:
+        """Record a finding, if there is one and no copy has repaired it."""
         if stale is not None and not self._is_repaired(stale):
             self._findings.append((stale.seq, kind, stale))
 
     def repair(self, copy: TableCopy) -> None:
-        """Note that it was copied: what happened before is of no importance any more."""
+        """Record a copy, and discard the findings that it repairs."""
         self._copies.append(copy)
         self._findings = [finding for finding in self._findings if not self._repairs(copy, finding[2])]
 
-    def stale(self, latest: Iterable[Stale] = ()) -> Stale | None:
-        """Return what happened to its rows, all in one, with what the ``latest`` publications say; None for nothing.
+    def stale(self, latest: Iterable[StaleTable] = ()) -> StaleTable | None:
+        """Return all findings as one, together with those of the ``latest`` publications; None for none.
 
-        It begins with the first, and what repairs the last one repairs them all.
+        Its seq is that of the first finding; whatever repairs the last one repairs all.
         """
         more = [(seq, _UNKNOWN, stale) for seq, stale in self.unknowns.items()]
         more += [(stale.seq, _PUBLISHED, stale) for stale in latest]
@@ -392,17 +406,23 @@ class _TableHistory:
 
     @property
     def has_findings(self) -> bool:
-        """Whether anything happened to its rows since the last copy."""
+        """Whether there are findings since the last copy."""
         return bool(self._findings or self.unknowns)
 
-    def window(self, seq: int, moment: Lsn | Snapshot) -> tuple[ReadingWindow, TableReading, bool]:
-        """Return the readings before, between and after which a table was as it is described at a seq.
+    def window(self, seq: int, last_use: Lsn | Snapshot) -> tuple[ReadingWindow, TableReading, bool]:
+        """Return the window of readings around the use of a description.
 
-        Also the last of them, and whether that is one after. ``moment`` is when rows had the description for the last
-        time: while rows have it, the table is as it says, since PostgreSQL sends another one after each change. An
-        ALTER TABLE waits for the transactions that wrote, so the position of their commit is that of their rows.
+        While rows have the description, the table is as described, since PostgreSQL sends another one after each
+        change. ALTER TABLE waits for the transactions that wrote to the table, so the LSN of their commit counts.
+
+        Args:
+            seq: The seq of the description.
+            last_use: The LSN of the last commit of rows with it; or the snapshot, if they were copied.
+
+        Returns:
+            The window, its last reading, and whether that is one after the rows.
         """
-        before = self._before(moment)
+        before = self._before(last_use)
         after = bisect_right(self._reach, seq)
         is_closed = after < len(self.readings)
         end = 1 + max(after if is_closed else after - 1, before, 0)
@@ -418,36 +438,36 @@ class _TableHistory:
     def _between(self, before: int, end: int, is_new: bool) -> list[TableReading]:
         if before >= 0:
             return self.readings[before:end]
-        # Before all readings: what no transaction changed that the slot had yet to send then, was there.
+        # Before all readings: the columns that no transaction changed that the slot had yet to send existed already.
         first = self.readings[0]
         known = SharedColumns(column for column in first.columns if not column.recent and is_new)
         return [replace(first, columns=known), *self.readings[:end]]
 
-    def _before(self, moment: Lsn | Snapshot) -> int:
-        """Return the index of the last reading that precedes a moment, -1 for none."""
-        if not isinstance(moment, Snapshot):
-            return self._lsns.last_until(moment)
-        for index in range(self._xmaxes.last_until(moment.xmax), -1, -1):
-            if _precedes(self.readings[index], moment):
+    def _before(self, last_use: Lsn | Snapshot) -> int:
+        """Return the index of the last reading that precedes the last use of a description; -1 for none."""
+        if not isinstance(last_use, Snapshot):
+            return self._lsns.last_until(last_use)
+        for index in range(self._xmaxes.last_until(last_use.xmax), -1, -1):
+            if _precedes(self.readings[index], last_use):
                 return index
         return -1
 
-    def _is_repaired(self, stale: Stale) -> bool:
+    def _is_repaired(self, stale: StaleTable) -> bool:
         return any(self._repairs(copy, stale) for copy in reversed(self._copies))
 
-    def _repairs(self, copy: TableCopy, stale: Stale) -> bool:
-        """Return whether a copy has what happened to the rows.
+    def _repairs(self, copy: TableCopy, stale: StaleTable) -> bool:
+        """Return whether a copy contains the change of a finding.
 
         Snapshots of two histories of the server cannot be compared: the one with fewer transactions would seem to be
-        contained in the other. Since the log was begun anew, no copy from before repairs anything; any copy from then
-        on repairs all that happened before.
+        contained in the other. So after an event BEGUN_ANEW no earlier copy repairs anything, and any later copy
+        repairs everything that happened before.
         """
         copied, happened = (bisect_right(self._begun, seq) for seq in (copy.seq, stale.seq))
         return copied > happened or (copied == happened and covers(copy.snapshot, stale.snapshot))
 
 
 class _Rising:
-    """Numbers that mostly rise; it finds the last one that is not above a limit by binary search."""
+    """A sequence of mostly rising numbers, in which binary search finds the last one that is at most a limit."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -455,7 +475,7 @@ class _Rising:
         self._indexes: list[int] = []
 
     def append(self, number: int) -> None:
-        """Add the next one; those before it that are not lower can no more be the last."""
+        """Append a number; earlier ones that are not lower can no longer be the answer."""
         while self._numbers and self._numbers[-1] >= number:
             self._numbers.pop()
             self._indexes.pop()
@@ -464,17 +484,17 @@ class _Rising:
         self._count += 1
 
     def last_until(self, limit: int) -> int:
-        """Return the index, among all that were added, of the last number that is at most ``limit``; -1 for none."""
+        """Return the index of the last appended number that is at most ``limit``; -1 for none."""
         found = bisect_right(self._numbers, limit)
         return self._indexes[found - 1] if found else -1
 
 
-def _precedes(reading: TableReading, moment: Lsn | Snapshot) -> bool:
-    if isinstance(moment, Snapshot):
-        return covers(moment, reading.snapshot)
-    return reading.snapshot.lsn <= moment
+def _precedes(reading: TableReading, last_use: Lsn | Snapshot) -> bool:
+    if isinstance(last_use, Snapshot):
+        return covers(last_use, reading.snapshot)
+    return reading.snapshot.lsn <= last_use
 
 
-def _unknown(seq: int, reading: TableReading) -> Stale:
+def _unknown(seq: int, reading: TableReading) -> StaleTable:
     reason = "was altered several times in a row, and it is not certain which of its columns is which"
     return replace(stale_table(reading, (reading.namespace, reading.name), reason), seq=seq)

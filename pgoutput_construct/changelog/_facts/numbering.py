@@ -1,4 +1,4 @@
-"""Which number each column of a description has: what the catalog said before and after leaves one answer, or none."""
+"""Finds the attribute number of each column of a description, from readings of the catalog before and after it."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain, pairwise
 from typing import TypeAlias
 
-from pgoutput_construct.changelog._facts.facts import Column, TableReading
+from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, ColumnDifference, TableReading
 from pgoutput_construct.wire.messages import RelationColumn
 from pgoutput_construct.wire.protocol import RelationColumnFlags
 
@@ -18,33 +18,38 @@ Precedes: TypeAlias = Callable[[int], bool | None]
 
 
 class ReadingWindow:
-    """Consecutive readings of a table, at the first, at the last, or between which it was as descriptions say.
+    """Consecutive readings of a table: a description was in force at the first, at the last, or between them.
 
-    PostgreSQL gives a new column the next number, and a Relation has the columns in their order: so how many there are
-    may leave one answer. Else what looks as a whole like one of the readings is that one, unless a name in it is
-    another column's in another reading, or columns that it has or lacks were dropped too early or too late.
+    PostgreSQL gives a new column the next number (AddNewAttributeTuples, ATExecAddColumn), and a Relation has the
+    columns in that order. So the number of columns may determine the answer. Otherwise, a description whose columns all
+    look like those of one reading is that one, unless a name in it belongs to another column in another reading, or
+    unless columns that it has or lacks were dropped too early or too late.
 
-    A table has up to 1,600 numbers (MaxHeapAttributeNumber), those of dropped columns among them, and an ALTER TABLE
-    mostly concerns one: columns that are one object in all readings (``TableFactsReader``) are compared by identity,
-    and what follows from the readings alone is found once for all descriptions between them.
+    A table has up to 1,600 numbers (MaxHeapAttributeNumber), including dropped columns, and an ALTER TABLE mostly
+    concerns one: columns that are the same object in all readings (``TableFactsReader``) are skipped, and what follows
+    from the readings alone is computed once for all descriptions between them.
     """
 
     def __init__(
-        self, readings: Sequence[TableReading], altered: tuple[Sequence[Column], Sequence[Column]] | None = None
+        self,
+        readings: Sequence[TableReading],
+        altered: ColumnDifference | None = None,
     ) -> None:
-        """Take at least one reading; of two also the columns in which they differ, where these are known."""
+        """Take at least one reading; for two, optionally the columns in which they differ."""
         self._readings = readings
         self._altered = altered
         self._candidates: dict[int, Numbers | None] = {}
         self._certain: tuple[Sequence[RelationColumn], Numbers | None] | None = None
 
     def find(self, columns: Sequence[RelationColumn], precedes: Precedes) -> Numbers | None:
-        """Return the numbers of a description's columns; None where they are not certain.
+        """Return the numbers of a description's columns; None if they are uncertain.
 
-        ``precedes`` returns whether all rows with the description were written before the transaction of an xid changed
-        the table, None where it does not know.
+        Args:
+            columns: The columns of the description.
+            precedes: Returns whether all rows with the description were written before the transaction of an xid
+                altered the table; None if it does not know.
         """
-        if self._certain is not None and self._certain[0] is columns:  # the same was sent again
+        if self._certain is not None and self._certain[0] is columns:  # the same Relation was sent again
             return self._certain[1]
         numbers = self._find(columns)
         if numbers is None or len(self._readings) == 1 or self._only_candidate(len(columns)) is not None:
@@ -53,17 +58,17 @@ class ReadingWindow:
         return numbers if self._is_in_time(numbers, precedes) else None
 
     def is_ambiguous(self, columns: Sequence[RelationColumn]) -> bool:
-        """Return whether a description looks like several of the readings: no later one will tell more.
+        """Return whether a description looks like several readings, so that a later reading cannot help.
 
-        It is asked where nothing was found.
+        Called where ``find`` returned None.
         """
         return len(self._alike(columns)) > 1
 
     def has_whole_key(self, columns: Sequence[RelationColumn], numbers: Numbers) -> bool:
         """Return whether the columns that a description marks as key are the whole replica identity.
 
-        The server marks those of them that are published (logicalrep_write_attrs). Where others are not, it refuses
-        updates and deletes (check_publication_columns), and several rows may have what is marked in common.
+        The server marks the published ones (logicalrep_write_attrs()). If others are not published, it rejects updates
+        and deletes (CheckCmdReplicaIdentity()), and several rows may have equal marked columns.
         """
         if not self._hides_identity:
             return True
@@ -76,7 +81,7 @@ class ReadingWindow:
         return any(reading.hides_identity for reading in self._readings)
 
     def _find(self, columns: Sequence[RelationColumn]) -> Numbers | None:
-        """Return the numbers that are possible, whenever columns were dropped."""
+        """Return the numbers that are possible, ignoring when columns were dropped."""
         if (numbers := self._only_candidate(len(columns))) is not None:
             return numbers
         alike = self._alike(columns)
@@ -89,7 +94,7 @@ class ReadingWindow:
         return self._published.get(_shapes(columns), ())
 
     def _only_candidate(self, count: int) -> Numbers | None:
-        """Return the numbers that so many columns have between two of the readings, where nothing else is possible."""
+        """Return the only numbers that ``count`` columns can have between two readings; None if there are several."""
         if count not in self._candidates:
             self._candidates[count] = self._candidate(count)
         return self._candidates[count]
@@ -97,7 +102,9 @@ class ReadingWindow:
     def _candidate(self, count: int) -> Numbers | None:
         common, sides = self._apart
         published = self._readings[0].columns.published
-        if common and all(_are_as_published(sides[0], side) for side in sides[1:]):  # mostly: a column was renamed
+        if common and all(
+            _are_as_published(sides[0], side) for side in sides[1:]
+        ):  # the usual case: a column was renamed
             return published if count == len(published) else None
         pairs = zip(pairwise(sides), pairwise(self._lives), strict=True)
         found: set[Numbers] = set()
@@ -108,16 +115,16 @@ class ReadingWindow:
         return self._with_common(found.pop()) if found else None
 
     @cached_property
-    def _apart(self) -> tuple[int, Sequence[Sequence[Column]]]:
-        """How many published columns are the same in all readings; and the other columns of each.
+    def _apart(self) -> tuple[int, Sequence[Sequence[CatalogColumn]]]:
+        """The number of published columns that are the same in all readings, and the other columns of each reading.
 
-        Without any of the former the latter are all columns. Columns that were dropped before all readings, or are not
-        published in any, are in neither: they say nothing of what is between.
+        If that number is 0, the others are all columns. Columns that were dropped before all readings, or are published
+        in none, are in neither, since they do not matter.
         """
         first, *others = (reading.columns for reading in self._readings)
         if not others:
             return 0, [[]]
-        sides: Sequence[Sequence[Column]] = self._altered or first.differing(*others)
+        sides: Sequence[Sequence[CatalogColumn]] = self._altered or first.differing(*others)
         common = len(first.published) - sum(column.published for column in sides[0])
         if common:
             return common, sides
@@ -126,7 +133,7 @@ class ReadingWindow:
         return 0, [[*shared, *side] for side in sides]
 
     def _with_common(self, others: Numbers) -> Numbers:
-        """Return the numbers of all columns, given those that are not the same in all readings."""
+        """Return the numbers of all columns, given those of the columns that differ between readings."""
         common, sides = self._apart
         if not common:
             return others
@@ -138,14 +145,14 @@ class ReadingWindow:
         return tuple(sorted([*numbers, *others]))
 
     @cached_property
-    def _lives(self) -> list[Mapping[int, Column]]:
-        """Those of the other columns that exist at each reading, by number."""
+    def _lives(self) -> list[Mapping[int, CatalogColumn]]:
+        """The other columns that exist at each reading, by number."""
         common, sides = self._apart
         return [_live(side, bool(common)) for side in sides]
 
     @cached_property
     def _published(self) -> dict[tuple[Shape, ...], set[Numbers]]:
-        """The numbers of the columns that are published at each reading, by what a description of them is."""
+        """The numbers of the columns published at each reading, by the shapes that a description of them has."""
         found: dict[tuple[Shape, ...], set[Numbers]] = {}
         for reading in self._readings:
             published = {column.shape: column.number for column in reading.columns if column.published}
@@ -153,12 +160,12 @@ class ReadingWindow:
         return found
 
     def _contradicts(self, numbers: Mapping[Shape, int]) -> bool:
-        """Return whether another column looks at one of the readings like one of these."""
+        """Return whether a different column has the shape of one of these at one of the readings."""
         published = (column for side in self._apart[1] for column in side if column.published)
         return any(numbers.get(column.shape, column.number) != column.number for column in published)
 
     def _is_in_time(self, numbers: Numbers, precedes: Precedes) -> bool:
-        """Return whether columns that were dropped between the readings still existed, or no longer, as they must."""
+        """Return whether columns dropped between the readings are in the description if and only if it came before."""
         sides, old = self._apart[1], self._lives[0]
         known = {column.number for column in sides[0]} - old.keys()
         for column in (column for column in sides[-1] if column.dropped and column.number not in known):
@@ -166,7 +173,7 @@ class ReadingWindow:
             if column.number in old:
                 if old[column.number].published and exists != existed:
                     return False
-            elif exists != existed and (exists or numbers[-1:] > (column.number,)):  # it had come already
+            elif exists != existed and (exists or numbers[-1:] > (column.number,)):  # it had been added already
                 return False
         return True
 
@@ -176,19 +183,28 @@ def _shapes(columns: Sequence[RelationColumn]) -> tuple[Shape, ...]:
 
 
 def _between(
-    count: int, before: Sequence[Column], after: Sequence[Column], old: Mapping[int, Column], new: Mapping[int, Column]
+    count: int,
+    before: Sequence[CatalogColumn],
+    after: Sequence[CatalogColumn],
+    old: Mapping[int, CatalogColumn],
+    new: Mapping[int, CatalogColumn],
 ) -> Iterator[Numbers]:
-    """Yield the numbers that so many columns may have had between two readings, at least two of them if not certain.
+    """Yield the numbers that columns may have had between two readings: at least two candidates if it is uncertain.
 
-    ``old`` and ``new`` are those of the columns ``before`` and ``after`` that exist.
+    Args:
+        count: The number of columns.
+        before: The columns at the earlier reading, including dropped ones.
+        after: The columns at the later reading.
+        old: The existing columns among ``before``, by number.
+        new: The existing columns among ``after``, by number.
     """
     known = {column.number for column in before}
     must = sorted(number for number in old.keys() & new.keys() if old[number].published and new[number].published)
     live = (old.keys() | new.keys()) & known
     optional = sorted(number for number in live - {*must} if _is_published(number, old, new))
     added = sorted(column.number for column in after if column.number not in known)
-    missing = count - len(must)  # without those of the added columns that had come
-    unseen = 0  # what came and went nobody has seen
+    missing = count - len(must)  # the columns still to be chosen, given the added columns so far
+    unseen = 0  # columns that were added and dropped between the readings
     last = -1, 0
     for end in range(len(added) + 1):
         if end and added[end - 1] not in new:
@@ -204,21 +220,21 @@ def _between(
             last = chosen
 
 
-def _are_as_published(before: Sequence[Column], after: Sequence[Column]) -> bool:
-    """Return whether two readings have the same columns, all of which are published: none was added or dropped."""
+def _are_as_published(before: Sequence[CatalogColumn], after: Sequence[CatalogColumn]) -> bool:
+    """Return whether two readings have the same columns, all published: none was added or dropped."""
     return len(before) == len(after) and all(
         old.number == new.number and old.published and new.published for old, new in zip(before, after, strict=True)
     )
 
 
-def _live(columns: Sequence[Column], has_published: bool) -> Mapping[int, Column]:
-    """Return those that exist, by number; ``has_published``: so do others, which are published."""
+def _live(columns: Sequence[CatalogColumn], has_published: bool) -> Mapping[int, CatalogColumn]:
+    """Return the existing columns by number; ``has_published``: other columns exist that are published."""
     live = {column.number: column for column in columns if not column.dropped}
     if has_published or any(column.published for column in live.values()):
         return live
-    # It is not published any more: what was, is not known.
+    # The table is no longer published: which columns were is unknown.
     return {number: replace(column, published=True) for number, column in live.items()}
 
 
-def _is_published(number: int, *sides: Mapping[int, Column]) -> bool:
+def _is_published(number: int, *sides: Mapping[int, CatalogColumn]) -> bool:
     return any(number in side and side[number].published for side in sides)

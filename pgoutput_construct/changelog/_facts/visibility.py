@@ -2,7 +2,7 @@
 
 PostgreSQL decides visibility by xids: those that had not ended when the snapshot was taken are not in it. A log has
 commits in the order of their LSNs instead, which do not wrap around, and in which a slot sends them. The two orders
-differ only for a moment: a commit record is in the WAL before its transaction leaves the ProcArray
+differ only briefly: a commit record is in the WAL before its transaction leaves the ProcArray
 (``RecordTransactionCommit()``, then ``ProcArrayEndTransaction()``), and may wait there for a synchronous standby. So
 
 - whatever a snapshot sees has a commit record before ``sees_until``, the WAL insert position read after the snapshot
@@ -10,7 +10,7 @@ differ only for a moment: a commit record is in the WAL before its transaction l
 - before ``place_lsn``, the first commit that it does not see, it sees everything;
 - between the two it sees those transactions alone whose xids are ``contained``: mostly none.
 
-A capture writes this down when the log has all commits before ``sees_until`` (``Visibility.of_commits``). Until then
+A capture records this when the log has all commits before ``sees_until`` (``Visibility.of_commits``). Until then
 nobody can say it, so until then the copy is not complete. Only top-level xids matter: a snapshot sees a subtransaction
 when it sees the transaction that it is of, and what was rolled back is in neither.
 """
@@ -36,14 +36,14 @@ class Snapshot:
     xmin: int
     """All transactions before this have ended: the rows are as they left them."""
     xmax: int
-    """The snapshot has nothing of this transaction, and of those after it."""
+    """The snapshot sees neither this transaction nor any later one."""
     xip: tuple[int, ...]
-    """The transactions between both that had not ended."""
+    """The transactions between the two that had not ended."""
     lsn: Lsn
     """An LSN that the server had reached when it made the snapshot."""
 
     def invisible(self, xids: Numbers) -> Flags:
-        """Return of each top-level xid, as messages have it, whether the snapshot has nothing of its transaction.
+        """Return for each top-level xid, as in messages, whether the snapshot does not see its transaction.
 
         Xids are 32 bits wide and wrap around: the transactions must be fewer than 2**31 away from the snapshot.
         """
@@ -64,7 +64,7 @@ class Visibility:
 
     @classmethod
     def at(cls, lsn: Lsn) -> "Visibility":
-        """Return that of a snapshot which contains the commits before an LSN and no others, as that of a new slot."""
+        """Return the visibility of a snapshot that sees exactly the commits before an LSN, like a new slot's."""
         return cls(lsn, frozenset(), lsn)
 
     @classmethod
@@ -85,13 +85,13 @@ class Visibility:
 
     @classmethod
     def read(cls, details: Mapping[str, Any]) -> "Visibility | None":
-        """Return what the details of an event say; None in log format 2, which has the snapshot alone."""
+        """Parse the details of an event COPIED_TABLE; None in log format 2, which has only the snapshot."""
         if "place_lsn" not in details:
             return None
         return cls(Lsn(details["place_lsn"]), frozenset(details["contained"]), Lsn(details["sees_until"]))
 
     def details(self) -> dict[str, Any]:
-        """Return the same for an event."""
+        """Return the visibility as details of an event."""
         return {
             "place_lsn": int(self.place_lsn),
             "contained": sorted(self.contained),
@@ -99,7 +99,7 @@ class Visibility:
         }
 
     def adds(self, lsns: Numbers, xids: Numbers) -> Flags:
-        """Return which changes count in addition to the copy.
+        """Return for each change whether it counts in addition to the copy.
 
         Args:
             lsns: The LSNs of their commits.

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._facts.described import Sent
-from pgoutput_construct.changelog._index.build import IndexBuilder
-from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._facts.segment_descriptions import Sent
+from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._index.listing import Listing, Run, list_log
 from pgoutput_construct.changelog._index.log_index import Ended, LogIndex, Stretch
 from pgoutput_construct.changelog._index.manifest import Manifest, ManifestName, manifest_names, read_manifest
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import DAMAGE, Segment, SegmentName, damaged, read_footer
 from pgoutput_construct.changelog._store.store import LogStore
@@ -110,7 +110,7 @@ def index_of(segment: Segment) -> SegmentIndex:
         if (len(index), index.first_seq, index.last_seq) != (1, segment.first_seq, segment.last_seq):
             raise ValueError(f"its index is of seq {index.first_seq} to {index.last_seq}")
     except DAMAGE as error:
-        raise damaged(segment.place, error) from error
+        raise damaged(segment.path, error) from error
     return index
 
 
@@ -160,7 +160,7 @@ class ManifestKeeper:
         if len(self._pending) < SMALL:
             return
         segments, indexes = zip(*self._pending, strict=True)
-        self._small.append(Manifest.of(segments, SegmentIndex.concat(indexes)).write(self._store))
+        self._small.append(Manifest.from_segments(segments, SegmentIndex.concat(indexes)).write(self._store))
         self._pending = []
         if len(self._small) >= SMALL:
             self._merge()
@@ -179,7 +179,7 @@ def rewrite_manifests(store: LogStore, last_seq: int) -> None:
     listing = list_log(store)
     segments = listing[: int(np.searchsorted(listing.last_seqs, last_seq, "right"))]
     parts = (segments[first : first + _LARGE] for first in range(0, len(segments), _LARGE))
-    written = [Manifest.of(part, indexes_of(part)).write(store) for part in parts]
+    written = [Manifest.from_segments(part, indexes_of(part)).write(store) for part in parts]
     old = manifest_names(store.files())
     _remove(store, [name for name in old if name.last_seq <= last_seq and name not in written])
 

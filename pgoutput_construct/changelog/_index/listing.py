@@ -1,4 +1,12 @@
-"""The segments of a log are listed, none missing, while compaction and prune may replace and remove some."""
+"""Lists the consecutive segments of a log, none missing, while compaction and prune replace and remove files.
+
+Listing a directory or a bucket is no snapshot: files come and go meanwhile. That is harmless for three reasons. A
+compaction writes the large segment before it removes the small ones, so each seq is in some file at any time; of two
+segments that begin at the same seq, the longer one counts. A prune writes from which seq on the log is kept before it
+removes the first file, so a missing beginning is no gap. And a capture only appends: whatever a listing has up to its
+own end is complete if the next listing has no gap there either. So a gap, or a file that has disappeared, is a reason
+to list again, and an error only after several attempts.
+"""
 
 import json
 from bisect import bisect_right
@@ -20,7 +28,7 @@ from pgoutput_construct.changelog._segment.footer import (
     read_footer,
 )
 from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -37,18 +45,22 @@ __all__ = [
 
 
 _LISTINGS: Final = 5
-"""How often a log is listed before segments count as lost: a compaction may have replaced them meanwhile."""
+"""How often a log is listed before segments count as missing: a compaction may have replaced them meanwhile."""
 _INT64_MAX: Final = 2**63 - 1
 
 
 def list_log(store: LogStore, known: "Listing | None" = None) -> "Listing":
-    """Read what footers and manifests say of all segments in order; raise ChangeLogError for a damaged or missing one.
+    """List the segments of a log, with what footers and manifests say of them.
 
-    Segments that were compacted or pruned away since they were listed are no loss: the log is listed again. Of files
-    that are as they were in an earlier listing, ``known``, nothing is read again.
+    Args:
+        store: The store of the log.
+        known: An earlier listing: files that have not changed since are not read again.
+
+    Raises:
+        ChangeLogError: A segment is damaged, missing, or of another log.
     """
     end = _INT64_MAX
-    known = Listing.of(store, ()) if known is None else known
+    known = Listing.from_segments(store, ()) if known is None else known
     for _ in range(_LISTINGS - 1):
         try:
             return _listed(store, end, known)
@@ -60,10 +72,10 @@ def list_log(store: LogStore, known: "Listing | None" = None) -> "Listing":
 
 
 class _GapError(ChangeLogError):
-    """Segments are missing, or came or were replaced while the log was listed.
+    """Segments are missing, or were added or replaced while the log was listed.
 
-    A list is no snapshot: of two files that come meanwhile, it may have the later one alone. The next list has all
-    that was there before it: up to the ``end`` of this one it is whole.
+    Of two files that are added meanwhile, a listing may have only the later one. The next listing has every file that
+    existed before it began, so up to the ``end`` of this one it must have no gap.
     """
 
     def __init__(self, text: str, end: int) -> None:
@@ -74,7 +86,7 @@ class _GapError(ChangeLogError):
 def _listed(store: LogStore, end: int, known: "Listing") -> "Listing":
     files, kept = store.files(), first_kept(store)
     counted, _ = chosen_segments(files)
-    # What was pruned may be there still.
+    # Pruned segments may still exist.
     named = counted[(counted.last_seq >= kept) & (counted.first_seq <= end)]
     if len(named) and named.first_seq[0] > kept:
         raise _gap(store, kept, named, 0)
@@ -86,19 +98,19 @@ def _listed(store: LogStore, end: int, known: "Listing") -> "Listing":
 
 
 def _manifests(store: LogStore, files: Mapping[str, int], known: "Listing") -> tuple[Manifest, ...]:
-    """Read the manifests; one inside another is left out, and so is a damaged one: those inside it say the same."""
+    """Read the manifests; skips damaged ones, and ones covered by a larger one (they contain the same footers)."""
     names, read = manifest_names(files), dict[str, Manifest | None]()
-    kept = {(manifest.name, manifest.size): manifest for manifest in known.manifests}
+    cached = {(manifest.name, manifest.size): manifest for manifest in known.manifests}
     while True:
         ends = accumulate((name.last_seq for name in names), max, initial=-1)
-        wanted = [name for name, end in zip(names, ends, strict=False) if name.last_seq > end]
-        new = [name for name in wanted if name.name not in read]
+        outer = [name for name, end in zip(names, ends, strict=False) if name.last_seq > end]
+        new = [name for name in outer if name.name not in read]
         with ThreadPoolExecutor(store.reads_at_once) as pool:
-            found = pool.map(lambda name: kept.get((name, files[name.name])) or _manifest(store, name.name), new)
+            found = pool.map(lambda name: cached.get((name, files[name.name])) or _manifest(store, name.name), new)
             read |= {name.name: manifest for name, manifest in zip(new, found, strict=True)}
         names = [name for name in names if read.get(name.name, name) is not None]
         if all(read[name.name] is not None for name in new):
-            return tuple(manifest for name in wanted if (manifest := read[name.name]) is not None)
+            return tuple(manifest for name in outer if (manifest := read[name.name]) is not None)
 
 
 def _manifest(store: LogStore, name: str) -> Manifest | None:
@@ -111,11 +123,11 @@ def _manifest(store: LogStore, name: str) -> Manifest | None:
 
 
 def _known(store: LogStore, named: NamedSegments, manifests: tuple[Manifest, ...], known: "Listing") -> "Listing":
-    """Find what knows of each segment: a manifest, where the file is as it was, or else its own footer."""
+    """Find the source of each segment's footer: a manifest, if the file has not changed since, else the file."""
     numbers, rows = np.full(len(named), _NO_MANIFEST, np.int64), np.zeros(len(named), np.int64)
     for number, manifest in enumerate(manifests):
-        # The last segment of a log counts by its own footer: manifests do not have all of it.
-        places, found = _there(named, manifest, len(named) - 1)
+        # The last segment is read from its own footer: a manifest lacks what is open and in force at its end.
+        places, found = _matching(named, manifest, len(named) - 1)
         numbers[places], rows[places] = number, found
     unknown = np.flatnonzero(numbers == _NO_MANIFEST).tolist()
     with ThreadPoolExecutor(store.reads_at_once) as pool:
@@ -132,8 +144,8 @@ def _footer(store: LogStore, name: SegmentName, size: int, known: "Listing") -> 
     return kept if kept is not None and is_same else read_footer(store, name, size)
 
 
-def _there(named: NamedSegments, manifest: Manifest, end: int) -> tuple[Numbers, Numbers]:
-    """Return the places, before ``end``, of segments that a manifest knows as they are, and its rows of them."""
+def _matching(named: NamedSegments, manifest: Manifest, end: int) -> tuple[Numbers, Numbers]:
+    """Return the indices, below ``end``, of segments that a manifest has with the same size, and their rows in it."""
     first, last, size = manifest.numbers("first_seq"), manifest.numbers("last_seq"), manifest.numbers("size")
     places = np.searchsorted(named.first_seq[: max(end, 0)], first)
     rows = np.flatnonzero(places < end)
@@ -152,23 +164,23 @@ def _gap(store: LogStore, first: int, named: NamedSegments, place: int) -> _GapE
     after = named.name(place)
     missing = f"the seqs {first} to {after.first_seq - 1} are missing before {after.name}"
     end = max(int(named.first_seq[-1]), int(named.last_seq[-1]))
-    return _GapError(f"{store}: {missing}: restore the segments that were removed", end)
+    return _GapError(f"{store}: {missing}: restore the removed segments", end)
 
 
 def _check_options(listing: "Listing") -> None:
-    """Raise ChangeLogError where a segment cannot be of the same log as the one before."""
+    """Raise ChangeLogError if a segment cannot be of the same log as the one before."""
     before: LogOptions | None = None
     for place, options in _options(listing):
         if before is not None and options != before:
             after = listing[place]
             if differences := before.differences(options, after.said_options):
                 earlier = listing[place - 1].name
-                raise ChangeLogError(f"{after.place}: not of the same log as {earlier}: {'; '.join(differences)}")
+                raise ChangeLogError(f"{after.path}: not of the same log as {earlier}: {'; '.join(differences)}")
         before = options
 
 
 def _options(listing: "Listing") -> Iterator[tuple[int, LogOptions]]:
-    """Yield options, and the place from which on segments have them; the same ones may follow."""
+    """Yield the index of a segment, and the options from that segment on; equal ones may follow each other."""
     place = 0
     for run in listing.runs():
         if isinstance(run, Segment):
@@ -180,11 +192,11 @@ def _options(listing: "Listing") -> Iterator[tuple[int, LogOptions]]:
 
 
 _NO_MANIFEST = -1
-"""In place of a manifest's number: the segment's own footer was read."""
+"""Instead of a manifest's number: the segment's own footer was read."""
 
 
 class Run(NamedTuple):
-    """Consecutive segments of which one manifest knows."""
+    """Consecutive segments in one manifest."""
 
     manifest: Manifest
     rows: slice
@@ -200,18 +212,18 @@ class Listing(Sequence[Segment]):
     last_seqs: Numbers
     """The seq of the last row of each."""
     manifests: tuple[Manifest, ...]
-    """Those that know of any."""
+    """The manifests in use."""
     numbers: Numbers
-    """Which of the manifests knows of each segment; NO_MANIFEST for none."""
+    """The index of the manifest that has each segment; NO_MANIFEST for none."""
     rows: Numbers
-    """In which of its rows."""
+    """The row of the segment in its manifest."""
     footers: Mapping[int, Segment]
-    """The segments of which no manifest knows, by their first seqs."""
+    """The segments that are in no manifest, by first seq."""
     _made: dict[int, Segment] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, store: LogStore, segments: Iterable[Segment]) -> "Listing":
-        """Return the listing of segments that are known from their footers."""
+    def from_segments(cls, store: LogStore, segments: Iterable[Segment]) -> "Listing":
+        """Return the listing of segments whose footers were read."""
         footers = {segment.first_seq: segment for segment in segments}
         bounds = np.array([(each.first_seq, each.last_seq) for each in footers.values()], np.int64).reshape(-1, 2)
         none = np.full(len(bounds), _NO_MANIFEST, np.int64)
@@ -246,9 +258,9 @@ class Listing(Sequence[Segment]):
                 yield from run.manifest.segments(self.store, run.rows)
 
     def runs(self) -> Iterator[Run | Segment]:
-        """Yield what knows of the segments, in order: a manifest of many of them, or the footer of one."""
-        goes_on = (np.diff(self.numbers) == 0) & (np.diff(self.rows) == 1) & (self.numbers[1:] != _NO_MANIFEST)
-        starts = np.flatnonzero(np.concatenate([[True], ~goes_on])[: len(self)]).tolist()
+        """Yield the segments in order: runs of them that are in one manifest, and single ones."""
+        continues = (np.diff(self.numbers) == 0) & (np.diff(self.rows) == 1) & (self.numbers[1:] != _NO_MANIFEST)
+        starts = np.flatnonzero(np.concatenate([[True], ~continues])[: len(self)]).tolist()
         for start, end in zip(starts, [*starts[1:], len(self)], strict=bool(starts)):
             if self.numbers[start] == _NO_MANIFEST:
                 yield self.footers[int(self.first_seqs[start])]
@@ -257,18 +269,18 @@ class Listing(Sequence[Segment]):
                 yield Run(self.manifests[self.numbers[start]], slice(row, row + end - start))
 
     def place(self, seq: int) -> int:
-        """Return the place of the last segment that begins at a seq or before it; -1 for none."""
+        """Return the index of the last segment that begins at or before a seq; -1 for none."""
         return bisect_right(self.first_seqs, seq) - 1
 
     @property
     def known_until(self) -> int:
-        """The place after the last segment that a manifest knows."""
+        """The index after the last segment that is in a manifest."""
         known = np.flatnonzero(self.numbers != _NO_MANIFEST)
         return int(known[-1]) + 1 if len(known) else 0
 
     @property
     def messages(self) -> int:
-        """How many rows of the segments are messages."""
+        """The number of rows that are messages."""
         events = (run.events if isinstance(run, Segment) else run.manifest.events(run.rows) for run in self.runs())
         return int((self.last_seqs - self.first_seqs + 1).sum()) - sum(events)
 
@@ -278,23 +290,23 @@ _FILE: Final = "pruned.json"
 
 @dataclass(frozen=True)
 class Pruned:
-    """What is no longer in a log: all before a position."""
+    """What was pruned from a log."""
 
     first_seq: int = 0
-    """The first seq that is kept."""
+    """The first retained seq."""
     lsn: Lsn = field(default_factory=Lsn)
-    """The position up to which all transactions that ended were removed."""
+    """All transactions that ended before this LSN were removed."""
     time: Timestamp = field(default_factory=Timestamp)
-    """When the last of them was committed."""
+    """When the last of them was committed: microseconds since 2000-01-01 UTC."""
     planned: int = 0
-    """The first seq that a prune under way wants to keep: the log has what is before it, new readers must not need it.
-    A prune that was killed leaves it; the next one forgets it."""
+    """The first seq that a running prune is going to retain; 0 for none. The segments before it still exist, but new
+    readers must not need them. A prune that was killed leaves it; the next one resets it."""
     copied: tuple[int, ...] = ()
-    """The OIDs of tables whose copies were removed: a capture does not copy them again unless that is requested."""
+    """The OIDs of tables whose copies were removed: a capture copies them again only on request."""
 
 
 def read_pruned(store: LogStore) -> Pruned:
-    """Return what was pruned from a log, of a log that was not: nothing; raises ChangeLogError for a damaged note."""
+    """Return what was pruned from a log; raises ChangeLogError if the file that says so is damaged."""
     try:
         note = json.loads(store.read(_FILE))
         lsn, time, planned = Lsn(note.get("lsn", 0)), Timestamp(note.get("time", 0)), int(note.get("planned", 0))
@@ -302,21 +314,21 @@ def read_pruned(store: LogStore) -> Pruned:
     except MissingFileError:
         return Pruned()
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        place = store.place(_FILE)
-        raise ChangeLogError(f"{place}: damaged: it says from which seq on the log is kept: {error}") from error
+        place = store.path_of(_FILE)
+        raise ChangeLogError(f"{place}: damaged: it should have the first retained seq of the log: {error}") from error
 
 
 def write_pruned(store: LogStore, pruned: Pruned) -> None:
-    """Note what is about to be removed, durably."""
+    """Record durably what is going to be removed."""
     store.write(_FILE, json.dumps(asdict(pruned)).encode())
 
 
 def first_kept(store: LogStore) -> int:
-    """Return the seq at which a log begins: 0, or more where older segments were pruned."""
+    """Return the first seq of a log: 0, or more if older segments were pruned."""
     return read_pruned(store).first_seq
 
 
 def first_promised(store: LogStore) -> int:
-    """Return the first seq that a new reader may need: no prune that is under way removes it."""
+    """Return the first seq that a new reader may need: the running prune, if any, retains it."""
     pruned = read_pruned(store)
     return max(pruned.first_seq, pruned.planned)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog._index.index import COLUMNS, INDEX_SCHEMA, SegmentIndex
+from pgoutput_construct.changelog._index.segment_index import COLUMNS, INDEX_SCHEMA, SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.stream.transaction_reader import COMMITTED
 

@@ -1,4 +1,21 @@
-"""The footers of many segments in one file, so that a log of very many opens with few reads."""
+"""A manifest: the footers of many segments in one file, so that a log of 10,000 segments opens with a few reads.
+
+Opening a log needs the footer of every segment: its options, position and index. On an object store each one is a
+request of tens of milliseconds. So a capture also writes the footers of each 128 segments into a small manifest, and
+merges each 128 small manifests into a large one (``indexes.ManifestKeeper``): opening a log reads at most 128 footers
+and 128 small manifests, and a footer is copied twice in its life.
+
+A manifest is a cache. A segment counts by its manifest only while the file has the same name and size; a damaged
+manifest is skipped; deleting all of them costs time, and nothing else. It is checked against the footers by
+``changelog.verify``.
+
+The file has two parts. First blocks: the transactions that ended, compressed, some segments each, which are read when
+a reader asks for them (``Blocks``), so that opening a log of a million transactions takes no memory for them. Then an
+Arrow stream with a row per segment: everything else. It ends with the length of the stream and its CRC-32.
+
+What is open and in force at the end of a segment is not included (LEFT_OUT): only the last segment's is ever needed,
+and that is read from its own footer.
+"""
 
 import json
 import re
@@ -12,12 +29,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._index.index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog._index.log_index import LISTS, LOG_SCHEMA, Ended, LogIndex, parts_of
+from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import DAMAGE, Position, Segment, footer_content, of_kinds, options_of
 from pgoutput_construct.changelog._store.store import LogStore
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 
@@ -25,13 +42,13 @@ __all__ = ["LEFT_OUT", "Blocks", "Manifest", "ManifestName", "manifest_names", "
 
 
 _PLACES: Final = ("block_start", "block_bytes", "block_check")
-"""Where the block of a segment stands in the file, how long it is, and its CRC-32."""
+"""The offset of a segment's block in the file, its size in bytes, and its CRC-32."""
 
 _SCHEMA: Final = pa.schema([("transactions", LISTS)])
 
 
 def _write_blocks(file: BinaryIO, ended: Ended, counts: Numbers) -> dict[str, Numbers]:
-    """Write transactions to the begin of a file; return the PLACES of each segment. ``counts`` says how many it has."""
+    """Write transactions at the beginning of a file, ``counts`` per segment; return the _PLACES of each segment."""
     places = {name: np.zeros(len(ended), np.int64) for name in _PLACES}
     start = 0
     for first, end in parts_of(counts):
@@ -45,15 +62,18 @@ def _write_blocks(file: BinaryIO, ended: Ended, counts: Numbers) -> dict[str, Nu
 
 @dataclass(frozen=True)
 class Blocks:
-    """The blocks of a file: ``Source`` of its segments."""
+    """The blocks of a manifest's file: the ``Source`` of the transactions of its segments."""
 
     store: LogStore
     name: str
     table: pa.Table
-    """PLACES, a row a segment."""
+    """_PLACES, one row per segment."""
 
     def read(self, first: int, end: int) -> pa.ChunkedArray:
-        """Return the transactions of some segments; raise ChangeLogError for damage, and where the file is gone."""
+        """Return the transactions of segments ``first`` to ``end`` (exclusive).
+
+        Raises ChangeLogError if the file is damaged or missing.
+        """
         starts, sizes, checks = (self.table[name].to_numpy() for name in _PLACES)
         chunks = []
         while first < end:
@@ -65,19 +85,19 @@ class Blocks:
         return pa.chunked_array(chunks, LISTS)
 
 
-@lru_cache(maxsize=1)  # one segment after another is asked for
+@lru_cache(maxsize=1)  # segments are requested one after the other
 def _block(store: LogStore, name: str, start: int, size: int, check: int) -> pa.ListArray:
     with store.explained("cannot be read", name), store.open(name) as file:
         file.seek(start)
         content = file.read(size)
     try:
         if zlib.crc32(content) != check:
-            raise ValueError(f"the checksum of {size} bytes from {start} on does not match")
+            raise ValueError(f"the checksum of {size} bytes at offset {start} does not match")
         (batch,) = pa.ipc.open_stream(pa.BufferReader(content))
         batch.validate(full=True)
     except DAMAGE as error:
-        place = store.place(name)
-        raise ChangeLogError(f"{place}: damaged: {error}; remove it: the log's segments say the same") from error
+        place = store.path_of(name)
+        raise ChangeLogError(f"{place}: damaged: {error}; remove it: it is a cache of the segments' footers") from error
     return batch.column(0)
 
 
@@ -90,7 +110,7 @@ def _packed(lists: pa.ChunkedArray) -> bytes:
 
 
 LEFT_OUT: Final = ("open", "in_force")
-"""Columns of the index that a manifest does not have."""
+"""Columns of the index that a manifest does not contain."""
 
 _NAME: Final = re.compile(r"index-(\d{20})-(\d{20})\.arrow")
 _MANIFEST_SCHEMA: Final = pa.schema(
@@ -108,22 +128,22 @@ _MANIFEST_SCHEMA: Final = pa.schema(
 _OWN: Final = ("name", "size", "payload_bytes", "first_seq", "last_seq")
 """Fields of a segment that are columns."""
 _FILLED: Final = (*_OWN, "checks", "options", "footer", *_PLACES, "complete_lsn")
-"""Columns that have something of each segment."""
+"""Columns that are never null."""
 _REST: Final = {"prepared": dict, "finished": list, "columns": list, "said_options": list}
-"""What is in the column ``footer``."""
+"""The fields of the JSON in the column ``footer``, and their types."""
 _SEGMENT: Final = r"^segment-\d{20}(-\d{20})?\.parquet$"
 _DESCRIBED: Final = ("footer", "checks", "complete_lsn", "events", *_OWN)
-"""Columns that describe a segment, beside its options."""
+"""Columns that describe a segment, without its options."""
 _END: Final = b"%016x%08x"
-"""What a file ends with: the length of Arrow's stream before it, and its CRC-32."""
+"""The end of a file: the length of the preceding Arrow stream in bytes, and its CRC-32."""
 _END_BYTES: Final = 24
 _CHECK_BYTES: Final = 8
 _TAIL_BYTES: Final = 2**16
-"""What is read of a file at first; mostly it is enough."""
+"""Bytes read from the end of a file first; mostly they contain the whole stream."""
 
 
 class ManifestName(NamedTuple):
-    """A manifest's file, and which segments it has: those from one seq to another."""
+    """The name of a manifest's file, and the first and last seq of its segments."""
 
     first_seq: int
     last_seq: int
@@ -132,25 +152,25 @@ class ManifestName(NamedTuple):
 
 @dataclass(frozen=True)
 class Manifest:
-    """What is known of consecutive segments."""
+    """The footers of consecutive segments."""
 
     table: pa.Table = field(repr=False)
-    """A row a segment: what its footer says, options and what is rarely there as JSON, and its index."""
+    """One row per segment: its footer, with options and rare fields as JSON, and its index."""
     ended: Ended
     """The transactions of the segments."""
     size: int = 0
-    """Bytes of the file that it was read from, 0 for none."""
+    """The size in bytes of the file that it was read from; 0 for none."""
 
     @classmethod
-    def of(cls, described: Iterable[Segment], index: SegmentIndex) -> "Manifest":
-        """Put together what is known of segments; ``index`` has a row for each."""
+    def from_segments(cls, described: Iterable[Segment], index: SegmentIndex) -> "Manifest":
+        """Return the manifest of segments; ``index`` has a row for each."""
         segments = list(described)
         contents = [footer_content(segment) for segment in segments]
         columns = {name: pa.array([getattr(segment, name) for segment in segments]) for name in _OWN}
         columns["checks"] = pa.array([list(segment.checks.values()) for segment in segments], pa.list_(pa.int64()))
         columns["options"] = pa.array([json.dumps(content.pop("options"), sort_keys=True) for content in contents])
         columns["footer"] = pa.array([_rest_of(content) for content in contents])
-        columns |= {name: pa.array(np.zeros(len(segments), np.int64)) for name in _PLACES}  # it is in no file yet
+        columns |= {name: pa.array(np.zeros(len(segments), np.int64)) for name in _PLACES}  # not in a file yet
         known = LogIndex.over(index)
         arrays = (
             columns[field.name] if field.name in columns else known.table[field.name] for field in _MANIFEST_SCHEMA
@@ -159,7 +179,7 @@ class Manifest:
 
     @classmethod
     def concat(cls, manifests: Iterable["Manifest"]) -> "Manifest":
-        """Put manifests of consecutive segments together."""
+        """Concatenate manifests of consecutive segments."""
         parts = list(manifests)
         return cls(pa.concat_tables([part.table for part in parts]), Ended.concat(part.ended for part in parts))
 
@@ -173,52 +193,52 @@ class Manifest:
         return ManifestName(first, last, f"index-{first:020d}-{last:020d}.arrow")
 
     def numbers(self, name: str) -> Numbers:
-        """Return one of its columns of numbers."""
+        """Return one of its integer columns."""
         numbers: Numbers = self.table[name].to_numpy()
         return numbers
 
     def events(self, rows: slice) -> int:
-        """Return how many events the segments in some rows have."""
+        """Return the number of events in the segments of some rows."""
         return int(pc.sum(pc.list_value_length(self.table["events"][rows])).as_py())
 
     def options(self, rows: slice) -> list[tuple[int, LogOptions]]:
-        """Return the options of the segments in some rows, each with the place among these from which on it holds."""
+        """Return the options of the segments in some rows, each with the index of the first row that has them."""
         codes, options = self._options
         places = np.flatnonzero(np.diff(codes[rows], prepend=-1)).tolist()
         return [(place, options[codes[rows][place]]) for place in places]
 
     @cached_property
     def _options(self) -> tuple[Numbers, list[LogOptions]]:
-        """The options that occur, and which of them each segment has."""
+        """The index of each segment's options, and the distinct options."""
         column = self.table["options"].combine_chunks().dictionary_encode()
         codes: Numbers = column.indices.to_numpy()
         return codes, [options_of(json.loads(text)) for text in column.dictionary.to_pylist()]
 
     @cached_property
     def _rest(self) -> dict[str, dict[str, Any]]:
-        """What is the same in most footers, by its text."""
+        """The parsed ``footer`` column, by its text: most segments have the same."""
         return {text: of_kinds(json.loads(text), _REST) for text in self.table["footer"].unique().to_pylist()}
 
     def check(self) -> None:
-        """Raise ValueError, or another error of DAMAGE, where what was read cannot be what was written."""
+        """Raise ValueError, or another error of DAMAGE, if the content is inconsistent."""
         self.table.validate(full=True)
         if nulls := [name for name in _FILLED if self.table[name].null_count]:
-            raise ValueError(f"it does not say {', '.join(nulls)} of each segment")
+            raise ValueError(f"{', '.join(nulls)} is missing for some segments")
         if not pc.all(pc.match_substring_regex(self.table["name"], _SEGMENT)).as_py():
-            raise ValueError("it names files that are no segments")
+            raise ValueError("it contains file names that are not those of segments")
         starts, sizes = self.numbers("block_start"), self.numbers("block_bytes")
         if starts.min() < 0 or sizes.min() < 0 or (starts > self.size - sizes).any():
-            raise ValueError("it has blocks that are not in its file")
+            raise ValueError("it has block offsets beyond the end of the file")
         _, options = self._options
         if not options or any(rest.keys() != _REST.keys() for rest in self._rest.values()):
-            raise ValueError("it does not say what footers say")
+            raise ValueError("it is missing footer fields")
         footers = self.table["footer"].combine_chunks().dictionary_encode()
         columns = np.array([len(self._rest[text]["columns"]) for text in footers.dictionary.to_pylist()])
         if (columns[footers.indices.to_numpy()] != pc.list_value_length(self.table["checks"]).to_numpy()).any():
-            raise ValueError("it has not a checksum for each column")
+            raise ValueError("it is missing column checksums")
 
     def segments(self, store: LogStore, rows: slice) -> Iterator[Segment]:
-        """Yield the segments in some rows as their footers describe them, without their indexes."""
+        """Yield the segments in some rows, without their indexes."""
         codes, options = self._options
         columns = (self._values(name, rows) for name in _DESCRIBED)
         for code, footer, checks, lsn, events, *own in zip(codes[rows].tolist(), *columns, strict=True):
@@ -239,14 +259,14 @@ class Manifest:
         return values
 
     def index(self, rows: slice) -> LogIndex:
-        """Return the index of some of the segments; the columns LEFT_OUT have nothing."""
+        """Return the index of the segments in some rows; the columns LEFT_OUT are empty."""
         part = self.table[rows]
         nothing = {name: pa.nulls(part.num_rows, pa.list_(COLUMNS[name])) for name in LEFT_OUT}
         columns = [nothing[name] if name in nothing else part[name] for name in LOG_SCHEMA.names]
         return LogIndex(pa.table(columns, LOG_SCHEMA), self.ended[rows])
 
     def write(self, store: LogStore) -> ManifestName:
-        """Write it, with its checksums; of the transactions only some are in memory at a time."""
+        """Write the file, with its checksums; only one block of transactions is in memory at a time."""
         with store.writing(self.name.name) as file:
             places = _write_blocks(file, self.ended, self.numbers("ended"))
             columns = [places.get(name, self.table[name]) for name in _MANIFEST_SCHEMA.names]
@@ -264,45 +284,45 @@ def _stream(table: pa.Table) -> pa.Buffer:
 
 
 def _rest_of(content: dict[str, Any]) -> str:
-    """Return what is the same in most footers, as JSON: it is read once for all that have the same."""
+    """Return the rare fields of a footer as JSON; equal texts are parsed once."""
     position = content["position"]
     rest = {"prepared": position["prepared"], "finished": position["finished"], "columns": list(content["checks"])}
     return json.dumps(rest | {"said_options": content["said_options"]}, sort_keys=True)
 
 
 def manifest_names(names: Iterable[str]) -> list[ManifestName]:
-    """Return the manifests among files in the order of the log, the longer ones of those that begin together first."""
+    """Return the manifests among files by first seq, the longest of those with the same first seq first."""
     matches = (_NAME.fullmatch(name) for name in names)
     found = [ManifestName(int(match[1]), int(match[2]), match[0]) for match in matches if match]
     return sorted(found, key=lambda name: (name.first_seq, -name.last_seq))
 
 
 def read_manifest(store: LogStore, name: str) -> Manifest:
-    """Read a manifest but for its blocks; raise ChangeLogError for damage, MissingFileError where it is not there."""
+    """Read a manifest without its blocks; raise ChangeLogError for damage, MissingFileError if it does not exist."""
     content, check, size = _read(store, name)
     try:
         if b"%08x" % zlib.crc32(content) != check:
             raise ValueError("its checksum does not match")
         table = pa.ipc.open_stream(pa.BufferReader(content)).read_all()
         if not table.schema.equals(_MANIFEST_SCHEMA) or not table.num_rows:
-            raise ValueError(f"its columns are {table.schema.names}")
+            raise ValueError(f"it has the columns {table.schema.names}")
         manifest = Manifest(table, Ended.of(Blocks(store, name, table.select(_PLACES)), table.num_rows), size)
         manifest.check()
     except DAMAGE as error:
-        place = store.place(name)
-        raise ChangeLogError(f"{place}: damaged: {error}; remove it: the log's segments say the same") from error
+        place = store.path_of(name)
+        raise ChangeLogError(f"{place}: damaged: {error}; remove it: it is a cache of the segments' footers") from error
     return manifest
 
 
 def _read(store: LogStore, name: str) -> tuple[bytes, bytes, int]:
-    """Return the stream in a file, the checksum that it says it has, and the size of the file."""
+    """Return the stream in a file, the checksum stored for it, and the size of the file in bytes."""
     with store.explained("cannot be read", name), store.open(name) as file:
         size = file.size()
         file.seek(max(0, size - _TAIL_BYTES))
         tail = file.read()
         try:
             length = int(tail[-_END_BYTES:-_CHECK_BYTES], 16)
-        except ValueError:  # it is no manifest, or of an earlier version: nothing has its checksum
+        except ValueError:  # not a manifest, or of an earlier version: the checksum will not match
             length = 0
         if len(tail) < length + _END_BYTES <= size:
             file.seek(size - length - _END_BYTES)

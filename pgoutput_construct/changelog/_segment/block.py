@@ -1,4 +1,4 @@
-"""Consecutive payloads and what is known of each: what a capture hands to the log, and the log keeps as columns."""
+"""A block: consecutive payloads with their LSNs, times and stream states, as a capture appends them to the log."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ Header: TypeAlias = tuple[Numbers, Mapping[str, Any]]
 """The rows of the messages of one class, and their header fields as Arrow arrays, by name."""
 
 NO_XID: Final = -1
-"""In place of an xid: the payload belongs to no transaction."""
+"""Instead of an xid: the payload belongs to no transaction."""
 
 _OPENERS: Final = {cls.TAG[0]: cls for cls in having("begin", "begin_prepared")}
 _CLOSES: Final = tag_table(CLOSES.keys() - having("end_segment"))
@@ -34,31 +34,31 @@ _BOUNDS: Final = tag_table(OPENERS) | _CLOSES
 _OTHERS_WITH_XID: Final = frozenset(
     tag for tag, (_, _, fields) in kernels.READERS.items() if "xid" in dict(fields) and tag not in kernels.ROW_TAGS
 ).difference(_OPENERS)
-"""The tags of messages that name their transaction, beside rows and what opens one."""
+"""The tags of messages with an xid that are neither row messages nor begin a transaction."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive payloads, in the order in which they were received; every column has an entry for each."""
+    """Consecutive payloads in the order in which they were received; each column has one entry per payload."""
 
     payloads: pa.Array
     """The messages: a binary or large binary array."""
     wal_start: Numbers
-    """As the server sent it: 0 for Relation, Type and what an Origin follows."""
+    """As the server sent it: 0 for Relation, Type, and a message that an Origin follows."""
     send_time: Numbers
     """The server's clock when it sent this: microseconds since 2000-01-01 UTC."""
     index: BatchIndex
-    """The walk over the payloads: tags, relation OIDs, and the states in which each is to be parsed."""
+    """The index of the payloads: tags, relation OIDs, and the stream states in which each is parsed."""
     stream_xid: Numbers
-    """The top-level transaction of the stream around it, OUTSIDE outside; ``copy_scope`` of copied rows."""
+    """The top-level xid of the stream that contains it, or OUTSIDE; ``copy_scope`` for copied rows."""
     xid: Numbers
-    """The transaction or subtransaction that the payload is of, NO_XID for none: see ``transaction_xids``."""
+    """The transaction or subtransaction of the payload, or NO_XID: see ``transaction_xids``."""
     open_xid: int = NO_XID
-    """The transaction that is open after the last payload that was received, outside streams; NO_XID for none."""
+    """The transaction that is open after the last payload, outside streams, or NO_XID."""
     _headers: dict[int, Header] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
-    def of(
+    def from_payloads(
         cls,
         payloads: Sequence[bytes] | pa.Array,
         wal_start: Sequence[int] | Numbers,
@@ -68,12 +68,20 @@ class Block:
         stream_xid: Sequence[int] | Numbers,
         open_xid: int = NO_XID,
     ) -> "Block":
-        """Return a block of ``payloads``, walking them once.
+        """Index payloads, in one pass, and return them as a block.
 
-        ``layout`` are the options under which they were sent (``StreamOptions.layout``); ``states`` has, for each of
-        STATE_PARAMETERS, whether each payload stands in it. ``open_xid`` is the transaction that is open before the
-        first payload, outside streams. Raises DecodeError for what is no payloads, OverflowError for numbers
-        beyond 64 bits.
+        Args:
+            payloads: The messages.
+            wal_start: The start LSN of each, as the server sent it.
+            send_time: When each was sent: microseconds since 2000-01-01 UTC.
+            layout: The options under which they were sent (``StreamOptions.layout``).
+            states: For each of STATE_PARAMETERS, whether each payload is parsed in that state.
+            stream_xid: The top-level xid of the stream that contains each payload, or OUTSIDE.
+            open_xid: The transaction that is open before the first payload, outside streams, or NO_XID.
+
+        Raises:
+            DecodeError: ``payloads`` are not bytes.
+            OverflowError: A number does not fit into 64 bits.
         """
         array = payload_array(payloads)
         index = index_batch(
@@ -85,7 +93,7 @@ class Block:
 
     @classmethod
     def concat(cls, blocks: Sequence["Block"]) -> "Block":
-        """Put blocks that were sent under the same options together: their bytes are copied, and walked again."""
+        """Concatenate blocks that were sent under the same options; their bytes are copied and indexed again."""
         layout, states = blocks[0].index.layout, blocks[0].index.states
         array = pa.concat_arrays([payload_array(block.payloads).cast(pa.large_binary()) for block in blocks])
         flags = {name: np.concatenate([block.index.states[name] for block in blocks]) for name in states}
@@ -96,33 +104,37 @@ class Block:
 
     @classmethod
     def copied(cls, payloads: pa.Array, number: int, lsn: int, send_time: int, layout: Mapping[str, Any]) -> "Block":
-        """Return a block of rows that a table had: each as an Insert, before the first the Relation that describes it.
+        """Return a block of rows from a table copy; such a block is never concatenated with others.
 
-        ``number`` is that of the chunk that they are of, ``lsn`` the position of its snapshot, ``send_time`` when they
-        were read. Such a block is never put together with others.
+        Args:
+            payloads: The Relation of the table, then an Insert for each row.
+            number: The number of the snapshot chunk that the rows belong to.
+            lsn: The LSN of the snapshot.
+            send_time: When the rows were read: microseconds since 2000-01-01 UTC.
+            layout: The options by which the messages were built (``StreamOptions.layout``).
         """
         states = {name: np.zeros(len(payloads), np.bool_) for name in STATE_PARAMETERS}
         array, numbers = payload_array(payloads), (lsn, send_time, copy_scope(number), NO_XID)
-        # Each is one number in memory, whatever the length.
+        # Each is one number in memory, whatever the number of rows.
         positions, times, scopes, xids = (np.broadcast_to(np.int64(n), len(array)) for n in numbers)
         return cls(array, positions, times, index_batch(array, **{**layout, **states}), scopes, xids)
 
     @property
     def chunk(self) -> int | None:
-        """The number of the chunk whose copied rows these are; None for what the stream sent."""
+        """The snapshot chunk that the rows were copied in; None for messages of the stream."""
         scope = int(self.stream_xid[0]) if len(self) else OUTSIDE
         return copy_scope(scope) if scope < OUTSIDE else None
 
     @property
     def payload_bytes(self) -> int:
-        """Bytes of all payloads together."""
+        """The sum of the payloads' sizes, in bytes."""
         return int(self.index.ends.sum()) - int(self.index.starts.sum())
 
     def __len__(self) -> int:
         return len(self.payloads)
 
     def take(self, rows: slice | Numbers | Flags) -> "Block":
-        """Return some of the payloads: a slice, their indexes, or a flag for each."""
+        """Return some of the payloads, selected by a slice, by indices, or by a boolean mask."""
         if isinstance(rows, slice):
             payloads = self.payloads[rows]
         else:
@@ -132,7 +144,7 @@ class Block:
         return Block(payloads, self.wal_start[rows], self.send_time[rows], self.index.take(rows), *columns)
 
     def header(self, message: type[PgoutputMessage]) -> Header:
-        """Return where the messages of one class are, and their header fields; it is read once."""
+        """Return the rows of the messages of one class and their header fields; the result is cached."""
         (tag,) = message.TAG
         if tag not in self._headers:
             self._headers[tag] = _header(self.index, tag)
@@ -140,35 +152,45 @@ class Block:
 
 
 def transaction_xids(index: BatchIndex, stream_xid: Numbers, open_xid: int = NO_XID) -> tuple[Numbers, int]:
-    """Return the xid of each payload, and the transaction that is open after the last; NO_XID where there is none.
+    """Return the xid of each payload, and the transaction that is open after the last one, NO_XID for none.
 
-    It is the xid in the message (in streams that of the subtransaction), or else that of the Begin before it.
-    ``open_xid`` is the transaction that is open before the first payload.
+    The xid is the one in the message (in streams the subtransaction's), else that of the preceding Begin.
+
+    Args:
+        index: The index of the payloads.
+        stream_xid: The stream that contains each payload (``Block.stream_xid``).
+        open_xid: The transaction that is open before the first payload, or NO_XID.
     """
     xids, after = _of_begins(index, stream_xid, open_xid)
     inside = index.is_row & (stream_xid > OUTSIDE)
     xids[inside] = index.rows["xid"][inside]
     for tag in _OTHERS_WITH_XID.intersection(np.unique(index.tags).tolist()):
         rows, fields = _header(index, tag)
-        said = fields["xid"].is_valid().to_numpy(zero_copy_only=False)
-        xids[rows[said]] = fields["xid"].drop_null().to_numpy()
+        has_xid = fields["xid"].is_valid().to_numpy(zero_copy_only=False)
+        xids[rows[has_xid]] = fields["xid"].drop_null().to_numpy()
     return xids, after
 
 
 def _of_begins(index: BatchIndex, stream_xid: Numbers, open_xid: int) -> tuple[Numbers, int]:
-    """Return the transaction around each payload outside streams, from its Begin to its Commit, and the last one."""
+    """Return the transaction of each payload outside streams, from its Begin to its Commit, and the last one."""
     bounds = np.flatnonzero(look_up(index.tags, _BOUNDS) & index.valid)
     tags, after = index.tags[bounds], np.full(len(bounds), NO_XID, np.int64)
     for tag in _OPENERS.keys() & set(tags.tolist()):
         after[tags == tag] = header_role(_OPENERS[tag], "xid", _header(index, tag)[1]).to_numpy()
     after = np.append(open_xid, after)
-    # What ends a transaction is still of it.
+    # A Commit still belongs to its transaction.
     lengths = np.diff(np.concatenate([[0], bounds + _CLOSES[tags], [len(index)]]))
     return np.where(stream_xid == OUTSIDE, np.repeat(after, lengths), NO_XID), int(after[-1])
 
 
 def header_role(message: type[PgoutputMessage], role: str, header: Mapping[str, Any]) -> Any:
-    """Return what the begins or ends of one class say in a role, as an Arrow array; see ``stream.bounds.said``."""
+    """Return the field with a role of begin or end messages, as an Arrow array; see ``stream.bounds.said``.
+
+    Args:
+        message: The class of the messages.
+        role: The role, such as ``lsn``.
+        header: Their header fields (``Block.header``).
+    """
     columns = [header[name] for name in BOUNDS[message].roles[role]]
     return columns[0] if len(columns) == 1 else pc.coalesce(*(column.cast(pa.int64()) for column in columns))
 

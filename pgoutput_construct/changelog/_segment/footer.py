@@ -1,4 +1,7 @@
-"""What a segment says of itself: the footer of its file."""
+"""The footer of a segment's file: options, position, checksums and index in Parquet's metadata; and the file's name.
+
+A name has the first and the last seq, so a directory listing alone says which segments cover others (``chosen``).
+"""
 
 import json
 import zlib
@@ -11,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog._index.index import check_index
+from pgoutput_construct.changelog._index.segment_index import check_index
 from pgoutput_construct.changelog._store.store import LogStore
-from pgoutput_construct.changelog.options import READABLE_FORMATS, LogOptions
+from pgoutput_construct.changelog.log_options import READABLE_FORMATS, LogOptions
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.wire import Lsn
 
@@ -45,14 +48,14 @@ DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowE
 
 @dataclass(frozen=True)
 class Position:
-    """How far the log is complete, which is where a capture resumes."""
+    """How far the log is complete: where a capture resumes."""
 
     complete_lsn: Lsn = field(default_factory=Lsn)
-    """Everything that the server sends before this position is in the log."""
+    """All transactions that end before this LSN are in the log."""
     prepared: Mapping[str, int] = field(default_factory=dict)
-    """Prepared transactions of the log that are neither committed nor rolled back: gid -> end of prepare."""
+    """Prepared transactions that are neither committed nor rolled back in the log: gid -> end LSN of the PREPARE."""
     finished: tuple[int, ...] = ()
-    """Ends of the prepares of the latest prepared transactions that are committed or rolled back."""
+    """The end LSNs of PREPAREs whose transactions were committed or rolled back most recently."""
 
 
 _ELSEWHERE: Final = {"store", "name", "size", "index"}
@@ -66,10 +69,10 @@ _KINDS: Final = {
 }
 _POSITION_KINDS: Final = {"complete_lsn": int, "prepared": dict, "finished": list}
 _OPTION_KINDS: Final = {"log_format": int, "server_version": int, "system_identifier": str, "database": str}
-"""What some parts of a footer are in JSON; the other options are checked where they are used."""
+"""The JSON types of fields of a footer; other options are checked where they are used."""
 _TAIL_BYTES: Final = 2**16
 _ENDING_BYTES: Final = 8
-"""The length of the footer and the mark that end a Parquet file."""
+"""A Parquet file ends with the footer's length and the magic bytes."""
 
 
 @dataclass(frozen=True)
@@ -77,69 +80,77 @@ class Segment:
     """One file of the log, as its own footer describes it."""
 
     store: LogStore
-    """Where the log lies."""
+    """The store of the log."""
     name: str
     """The file's name."""
     options: LogOptions
     """The options of the capture."""
     first_seq: int
-    """``seq`` of its first row."""
+    """The seq of its first row."""
     last_seq: int
-    """``seq`` of its last row; the rows between are without gaps."""
+    """The seq of its last row; there are no gaps between."""
     position: Position
     """How far the log is complete with this segment."""
     checks: dict[str, int]
     """CRC-32 of each column's values."""
     events: int = 0
-    """How many of its rows are events."""
+    """The number of rows that are events."""
     said_options: tuple[str, ...] = ()
-    """The options of which its events say that they changed."""
+    """The options whose change is recorded by an event in it."""
     payload_bytes: int = 0
-    """Bytes of its payloads."""
+    """The sum of the payloads' sizes, in bytes."""
     size: int = 0
-    """Bytes of the file."""
+    """The size of the file, in bytes."""
     index: bytes | None = field(default=None, repr=False, compare=False)
-    """Its index, as in its footer; None where a manifest has it."""
+    """Its index as in the footer; None if it is in a manifest."""
 
     @property
-    def place(self) -> str:
-        """Where it is, as messages say it."""
-        return self.store.place(self.name)
+    def path(self) -> str:
+        """Its path or URL, without credentials, for messages."""
+        return self.store.path_of(self.name)
 
     @property
     def rows(self) -> int:
-        """How many rows it has: messages and events."""
+        """The number of rows: messages and events."""
         return self.last_seq - self.first_seq + 1
 
 
 def footer_content(segment: Segment) -> dict[str, Any]:
-    """Return what a segment says of itself beside its index, as JSON has it."""
+    """Return the footer of a segment without its index, as values of JSON."""
     content = {known.name: getattr(segment, known.name) for known in fields(segment) if known.name not in _ELSEWHERE}
     return content | {"options": asdict(segment.options), "position": asdict(segment.position)}
 
 
 def footer_pairs(segment: Segment) -> dict[bytes, bytes]:
-    """Return the footer of a segment as Parquet's metadata has it."""
+    """Return the footer of a segment as key-value metadata of Parquet."""
     text = json.dumps(footer_content(segment)).encode()
     index = {} if segment.index is None else {_INDEX: segment.index}
     return {_KEY: text, _CHECK: b"%08x" % zlib.crc32(text), **index}
 
 
 def footer_index(metadata: Mapping[bytes, bytes] | None) -> bytes:
-    """Return the index in the metadata of a segment's file; raise KeyError where there is none."""
+    """Return the index in the metadata of a segment's file; raise KeyError if it has none."""
     return (metadata or {})[_INDEX]
 
 
 def read_footer(store: LogStore, name: "SegmentName", size: int) -> Segment:
-    """Read what a file of ``size`` bytes says of itself; raise ChangeLogError for damage, MissingFileError where it is
-    not there.
+    """Read the footer of a segment's file.
+
+    Args:
+        store: The store of the log.
+        name: The file, and the seqs that its name promises.
+        size: The size of the file, in bytes.
+
+    Raises:
+        ChangeLogError: The footer is damaged, or is that of another segment.
+        MissingFileError: The file does not exist.
     """
     tail = read_tail(store, name.name)
     try:
         metadata = pq.read_metadata(pa.BufferReader(tail))
         pairs = metadata.metadata or {}
         if _KEY not in pairs or _CHECK not in pairs:
-            raise ValueError("it is not a segment of a change log")
+            raise ValueError("it has no footer of a change log")
         if pairs[_CHECK] != b"%08x" % zlib.crc32(pairs[_KEY]):
             raise ValueError("the checksum of its footer does not match")
         content = of_kinds(json.loads(pairs[_KEY]), _KINDS)
@@ -151,23 +162,23 @@ def read_footer(store: LogStore, name: "SegmentName", size: int) -> Segment:
         bounds = segment.first_seq, segment.last_seq
         if (name.first_seq, name.last_seq) != bounds or metadata.num_rows != segment.rows:
             is_of = segment_name(*bounds)
-            raise ValueError(f"its footer is of {is_of} with {segment.rows} rows")
+            raise ValueError(f"its footer is that of {is_of} with {segment.rows} rows")
     except DAMAGE as error:
-        raise damaged(store.place(name.name), error) from error
+        raise damaged(store.path_of(name.name), error) from error
     return segment
 
 
 def read_tail(store: LogStore, name: str) -> bytes:
-    """Read the end of a segment's file, in which its footer is, without reading all of it."""
+    """Read the end of a segment's file, which contains the footer, without reading the rows."""
     tail = store.read(name, last=_TAIL_BYTES)
     footer = int.from_bytes(tail[-_ENDING_BYTES:-4], "little") + _ENDING_BYTES
     return store.read(name, last=footer) if footer > len(tail) == _TAIL_BYTES else tail
 
 
 def options_of(content: dict[str, Any]) -> LogOptions:
-    """Return options as a footer has them; raise ValueError for those of a format that is not read."""
+    """Return the options in a footer; raise ValueError for a log format that this version cannot read."""
     if of_kinds(content, _OPTION_KINDS)["log_format"] not in READABLE_FORMATS:
-        raise ValueError(f"its format is {content['log_format']}, this program reads {sorted(READABLE_FORMATS)}")
+        raise ValueError(f"it has log format {content['log_format']}, this version reads {sorted(READABLE_FORMATS)}")
     names = {known.name for known in fields(LogOptions)}
     given: dict[str, Any] = {key: value for key, value in content.items() if key in names and value is not None}
     given = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
@@ -185,26 +196,26 @@ def _segment(
 
 
 def of_kinds(content: Any, kinds: Mapping[str, type]) -> dict[str, Any]:
-    """Return an object of JSON whose parts are what they must be, as far as they are there; raise ValueError."""
+    """Return a JSON object after checking the types of the fields that it has; raise ValueError for a wrong one."""
     if not isinstance(content, dict):
-        raise ValueError(f"its footer has {content!r:.80} where an object must be")
+        raise ValueError(f"its footer has {content!r:.80} instead of an object")
     for name, kind in kinds.items():
         if name in content and type(content[name]) is not kind:
-            raise ValueError(f"its footer says that {name} is {content[name]!r:.80}")
+            raise ValueError(f"its footer has {content[name]!r:.80} as {name}")
     return content
 
 
-def damaged(place: str, error: BaseException) -> ChangeLogError:
-    """Say that a segment is damaged, where, and what to do."""
+def damaged(path: str, error: BaseException) -> ChangeLogError:
+    """Return the error for a damaged segment: where, why, and what to do."""
     return ChangeLogError(
-        f"segment {place}: damaged, or not of a change log: {error}. Restore it from a copy, or begin a "
+        f"segment {path}: damaged, or not of a change log: {error}. Restore it from a backup, or begin a "
         "new log in an empty directory with an initial copy of the tables"
     )
 
 
 _DIGITS: Final = 20
 _ZEROS: Final = 2
-"""So many of the digits are zeros always, else a number could not be held."""
+"""The leading digits that are always zero, since a seq fits into 64 bits."""
 _BASE: Final = 10
 _POWERS: Final = _BASE ** np.arange(_DIGITS - _ZEROS, dtype=np.int64)[::-1]
 
@@ -212,7 +223,7 @@ Numbers = NDArray[np.int64]
 
 
 class SegmentName(NamedTuple):
-    """A segment's file, and what its name says of it."""
+    """The name of a segment's file, and the seqs in it."""
 
     first_seq: int
     last_seq: int
@@ -221,7 +232,7 @@ class SegmentName(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NamedSegments:
-    """Segments in the order of the log, as their names tell."""
+    """Segments in the order of the log, known by their file names only."""
 
     first_seq: Numbers
     last_seq: Numbers
@@ -231,35 +242,35 @@ class NamedSegments:
     def __len__(self) -> int:
         return len(self.first_seq)
 
-    def __getitem__(self, wanted: NDArray[Any]) -> "NamedSegments":
-        """Return some of them: at places, or where it is True."""
-        return NamedSegments(self.first_seq[wanted], self.last_seq[wanted], self.size[wanted])
+    def __getitem__(self, selected: NDArray[Any]) -> "NamedSegments":
+        """Return a selection, by indices or by a boolean mask."""
+        return NamedSegments(self.first_seq[selected], self.last_seq[selected], self.size[selected])
 
-    def name(self, place: int) -> SegmentName:
-        """Return one of them with its name."""
-        first, last = int(self.first_seq[place]), int(self.last_seq[place])
+    def name(self, index: int) -> SegmentName:
+        """Return one segment with its file name."""
+        first, last = int(self.first_seq[index]), int(self.last_seq[index])
         return SegmentName(first, last, segment_name(first, last))
 
     def names(self) -> list[SegmentName]:
-        """Return all of them with their names."""
-        return [self.name(place) for place in range(len(self))]
+        """Return all segments with their file names."""
+        return [self.name(index) for index in range(len(self))]
 
 
 def segment_name(first_seq: int, last_seq: int) -> str:
-    """Return the name of a segment's file."""
+    """Return the file name of a segment."""
     return f"segment-{first_seq:0{_DIGITS}d}-{last_seq:0{_DIGITS}d}.parquet"
 
 
 def chosen(names: Iterable[str]) -> tuple[list[SegmentName], list[SegmentName]]:
-    """Return the segments among files in their order, and those that others cover: a compaction left them behind."""
+    """Return the segments among files, in order, and those covered by a larger one, which a compaction left."""
     counted, covered = chosen_segments(dict.fromkeys(names, 0))
     return counted.names(), covered.names()
 
 
 def chosen_segments(files: Mapping[str, int]) -> tuple[NamedSegments, NamedSegments]:
-    """Return the same without a Python object for each; ``files`` are names and sizes."""
+    """As ``chosen``, as columns; ``files`` maps names to sizes in bytes."""
     found = _segments(files)
-    # Of two that begin together the longer one counts.
+    # Of two with the same first seq, the longer one counts.
     found = found[np.lexsort((-found.last_seq, found.first_seq))]
     ends = np.maximum(found.first_seq, found.last_seq)
     earlier = np.maximum.accumulate(np.concatenate([[-1], ends]))[:-1]
@@ -272,14 +283,14 @@ def _segments(files: Mapping[str, int]) -> NamedSegments:
 
 
 def _read(files: Mapping[str, int], template: str) -> tuple[list[Numbers], Numbers]:
-    """Return the numbers in names that are the template but for its zeros, and the sizes of these files."""
+    """Return the numbers in names that match a template (its zeros are digits), and the sizes of these files."""
     width = len(template)
     alike = [name for name in files if len(name) == width]
     # As arrays of characters: a regular expression takes half a second for 100,000 names.
     characters = np.array(alike, f"U{width}").view(np.int32).reshape(-1, width) - ord("0")
-    wanted = np.array(list(template)).view(np.int32) - ord("0")
-    is_digit = wanted == 0
-    fits = np.where(is_digit, (characters >= 0) & (characters < _BASE), characters == wanted).all(axis=1)
+    expected = np.array(list(template)).view(np.int32) - ord("0")
+    is_digit = expected == 0
+    fits = np.where(is_digit, (characters >= 0) & (characters < _BASE), characters == expected).all(axis=1)
     digits = characters[:, is_digit].reshape(len(alike), int(is_digit.sum()) // _DIGITS, _DIGITS)
     fits &= ~digits[:, :, :_ZEROS].any(axis=(1, 2))
     sizes = np.array([files[name] for name in alike], np.int64)

@@ -1,14 +1,14 @@
-"""A segment that ends with a very large payload, written without the copies that Parquet's writer makes of it.
+"""Writes a segment that ends with a very large payload, without the copies that Parquet's writer makes.
 
 This is the one place that patches Parquet by hand. The writer of pyarrow copies a value into its page and the page into
 what it writes; where it compresses, there is a third copy. While one value of 600 MB is captured (PostgreSQL 18, binary
 format, pyarrow 26.0) the peak of the process is 1.5 GB with this module, and 3.3 GB where pyarrow writes the segment,
 without compression and in whichever encoding.
 
-The writer gets an empty payload in place of the large one, which is the last value of the file, and alone in its column
-chunk. So what it writes ends with the page of that payload, and the footer. The payload is written into the page, and
-its size into the header of the page and into the footer: both are structs in Thrift's compact protocol, which are read,
-changed, and written back.
+The writer gets an empty payload instead of the large one, which is the last value of the file and alone in its column
+chunk. So the file that it writes ends with the page of that payload, and the footer. The payload is then inserted into
+the page, and its size into the page header and the footer: both are structs in Thrift's compact protocol, which are
+parsed, changed, and serialized again.
 
 Sources: parquet.thrift of the Parquet format; the Apache Thrift documents, "Thrift Compact protocol encoding".
 """
@@ -21,17 +21,17 @@ from typing import Any, BinaryIO, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pgoutput_construct.changelog._segment.columns import SCHEMA
+from pgoutput_construct.changelog._segment.segment_schema import SCHEMA
 from pgoutput_construct.columnar.index import payload_bounds
 
 __all__ = ["ends_large", "write_large"]
 
 _Struct: TypeAlias = dict[int, tuple[int, Any]]
-"""The fields of a struct by their ids: the type, and the value. A list is (type of its elements, elements)."""
+"""The fields of a Thrift struct by id: (type, value). A list is (type of its elements, elements)."""
 
 _LARGE_BYTES: Final = 2**26
 _MAGIC: Final = b"PAR1"
-_TAIL: Final = 4 + len(_MAGIC)  # behind Parquet's footer: its size, and the magic bytes
+_TAIL: Final = 4 + len(_MAGIC)  # after the footer: its size, and the magic bytes
 _UNCOMPRESSED_SIZE, _COMPRESSED_SIZE, _CRC = 2, 3, 4
 """Fields of PageHeader (parquet.thrift of the Parquet format)."""
 _ROW_GROUPS, _COLUMNS, _GROUP_SIZE, _GROUP_COMPRESSED, _COLUMN_METADATA = 4, 1, 2, 6, 3
@@ -43,32 +43,32 @@ _TRUE, _FALSE, _I8, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1
 _INTEGERS: Final = frozenset({_I16, _I32, _I64})
 _LONG: Final = 15
 _SIZES: Final = {_TRUE: 1, _FALSE: 1, _I8: 1, _DOUBLE: 8}
-"""Of values that are kept as bytes; a boolean is a byte in lists, and has none as a field."""
+"""Of values that stay bytes here; a boolean is one byte in a list, and none as a field."""
 
 
 def ends_large(table: pa.Table) -> bool:
-    """Return whether the last payload of a table of SCHEMA is large; a capture cuts a segment behind each of them."""
+    """Return whether the last payload of a table of SCHEMA is large; a capture ends the segment after each of them."""
     return len(_last_payload(table)) >= _LARGE_BYTES
 
 
 def write_large(
     file: BinaryIO, table: pa.Table, pairs: Mapping[bytes, bytes], group_rows: int, settings: Mapping[str, Any]
 ) -> None:
-    """Write a table whose last payload is large, without compression whatever the settings say.
+    """Write a table whose last payload is large, uncompressed.
 
     Args:
-        file: Where it goes, at its start.
+        file: The file, empty.
         table: Rows with the columns of SCHEMA.
-        pairs: What the footer says of the segment.
-        group_rows: The rows of a row group; the last row is one by itself.
-        settings: Those of Parquet's writer.
+        pairs: The segment's footer, as key-value metadata of Parquet.
+        group_rows: Rows in a row group; the last row is a row group by itself.
+        settings: Arguments of ParquetWriter; ``compression`` is ignored.
     """
     content = io.BytesIO(_with_stand_in(table, pairs, group_rows, {**settings, "compression": "none"}))
     payload = _last_payload(table)
     footer, page_start = _read_footer(content)
     content.seek(page_start)
     header = _read_struct(content)
-    length = len(payload).to_bytes(4, "little")  # before each value, in the encoding PLAIN
+    length = len(payload).to_bytes(4, "little")  # precedes each value in the encoding PLAIN
     _change(header, _UNCOMPRESSED_SIZE, lambda size: size + len(payload))
     _change(header, _COMPRESSED_SIZE, lambda size: size + len(payload))
     _change(header, _CRC, lambda _: _signed(zlib.crc32(payload, zlib.crc32(length))))
@@ -101,7 +101,7 @@ def _with_stand_in(
 
 
 def _read_footer(content: io.BytesIO) -> tuple[_Struct, int]:
-    """Return the footer, and where the last page starts."""
+    """Return the footer, and the offset of the last page."""
     end = content.seek(-_TAIL, io.SEEK_END)
     content.seek(end - int.from_bytes(content.read(4), "little"))
     footer = _read_struct(content)
@@ -122,7 +122,7 @@ def _grow(footer: _Struct, size: int) -> None:
     ):
         for number in numbers:
             _change(fields, number, lambda before: before + size)
-    column.pop(_SIZE_STATISTICS, None)  # they may be left out
+    column.pop(_SIZE_STATISTICS, None)  # optional
 
 
 def _change(fields: _Struct, number: int, change: Callable[[int], int]) -> None:
@@ -135,7 +135,7 @@ def _signed(number: int) -> int:
 
 
 def _read_struct(file: io.BytesIO) -> _Struct:
-    """Read a struct from where a file stands, and stand behind it; raise ValueError for types that Parquet lacks."""
+    """Parse a struct at the position of a file, which moves after it; raise ValueError for types not in Parquet."""
     fields: _Struct = {}
     number = 0
     while head := file.read(1)[0]:

@@ -1,4 +1,4 @@
-"""From an address to the store behind it."""
+"""Open the store at an address: a path, or a URL."""
 
 from urllib.parse import unquote, urlsplit
 
@@ -10,12 +10,17 @@ __all__ = ["open_store"]
 
 
 def open_store(address: "Address | LogStore", *, private: bool = True) -> LogStore:
-    """Return the store at an address; a relative path is made absolute now, whatever directory is current later.
+    """Return the store at an address.
 
-    A path, ``file://``, and what pyarrow knows (``s3://``, ``gs://``, ``abfs://``, ``hdfs://``) or fsspec. Options of
-    the store are parameters of the URI (``?endpoint_override=...&scheme=http``), credentials best come from the
-    environment. ``private`` is as for LocalStore, and counts for directories alone. Raises ChangeLogError, which shows
-    no credentials.
+    Args:
+        address: A path, a ``file://`` URL, or a URL that pyarrow (``s3://``, ``gs://``, ``abfs://``, ``hdfs://``) or
+            fsspec can open. Options of the store are parameters of the URL
+            (``?endpoint_override=...&scheme=http``); credentials best come from the environment. A relative path is
+            made absolute now, so a later chdir() does not matter. A LogStore is returned as it is.
+        private: As for LocalStore; ignored by object stores.
+
+    Raises:
+        ChangeLogError: The store cannot be opened; the text shows no credentials.
     """
     if isinstance(address, LogStore):
         return address

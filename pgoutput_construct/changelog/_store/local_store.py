@@ -1,9 +1,10 @@
-"""A log in a directory: fsync and rename make a file durable, flock says who writes.
+"""A log in a directory: fsync and rename make a file durable, flock excludes other writers.
 
-A log has the rows of its tables, so by default its owner alone can read it: files have mode 0600, directories that are
-made for it 0700, whatever the umask is. Where others are to read it (``set_file_mode``), the mode of its files stands
-in the log itself, in ``.file-mode``: whatever writes into the log later (compact, prune, snapshot, readers) follows it
-without an option of its own, as everything in a data directory of ``initdb --allow-group-access`` does.
+A log contains the rows of its tables, so by default only its owner can read it: files have mode 0600, directories that
+are created for it 0700, whatever the umask is. To let others read it (``set_file_mode``), the mode of its files is
+stored in the log itself, in ``.file-mode``: every process that writes into the log later (compact, prune, snapshot,
+readers) follows it without an option of its own, as everything does in a data directory made by
+``initdb --allow-group-access``.
 """
 
 import fcntl
@@ -28,16 +29,16 @@ _ALL: Final = 0o666
 
 
 class LocalStore(LogStore):
-    """The files of one directory."""
+    """A log in one directory."""
 
     def __init__(self, directory: str | Path, durable: bool = True, private: bool = True) -> None:
-        """Name a directory.
+        """Take a directory, which need not exist yet.
 
         Args:
             directory: Its path.
-            durable: Flush what is written to the disk; not for logs that tests make.
-            private: Files have the mode that was set for them (``set_file_mode``), else 0600; without it the umask
-                decides, as for the files that Spark writes into the same directory.
+            durable: Flush what is written to the disk (fsync); tests turn it off.
+            private: Files get the mode that was set (``set_file_mode``), or 0600; if False, the umask decides, as for
+                the files that Spark writes into the same directory.
         """
         self.directory = Path(directory).absolute()
         self.durable = durable
@@ -45,18 +46,18 @@ class LocalStore(LogStore):
         super().__init__(str(self.directory), str(self.directory))
 
     def prepare(self) -> None:
-        """Make the directory and those above it so that a crash of the machine takes none of their names."""
-        with self.explained("the directory of the change log cannot be made"):
+        """Create the directory and its parents, so that all of them survive a crash of the machine."""
+        with self.explained("the directory of the change log cannot be created"):
             missing = [path for path in (self.directory, *self.directory.parents) if not path.exists()]
             for path in reversed(missing):
                 self._make_directory(path)
                 self._fsync_directory(path.parent)
             if not missing:
-                self._make_directory(self.directory)  # raises where it is a file
-                self._fsync_directory(self.directory.parent)  # who made it may have crashed before
+                self._make_directory(self.directory)  # raises if it is a file
+                self._fsync_directory(self.directory.parent)  # whoever created it may have crashed before this
 
     def files(self, folder: str = "") -> dict[str, int]:
-        """Return names and sizes of the files that do not begin with a dot."""
+        """Return names and sizes (bytes) of the files that do not begin with a dot."""
         with self.explained("cannot be listed"):
             try:
                 with os.scandir(self.directory / folder) as entries:
@@ -65,27 +66,27 @@ class LocalStore(LogStore):
                 return {}
 
     def has(self, name: str) -> bool:
-        """Return whether a file is there."""
+        """Return whether a file exists."""
         return (self.directory / name).exists()
 
     def modified(self, name: str) -> float:
-        """Return when a file was written, in seconds since 1970."""
+        """Return when a file was last written: seconds since 1970."""
         with self.explained("cannot be read", name):
             return (self.directory / name).stat().st_mtime
 
     def open(self, name: str) -> pa.NativeFile:
-        """Open a file for random reading."""
+        """Open a file for random access."""
         with self.explained("cannot be read", name):
             return pa.OSFile(str(self.directory / name))
 
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
-        """Write beside, fsync, rename, fsync the directory."""
+        """Write a temporary file, fsync it, rename it, fsync the directory."""
         path = self.directory / name
         temporary = path.with_name(f".{path.name.lstrip('.')}.tmp")
         with self.explained("cannot be written", name):
             for folder in reversed(Path(name).parents[:-1]):
-                self._make_directory(self.directory / folder)  # never the directory: it may be on another machine
+                self._make_directory(self.directory / folder)  # never the log's own: it may be an unmounted volume
             with self._replacing(path, temporary) as file:
                 yield file
 
@@ -95,7 +96,7 @@ class LocalStore(LogStore):
         with os.fdopen(descriptor, "wb") as file:
             try:
                 self.set_mode(descriptor)
-                fcntl.flock(file, fcntl.LOCK_EX)  # tells sweep() that somebody is at it
+                fcntl.flock(file, fcntl.LOCK_EX)  # so that sweep() does not remove it
                 yield file
                 file.flush()
                 if self.durable:
@@ -107,30 +108,30 @@ class LocalStore(LogStore):
             self._fsync_directory(path.parent)
 
     def delete(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         with self.explained("cannot be removed", name):
             (self.directory / name).unlink(missing_ok=True)
 
     def remove(self, folder: str) -> None:
-        """Remove a folder, if it is there."""
+        """Remove a folder, if it exists."""
         with self.explained("cannot be removed", folder), suppress(FileNotFoundError):
             shutil.rmtree(self.directory / folder)
 
     def lock(self, name: str, seconds: float | None = None) -> LogLock:
-        """Lock ``.name.lock`` for as long as it is held, or its process lives; ``seconds`` are of no use here."""
+        """Lock ``.NAME.lock`` until it is released or the process ends; ``seconds`` are ignored."""
         with self.explained("the directory of the change log cannot be locked"):
-            # A capture's is that of earlier versions, which must keep out this one.
+            # The capture's lock file has the name that earlier versions lock, so that they exclude each other.
             return _FileLock(self, self.directory / (".lock" if name == "capture" else f".{name}.lock"), name)
 
     def set_file_mode(self, mode: int) -> None:
-        """See LogStore. The directories get what reads and lists them for whom ``mode`` lets read."""
+        """See LogStore. Whoever may read the files by ``mode`` may also list the directories."""
         if mode & _OWN != _OWN or mode & ~_ALL or not self.private:
-            raise ChangeLogError(f"{mode:#o} is no mode for the files of a log: 0600, 0640, 0660, 0644 or the like")
+            raise ChangeLogError(f"{mode:#o} is not a mode for the files of a log: use 0600, 0640, 0660 or 0644")
         with self.explained("the mode of the files cannot be set"):
             self.write(_MODE_NAME, f"{mode:04o}\n".encode())
             for folder, _, names in os.walk(self.directory):
                 known = stat.S_IMODE(Path(folder).stat().st_mode)
-                # What the creator of the log's own directory allows stays: it opens none of the files.
+                # The log's own directory keeps what its creator allowed in addition: that opens none of the files.
                 kept = known if Path(folder) == self.directory else known & stat.S_ISGID
                 if kept | _of_directory(mode) != known:
                     Path(folder).chmod(kept | _of_directory(mode))
@@ -140,7 +141,7 @@ class LocalStore(LogStore):
                             path.chmod(mode)
 
     def _file_mode(self) -> int | None:
-        """Return the mode that was set for the log's files; None where none was."""
+        """Return the mode that was set for the log's files; None if none was."""
         try:
             text = (self.directory / _MODE_NAME).read_text("ascii", "replace")
         except (FileNotFoundError, NotADirectoryError):
@@ -150,8 +151,8 @@ class LocalStore(LogStore):
         except ValueError:
             mode = 0
         if mode & _OWN != _OWN or mode & ~_ALL:
-            remedy = "write one such as 0640 into it, or remove it for 0600"
-            raise ChangeLogError(f"{self.place(_MODE_NAME)}: {text.strip()!r:.40} is no mode of files: {remedy}")
+            remedy = "write a mode such as 0640 into it, or remove the file for 0600"
+            raise ChangeLogError(f"{self.path_of(_MODE_NAME)}: {text.strip()!r:.40} is not a file mode: {remedy}")
         return mode
 
     @property
@@ -160,7 +161,7 @@ class LocalStore(LogStore):
         return _OWN if self.private else _ALL
 
     def set_mode(self, descriptor: int) -> None:
-        """Give a file that was opened to be written the mode of the log's files, if this process owns it."""
+        """Set the mode of the log's files on a file that is open for writing, if this process owns it."""
         status = os.fstat(descriptor)
         if self.private and status.st_uid == os.geteuid():
             chosen = self._file_mode()
@@ -168,7 +169,7 @@ class LocalStore(LogStore):
             try:
                 if stat.S_IMODE(status.st_mode) != mode:
                     os.fchmod(descriptor, mode)
-            except PermissionError:  # on a file system whose mount decides, such as FAT or a bucket
+            except PermissionError:  # the mount decides, as for FAT or a mounted bucket
                 if chosen is not None:
                     raise
 
@@ -202,7 +203,7 @@ class LocalStore(LogStore):
 
 
 class _FileLock(LogLock):
-    """A file that is locked, and known by its device and number, whatever stands under its name later."""
+    """A locked file, identified by device and inode: its name may be given to another file later."""
 
     def __init__(self, store: LocalStore, path: Path, purpose: str) -> None:
         self._store, self._path, self._purpose = store, path, purpose
@@ -214,14 +215,14 @@ class _FileLock(LogLock):
         except BlockingIOError:
             self.release()
             raise ChangeLogError(
-                f"{store}: another {purpose} writes into this directory; stop it, or choose another one"
+                f"{store}: another {purpose} writes into this directory; stop it, or choose another directory"
             ) from None
         except BaseException:
             self.release()
             raise
 
     def check(self) -> None:
-        """Raise ChangeLogError when the directory, or the file that was locked, has been exchanged."""
+        """Raise ChangeLogError when the directory or the lock file has been exchanged."""
         locked = os.fstat(self._descriptor)
         try:
             there = self._path.stat()
@@ -229,8 +230,8 @@ class _FileLock(LogLock):
             there = None
         if there is None or (there.st_dev, there.st_ino) != (locked.st_dev, locked.st_ino):
             raise ChangeLogError(
-                f"{self._store}: the directory was removed or exchanged while this {self._purpose} worked in it "
-                f"({self._path.name} is not the file that it locked): was a volume unmounted? Put the directory back"
+                f"{self._store}: the directory was removed or exchanged while this {self._purpose} was running "
+                f"({self._path.name} is not the file that it locked): was a volume unmounted? Restore the directory"
             )
 
     def release(self) -> None:
@@ -241,7 +242,7 @@ class _FileLock(LogLock):
 
 
 def _of_directory(mode: int) -> int:
-    """Return the mode of a directory whose files have ``mode``: who may read them may search it, too."""
+    """Return the mode of a directory whose files have ``mode``: each r gets an x."""
     return mode | (mode & 0o444) >> 2
 
 
@@ -250,7 +251,7 @@ def _size(entry: "os.DirEntry[str]") -> int | None:
         return None
     try:
         return entry.stat().st_size if entry.is_file() else None
-    except FileNotFoundError:  # removed since
+    except FileNotFoundError:  # removed meanwhile
         return None
 
 

@@ -1,7 +1,7 @@
-"""A log in an object store or a distributed file system, through pyarrow's file systems, or fsspec where it has none.
+"""A log in an object store or a distributed file system, through pyarrow's file systems or fsspec.
 
-Durable is what the store calls durable once an upload has ended. An object is uploaded at once, when it is complete: a
-process that dies on the way leaves nothing (an upload in parts that was not finished is the bucket's to expire).
+A file is durable when the store has acknowledged its upload. It is uploaded only when it is complete: a process that
+dies before that leaves nothing (unfinished multipart uploads are for the bucket's lifecycle rules to expire).
 """
 
 import io
@@ -24,19 +24,19 @@ from pgoutput_construct.errors import ChangeLogError
 __all__ = ["RemoteStore"]
 
 _SHOWN = {"allow_bucket_creation", "endpoint_override", "region", "scheme"}
-"""Parameters of a URI that hold no secrets."""
+"""Parameters of a URL that hold no secrets."""
 _WHOLE_OBJECTS = {"s3", "gcs", "abfs"}
-"""Kinds of stores (``FileSystem.type_name``) where an object is there when its upload has ended, and not before."""
+"""Stores (``FileSystem.type_name``) where an object becomes visible when its upload is complete, not before."""
 
 
 class RemoteStore(LogStore):
-    """The files under one URI."""
+    """A log under one URL."""
 
     keeps_out = False
     reads_at_once = 16
 
     def __init__(self, uri: str) -> None:
-        """Connect to where a URI points; raises ChangeLogError, which shows no credentials."""
+        """Connect to the store of a URL; raises ChangeLogError, which shows no credentials."""
         super().__init__(uri, *_split(uri))
         with self.explained("cannot be opened"):
             self._system, base = _connect(uri)
@@ -46,13 +46,13 @@ class RemoteStore(LogStore):
         return RemoteStore, (self.address,)
 
     def prepare(self) -> None:
-        """Make the directory where the store has directories; a bucket must exist."""
+        """Create the directory, if the store has directories; a bucket must exist."""
         if self._system.type_name not in _WHOLE_OBJECTS:
-            with self.explained("the directory of the change log cannot be made"):
+            with self.explained("the directory of the change log cannot be created"):
                 self._system.create_dir(self._base, recursive=True)
 
     def files(self, folder: str = "") -> dict[str, int]:
-        """Return names and sizes of the files that do not begin with a dot."""
+        """Return names and sizes (bytes) of the files that do not begin with a dot."""
         selector = fs.FileSelector(self._path(folder) if folder else self._base, allow_not_found=True)
         with self.explained("cannot be listed"):
             infos = self._system.get_file_info(selector)
@@ -60,13 +60,13 @@ class RemoteStore(LogStore):
         return {info.base_name: info.size for info in files if not info.base_name.startswith(".")}
 
     def has(self, name: str) -> bool:
-        """Return whether a file is there."""
+        """Return whether a file exists."""
         with self.explained("cannot be read", name):
             found: bool = self._system.get_file_info(self._path(name)).type == fs.FileType.File
             return found
 
     def modified(self, name: str) -> float:
-        """Return when a file was written, in seconds since 1970 by the store's clock."""
+        """Return when a file was last written: seconds since 1970 by the store's clock."""
         with self.explained("cannot be read", name):
             info = self._system.get_file_info(self._path(name))
             if info.type == fs.FileType.NotFound:
@@ -74,13 +74,13 @@ class RemoteStore(LogStore):
             return float(info.mtime_ns or 0) / 1e9
 
     def open(self, name: str) -> pa.NativeFile:
-        """Open a file for random reading."""
+        """Open a file for random access."""
         with self.explained("cannot be read", name):
             return self._system.open_input_file(self._path(name))
 
     @contextmanager
     def writing(self, name: str) -> Iterator[BinaryIO]:
-        """Collect the content in memory, and upload it whole."""
+        """Collect the content in memory and upload it once."""
         content = io.BytesIO()
         yield content
         with self.explained("cannot be written", name):
@@ -90,7 +90,7 @@ class RemoteStore(LogStore):
                 self._replace(name, content)
 
     def delete(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         with self.explained("cannot be removed", name):
             try:
                 self._system.delete_file(self._path(name))
@@ -98,16 +98,16 @@ class RemoteStore(LogStore):
                 return
 
     def remove(self, folder: str) -> None:
-        """Remove a folder, if it is there."""
+        """Remove a folder, if it exists."""
         with self.explained("cannot be removed", folder), suppress(FileNotFoundError):
             self._system.delete_dir(self._path(folder))
 
     def lock(self, name: str, seconds: float | None = None) -> LogLock:
-        """Claim the log for a purpose: a note of who has it, in the store."""
-        return _Claim(self, f".{name}.json", name, seconds)
+        """Claim the log for a purpose, by a note in the store that names the holder."""
+        return _ClaimNote(self, f".{name}.json", name, seconds)
 
     def sweep(self) -> None:
-        """Do nothing: what is unfinished has one name a file, and is replaced with it."""
+        """Do nothing: there is one temporary name for each file, which the next upload of the file replaces."""
 
     def _path(self, name: str) -> str:
         return f"{self._base}/{name}"
@@ -117,10 +117,10 @@ class RemoteStore(LogStore):
             target.write(content.getbuffer())
         size = self._system.get_file_info(path).size
         if size != content.getbuffer().nbytes:
-            raise OSError(f"the store has {size} bytes of {content.getbuffer().nbytes}")
+            raise OSError(f"the store has {size} of {content.getbuffer().nbytes} bytes")
 
     def _replace(self, name: str, content: io.BytesIO) -> None:
-        """Upload under another name first: here a file can be seen while it is written."""
+        """Upload under a temporary name, then rename: in this store a file is visible while it is written."""
         folder, _, last = name.rpartition("/")
         if folder:
             self._system.create_dir(self._path(folder), recursive=True)
@@ -135,8 +135,8 @@ class _Owner(NamedTuple):
     """Seconds since 1970, by the clock of its machine."""
 
 
-class _Claim(LogLock):
-    """A note in the store that says who writes; it cannot keep another out, but is noticed before each file."""
+class _ClaimNote(LogLock):
+    """A note in the store that names the writer: it excludes nobody, but ``check`` notices a takeover."""
 
     def __init__(self, store: RemoteStore, name: str, purpose: str, seconds: float | None) -> None:
         self._store, self._name, self._purpose, self._seconds = store, name, purpose, seconds
@@ -145,23 +145,23 @@ class _Claim(LogLock):
         other = self._read()
         if seconds is not None and other is not None and time.time() - other.since < seconds:
             raise ChangeLogError(
-                f"{store}: another {purpose} works here ({other.owner}); wait until it ends, or for {seconds:.0f} "
+                f"{store}: another {purpose} is running here ({other.owner}); wait until it ends, or {seconds:.0f} "
                 "seconds if it was killed"
             )
         self._write()
         self.check()
 
     def check(self) -> None:
-        """Raise ChangeLogError when another has claimed the log since."""
+        """Raise ChangeLogError when another writer has claimed the log since."""
         note = self._read()
         if note is None or note.owner != self._owner:
-            other = "its note of it was removed" if note is None else f"{note.owner} has it"
-            raise ChangeLogError(f"{self._store}: this {self._purpose} no longer has the log: {other}")
+            other = "its note was removed" if note is None else f"{note.owner} has claimed it"
+            raise ChangeLogError(f"{self._store}: this {self._purpose} has lost the log: {other}")
         if self._seconds is not None and time.monotonic() - self._renewed > self._seconds / 4:
             self._write()
 
     def release(self) -> None:
-        """Remove the note, if it is still this one's."""
+        """Remove the note, if it still names this writer."""
         note = self._read()
         if note is not None and note.owner == self._owner:
             self._store.delete(self._name)
@@ -173,8 +173,9 @@ class _Claim(LogLock):
         except MissingFileError:
             return None
         except (ValueError, KeyError, TypeError) as error:
-            place = self._store.place(self._name)
-            raise ChangeLogError(f"{place}: not a note of who has the log: {error}; remove it") from None
+            raise ChangeLogError(
+                f"{self._store.path_of(self._name)}: damaged: it should name the writer of the log: {error}; remove it"
+            ) from None
 
     def _write(self) -> None:
         self._store.write(self._name, json.dumps({"owner": self._owner, "time": time.time()}).encode())
@@ -199,22 +200,22 @@ def _connect_fsspec(uri: str) -> tuple[fs.FileSystem, str]:
     except (ImportError, ValueError) as error:
         scheme = uri.partition(":")[0]
         raise ChangeLogError(
-            f"{scheme}://: pyarrow has no such file system, and fsspec neither: {error}; install fsspec, and what it "
+            f"{scheme}://: neither pyarrow nor fsspec can open it: {error}; install fsspec and the package that it "
             f"needs for {scheme}"
         ) from None
     return fs.PyFileSystem(fs.FSSpecHandler(system)), path
 
 
 def _split(uri: str) -> tuple[str, tuple[str, ...]]:
-    """Return a URI as it may be shown, and what may not; raise ChangeLogError where they cannot be told apart."""
+    """Return a URL without its secrets, and the secrets; raise ChangeLogError where the two cannot be separated."""
     try:
         parts = urlsplit(uri)
         if parts.fragment or (parts.port is not None and "@" in parts.path):
-            raise ValueError("a password with # or / in it")
+            raise ValueError("a password that contains # or /")
     except ValueError:
         scheme = uri.partition(":")[0]
         raise ChangeLogError(
-            f"{scheme}://...: not a URI; percent-encode its credentials, or better set them in the environment"
+            f"{scheme}://...: not a valid URL; percent-encode the credentials, or better, set them in the environment"
         ) from None
     user, _, host = parts.netloc.rpartition("@")
     query = parse_qsl(parts.query)

@@ -1,7 +1,4 @@
-"""Where a change log lies, by address: a directory, or an object store through pyarrow's file systems or fsspec.
-
-A store holds files by name, each of them complete or not there. It knows nothing of what is in them.
-"""
+"""The interface of a store: files by name, each complete or absent, and a lock for each purpose."""
 
 import re
 from abc import ABC, abstractmethod
@@ -23,26 +20,26 @@ __all__ = [
 ]
 
 Address = str | Path
-"""A directory, or a URI such as ``s3://bucket/folder`` (then a string: Path would make one slash of two)."""
+"""A directory, or a URL such as ``s3://bucket/folder`` (as a string: Path would collapse the two slashes)."""
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _FOLDED_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 class MissingFileError(ChangeLogError):
-    """A file that is not, or no longer, in the log: compaction and prune remove files; damage is something else."""
+    """A file is not in the log, or not any more: compaction and prune remove files. Not raised for a damaged file."""
 
 
 class LogLock(ABC):
-    """What is held by the one who writes; a context manager that releases it."""
+    """A lock on a log, held by its writer; a context manager that releases it."""
 
     @abstractmethod
     def check(self) -> None:
-        """Raise ChangeLogError when what was locked is no longer what stands at the log's address."""
+        """Raise ChangeLogError when the lock was lost: the directory was exchanged, or another writer took over."""
 
     @abstractmethod
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
 
     def __enter__(self) -> Self:
         return self
@@ -52,16 +49,23 @@ class LogLock(ABC):
 
 
 class LogStore(ABC):
-    """The files of one log. A process that is sent one (by pickle) opens the same address for itself."""
+    """The files of one log. Unpickled in another process, it opens the same address again."""
 
     keeps_out: bool = True
-    """Whether a lock without a time keeps others out; else who comes last has it."""
+    """Whether ``lock`` without ``seconds`` excludes other writers; where not, the last one to lock takes over."""
     reads_at_once: int = 1
-    """How many reads are worth being under way at a time: more where each one waits for a network."""
+    """How many reads to issue concurrently: more for a store where each one waits for the network."""
 
     def __init__(self, address: str, shown: str, secrets: tuple[str, ...] = ()) -> None:
+        """Take the address.
+
+        Args:
+            address: The absolute path or URL, with credentials if it has any.
+            shown: The same without credentials.
+            secrets: The credentials, which are removed from error messages.
+        """
         self.address = address
-        """As it was given, a relative path made absolute; it may hold credentials."""
+        """The path (absolute) or URL; it may contain credentials."""
         self.shown = shown
         """The same without credentials, for messages and metadata."""
         self._secrets = secrets
@@ -78,73 +82,84 @@ class LogStore(ABC):
     def __hash__(self) -> int:
         return hash(self.address)
 
-    def place(self, name: str) -> str:
-        """Return how messages name a file."""
+    def path_of(self, name: str) -> str:
+        """Return the path or URL of a file, without credentials, for messages."""
         return f"{self.shown.rstrip('/')}/{name}"
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make the directory, durably, where the store has directories."""
+        """Create the directory durably, if the store has directories."""
 
     @abstractmethod
     def files(self, folder: str = "") -> dict[str, int]:
-        """Return names and sizes in bytes of the files in the log or a folder of it; none where there is no such.
+        """Return names and sizes (bytes) of the files in the log, or in a folder of it; empty if that does not exist.
 
-        What begins with a dot is left out: locks, notes and unfinished files.
+        Names that begin with a dot are skipped: locks, notes and unfinished files.
         """
 
     @abstractmethod
     def has(self, name: str) -> bool:
-        """Return whether a file is there."""
+        """Return whether a file exists."""
 
     @abstractmethod
     def modified(self, name: str) -> float:
-        """Return when a file was written, in seconds since 1970 by the store's clock; raises as ``open``."""
+        """Return when a file was last written: seconds since 1970 by the store's clock. Raises like ``open``."""
 
     @abstractmethod
     def open(self, name: str) -> pa.NativeFile:
-        """Open a file for random reading; raises MissingFileError, or ChangeLogError with a remedy."""
+        """Open a file for random access. Raises MissingFileError, or ChangeLogError with a remedy."""
 
     @abstractmethod
     def writing(self, name: str) -> AbstractContextManager[BinaryIO]:
-        """Return a context whose file is durable under its name once the block has ended, and not there before.
+        """Return a context manager that yields a file to write; when the block ends, the file is durable.
 
-        A file of that name is replaced, at once. When the block raises, nothing has changed.
+        It becomes visible only then, and atomically replaces a file of that name. If the block raises, nothing changes.
         """
 
     @abstractmethod
     def delete(self, name: str) -> None:
-        """Remove a file; one that is not there is no error."""
+        """Remove a file; it is no error if it does not exist."""
 
     @abstractmethod
     def remove(self, folder: str) -> None:
-        """Remove a folder with all that is in it; one that is not there is no error."""
+        """Remove a folder with its content; it is no error if it does not exist."""
 
     @abstractmethod
     def lock(self, name: str, seconds: float | None = None) -> LogLock:
-        """Lock the log for one purpose, such as ``capture``; raises ChangeLogError when another has it.
+        """Lock the log for one purpose.
 
-        In a directory the lock ends with its process. An object store has no locks: without ``seconds`` who comes
-        last has it (for a capture the slot decides, which has one reader), and the one before fails its ``check``;
-        with ``seconds`` it is refused while another has renewed its own (by ``check``) within that time.
+        In a directory the lock ends with its process. An object store has no locks: without ``seconds`` the last one to
+        lock takes over, and the previous holder fails its next ``check`` (for a capture the slot decides, which has one
+        reader); with ``seconds`` it is a lease.
+
+        Args:
+            name: The purpose, such as ``capture``.
+            seconds: In an object store: refuse the lock while another holder renewed its lease (by ``check``)
+                within this time. Ignored in a directory.
+
+        Raises:
+            ChangeLogError: Somebody else holds the lock.
         """
 
     def set_file_mode(self, mode: int) -> None:
-        """Give all files of the log this mode, and those that any process writes into it later.
+        """Set the mode of all files of the log, and of those that any process writes into it later.
 
         Args:
-            mode: As chmod() takes it, such as 0o640 for a group that may read; the owner must read and write.
+            mode: As for chmod(), such as 0o640 for a group that may read; the owner must be able to read and write.
 
-        Raises ChangeLogError for another mode, where it cannot be set, and for a store that has none.
+        Raises:
+            ChangeLogError: The mode is not one for files, it cannot be set, or the store has no modes.
         """
-        raise ChangeLogError(f"{self.shown}: files of an object store have no mode ({mode:04o}): set rights there")
+        raise ChangeLogError(
+            f"{self.shown}: objects have no file mode ({mode:04o}): set permissions in the object store"
+        )
 
     @abstractmethod
     def sweep(self) -> None:
-        """Remove what writers that were killed left unfinished."""
+        """Remove unfinished files of writers that were killed."""
 
     def read(self, name: str, last: int | None = None) -> bytes:
-        """Return a file, or only its ``last`` bytes; raises as ``open``."""
+        """Return the content of a file, or only its ``last`` bytes. Raises like ``open``."""
         with self.explained("cannot be read", name), self.open(name) as file:
             if last is not None:
                 file.seek(max(0, file.size() - last))
@@ -152,43 +167,47 @@ class LogStore(ABC):
             return content
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file whole: durable when this returns, and replaced at once where there was one."""
+        """Write a file: when this returns, it is durable. A file of that name is replaced atomically."""
         with self.writing(name) as file:
             file.write(content)
 
     @contextmanager
     def explained(self, what: str, name: str = "") -> Iterator[None]:
-        """Turn errors of the system or the store into ChangeLogError that names a file (or the log) and a remedy.
+        """Turn OSError and Arrow's errors into ChangeLogError with the file (or the log) and a remedy.
 
-        Their text shows no credentials, and they are not kept as its cause: they may hold the address.
+        The text shows no credentials. The original error is not chained, since it may contain the URL with them.
+
+        Args:
+            what: What failed, such as ``cannot be read``.
+            name: The file; empty for the log.
         """
-        place = self.place(name) if name else self.shown
+        path = self.path_of(name) if name else self.shown
         try:
             yield
         except FileNotFoundError as error:
-            raise MissingFileError(f"{place}: {what}: {self._reason(error, place)}") from None
+            raise MissingFileError(f"{path}: {what}: {self._reason(error, path)}") from None
         except (OSError, pa.ArrowException) as error:
-            raise ChangeLogError(f"{place}: {what}: {self._reason(error, place)}; {_remedy(error)}") from None
+            raise ChangeLogError(f"{path}: {what}: {self._reason(error, path)}; {_remedy(error)}") from None
 
-    def _reason(self, error: BaseException, place: str) -> str:
+    def _reason(self, error: BaseException, path: str) -> str:
         text = getattr(error, "strerror", None) or " ".join(str(error).split())
         filename = getattr(error, "filename", None)
-        text += f" ({filename})" if isinstance(filename, str | Path) and str(filename) != place else ""
+        text += f" ({filename})" if isinstance(filename, str | Path) and str(filename) != path else ""
         for secret in self._secrets:
             text = text.replace(secret, "...")
         return text
 
 
 def is_uri(address: Address) -> bool:
-    """Tell a URI from a path; raise ChangeLogError for a URI that went through Path."""
+    """Return whether an address is a URL; raise ChangeLogError for a URL that went through Path."""
     if _URI.match(str(address)):
         return True
     if isinstance(address, Path) and _FOLDED_URI.match(str(address)):
-        raise ChangeLogError(f"{address}: a Path cannot hold a URI (it makes one slash of two); give it as a string")
+        raise ChangeLogError(f"{address}: a Path cannot hold a URL (it collapses // to /); pass it as a string")
     return False
 
 
 def _remedy(error: BaseException) -> str:
     if isinstance(error, PermissionError):
-        return "make this possible for the user of this process, or give another address"
-    return "make this possible (space, network, credentials, permissions), or give another address"
+        return "grant this process permission, or give another address"
+    return "check space, network, credentials and permissions, or give another address"

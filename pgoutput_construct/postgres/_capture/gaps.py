@@ -30,7 +30,7 @@ from pgoutput_construct.changelog._index.planning import committed, lost_ends
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._segment.footer import Position
 from pgoutput_construct.changelog._store.store import LogStore
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres._snapshot.snapshots import check_can_copy, read_snapshot
@@ -97,7 +97,7 @@ def begin_anew(
         void_after = min(void_after, confirmed)
     told = {"reason": reason, "snapshot": [snapshot.xmin, snapshot.xmax, list(snapshot.xip)]}
     writer.append_fact(BEGUN_ANEW, snapshot.lsn, **told, void_after=None if void_after is None else int(void_after))
-    writer.begin_anew(Position(confirmed) if confirmed else Position())
+    writer.restart_at(Position(confirmed) if confirmed else Position())
 
 
 def _void_after(writer: LogWriter, snapshot: Snapshot, gap: LogGapError | LostSlotError) -> Lsn | None:

@@ -37,15 +37,15 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pgoutput_construct.changelog._facts.catalog_readings import PublicationReading, publication_readings
 from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, CONNECTED, events_of
-from pgoutput_construct.changelog._facts.facts import PublicationReading, publication_readings
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.indexes import index_of
 from pgoutput_construct.changelog._index.listing import Listing, list_log, read_pruned
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._notes.confirmation_note import Note
 from pgoutput_construct.changelog._segment.footer import Position, Segment
 from pgoutput_construct.changelog._store.store import LogStore
-from pgoutput_construct.changelog._upkeep.note import Note
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.postgres._capture.gaps import REMEDY, LogGapError
 from pgoutput_construct.stream.bounds import effect_of, said
 from pgoutput_construct.stream.transaction_reader import ABORTED, COMMITTED

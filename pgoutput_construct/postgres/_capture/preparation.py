@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from pgoutput_construct.changelog._facts.visibility import Snapshot
-from pgoutput_construct.changelog.options import LogOptions, best_proto_version
+from pgoutput_construct.changelog.log_options import LogOptions, best_proto_version
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ChangeLogError, ReplicationError
 from pgoutput_construct.postgres._capture.gaps import REMEDY, LogGapError, OnLostSlot, Recovery, begin_anew

@@ -99,7 +99,7 @@ class Intake:
     def _admit(self, batch: FrameBatch) -> tuple[Block, Admission]:
         scopes, states, refused = self._scopes.read(batch.payloads)
         columns = batch.wal_start, batch.send_time, self._scopes.session.options, states, scopes
-        block = Block.of(batch.payloads, *columns, open_xid=self._open_xid)
+        block = Block.from_payloads(batch.payloads, *columns, open_xid=self._open_xid)
         self._open_xid = block.open_xid
         admission = self.tracker.admit(block.index, refused[0] if refused else None)
         if len(admission.kept) == len(block) and admission.kept.all():

@@ -16,11 +16,11 @@ from typing import Any, Final, Generic, Self, TypeVar
 import numpy as np
 import psycopg
 
-from pgoutput_construct.changelog._index.build import IndexBuilder
+from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._segment.block import Block
-from pgoutput_construct.changelog._segment.columns import segment_table
 from pgoutput_construct.changelog._segment.footer import Position
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog._segment.segment_schema import segment_table
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.columnar.copy_format import CopiedRows, CopyFormat
 from pgoutput_construct.columnar.envelope import Frames

@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from pgoutput_construct.changelog._facts.events import PUBLICATION_FACTS, TABLE_FACTS
-from pgoutput_construct.changelog._facts.lineage import LineageTracker, Stale
-from pgoutput_construct.changelog._index.index import SegmentIndex
+from pgoutput_construct.changelog._facts.lineage import LineageTracker, StaleTable
 from pgoutput_construct.changelog._index.indexes import indexes_of
 from pgoutput_construct.changelog._index.listing import first_kept, list_log
 from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._notes.copy_requests import ask, requests
 from pgoutput_construct.changelog._segment.block import Block
-from pgoutput_construct.changelog._upkeep.requests import ask, requests
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._catalog.known_tables import Known, News, Shape, shape_of
@@ -75,7 +75,7 @@ class CatalogWatch:
         self._said = self._judged = -1
         self._log = _GrowingIndex(writer)
         self._lineage = LineageTracker()
-        self._stale: dict[int, Stale] = {}
+        self._stale: dict[int, StaleTable] = {}
         self._problem: ReplicationError | None = None
 
     def check(self) -> None:
@@ -237,10 +237,10 @@ class CatalogWatch:
             tables = {stale.table: stale.reason for stale in new if self._copies(stale)}
             self._request({table: reason for table, reason in tables.items() if table not in asked})
 
-    def _what_follows(self, stale: Stale) -> str:
+    def _what_follows(self, stale: StaleTable) -> str:
         return "it is copied again" if self._copies(stale) else stale.remedy
 
-    def _copies(self, stale: Stale) -> bool:
+    def _copies(self, stale: StaleTable) -> bool:
         return stale.published and (stale.lost or self._on_rewrite == "snapshot")
 
     def _request(self, wanted: Mapping[tuple[str, str], str]) -> None:

@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from pgoutput_construct.changelog._facts.catalog_readings import TableFactsReader
 from pgoutput_construct.changelog._facts.completeness import UnpublishedColumns
 from pgoutput_construct.changelog._facts.events import PUBLICATION_FACTS, TABLE_FACTS, EventRow, event_rows
-from pgoutput_construct.changelog._facts.facts import TableFactsReader
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.planning import latest_descriptions
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.postgres._catalog.table_catalog import CatalogReading, Facts
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
@@ -196,7 +196,11 @@ def _column_words(before: _AnyFacts | None, after: _AnyFacts) -> str | None:
     """Say which generated columns the log will be without, when they are seen first."""
     known = {} if before is None else _unpublished(before)
     found = _unpublished(after)
-    return str(UnpublishedColumns.of(after["oid"], _title(after), found)) if found.keys() - known.keys() else None
+    return (
+        str(UnpublishedColumns.from_generated(after["oid"], _title(after), found))
+        if found.keys() - known.keys()
+        else None
+    )
 
 
 def _publication_words(before: _AnyFacts | None, after: _AnyFacts) -> str | None:

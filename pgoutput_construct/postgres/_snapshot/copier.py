@@ -17,9 +17,9 @@ from pgoutput_construct.changelog._facts.events import COPIED_TABLE
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index.indexes import indexes_of
 from pgoutput_construct.changelog._index.listing import list_log, read_pruned
+from pgoutput_construct.changelog._notes.copy_requests import CopyRequest, TableName, fulfil, requests
 from pgoutput_construct.changelog._store.store import LogStore
-from pgoutput_construct.changelog._upkeep.requests import CopyRequest, TableName, fulfil, requests
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.writer import Durable, LogWriter
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.errors import ReplicationError

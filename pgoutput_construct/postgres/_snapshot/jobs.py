@@ -9,8 +9,8 @@ from typing import Final
 
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
+from pgoutput_construct.changelog._notes.copy_requests import CopyRequest
 from pgoutput_construct.changelog._segment.block import Block
-from pgoutput_construct.changelog._upkeep.requests import CopyRequest
 from pgoutput_construct.postgres._snapshot.copied_tables import Leaf, PublishedTable
 from pgoutput_construct.postgres._snapshot.snapshots import CommitWindow
 from pgoutput_construct.wire import Lsn

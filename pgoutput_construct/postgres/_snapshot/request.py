@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._index.indexes import index_of
 from pgoutput_construct.changelog._index.listing import list_log
+from pgoutput_construct.changelog._notes.copy_requests import CopyRequest, TableName, ask, fulfil, was_fulfilled
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogStore
-from pgoutput_construct.changelog._upkeep.requests import CopyRequest, TableName, ask, fulfil, was_fulfilled
-from pgoutput_construct.changelog.options import LogOptions
+from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError, ReplicationError
 from pgoutput_construct.postgres._capture.pump import CaptureProgress

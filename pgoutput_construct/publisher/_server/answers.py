@@ -1,6 +1,8 @@
-"""What a publisher answers to the SQL of its clients: the few queries that subscribers and drivers send.
+"""Answers the SQL of clients: the few queries that subscribers, drivers and our own capture send.
 
-It has no SQL engine: it knows queries by their form. Source: ``subscriptioncmds.c`` (fetch_table_list(),
+There is no SQL engine: a query is recognised by its text, with whitespace normalized. Three groups are known: settings
+and the queries of subscriptions (``_ANSWERS``), our capture's named queries (``catalog_queries``, ``REPLIES``), and
+functions that create and drop slots (``_SLOT_ANSWERS``). Source: ``subscriptioncmds.c`` (fetch_table_list(),
 check_publications()), ``libpqwalreceiver.c`` and ``streamutil.c`` of PostgreSQL.
 """
 
@@ -31,21 +33,21 @@ from pgoutput_construct.catalog_queries import (
     CatalogQuery,
 )
 from pgoutput_construct.publisher._feed.encodings import UTF8, find_encoding
-from pgoutput_construct.publisher._server.asked import (
+from pgoutput_construct.publisher._server.query_results import (
     ESCAPING,
     QUOTED,
     TEXT,
     TEXTS,
     Answer,
-    Asker,
+    QueryContext,
     Result,
     Rows,
     known,
     listed,
     spaced,
 )
-from pgoutput_construct.publisher._server.commands import ON_WORDS
 from pgoutput_construct.publisher._server.refusals import Refusal, no_copies
+from pgoutput_construct.publisher._server.replication_commands import ON_WORDS
 from pgoutput_construct.publisher.published_tables import ListedTable, described_tables, without_partitions
 from pgoutput_construct.publisher.slots import PLUGIN, ClientTable
 from pgoutput_construct.wire.types import Lsn
@@ -54,13 +56,13 @@ __all__ = ["REPLIES", "answer", "show", "statements"]
 
 
 _SHOWN: Final = {"data_directory_mode": "0700", "wal_level": "logical", "wal_segment_size": "16MB"}
-"""What replication clients ask for in addition to the settings that each client is told (``streamutil.c``)."""
+"""Settings that replication clients request in addition to those in ParameterStatus (``streamutil.c``)."""
 _MOST_SETTINGS: Final = 200
 _STATEMENT: Final = re.compile(rf"""(?:{ESCAPING}|{QUOTED}|[^;'"])+""", re.DOTALL)
 
 
 def statements(text: str) -> list[str]:
-    """Return the statements of a query, which semicolons outside of quotes end; raise Refusal for an open quote."""
+    """Split a query into statements at semicolons outside of quotes; raise Refusal for an open quote."""
     parts, end = list[str](), 0
     for match in _STATEMENT.finditer(text):
         parts.append(match[0].strip())
@@ -72,65 +74,65 @@ def statements(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
-def answer(asker: Asker, statement: str) -> Result:
-    """Return the result of a statement; raise Refusal for one that is not known."""
+def answer(context: QueryContext, statement: str) -> Result:
+    """Return the result of a statement; raise Refusal for an unknown one."""
     words = spaced(statement)
     for pattern, reply in (*_ANSWERS, *_SLOT_ANSWERS):
         if match := pattern.fullmatch(words):
-            return reply(asker, match)
-    if (found := _catalog_answer(asker, words)) is not None:
+            return reply(context, match)
+    if (found := _catalog_answer(context, words)) is not None:
         return found
     raise Refusal(
         "0A000",
         f"this publisher does not know the query: {words[:200]}",
-        hint="It serves a stream and has no SQL engine; it answers what subscriptions and replication clients ask.",
+        hint="It has no SQL engine; it answers the queries of subscriptions and replication clients.",
     )
 
 
-def _keep(asker: Asker, name: str, value: str) -> None:
-    """Keep a setting; of invented ones (PostgreSQL knows those with a dot) only so many, so that memory is bounded."""
-    if name not in asker.settings and len(asker.settings) >= _MOST_SETTINGS:
-        raise Refusal("54000", f"this publisher keeps {_MOST_SETTINGS} settings of a session at most")
+def _store(context: QueryContext, name: str, value: str) -> None:
+    """Store a setting; their number is limited, since a client can invent names (custom settings with a dot)."""
+    if name not in context.settings and len(context.settings) >= _MOST_SETTINGS:
+        raise Refusal("54000", f"this publisher stores at most {_MOST_SETTINGS} settings of a session")
     if name == "client_encoding":
         value = find_encoding(UTF8.name if value.upper() == "DEFAULT" else value).name
-    asker.settings[name] = value
+    context.settings[name] = value
 
 
-def _set_config(asker: Asker, match: re.Match[str]) -> Result:
-    _keep(asker, match["name"].lower(), match["value"])
+def _set_config(context: QueryContext, match: re.Match[str]) -> Result:
+    _store(context, match["name"].lower(), match["value"])
     return Result("SELECT", [("set_config", "text")], [[match["value"]]])
 
 
-def _set(asker: Asker, match: re.Match[str]) -> Result:
-    _keep(asker, match["name"].lower(), match["value"].strip("'\""))
+def _set(context: QueryContext, match: re.Match[str]) -> Result:
+    _store(context, match["name"].lower(), match["value"].strip("'\""))
     return Result("SET")
 
 
-def _set_names(asker: Asker, match: re.Match[str]) -> Result:
-    _keep(asker, "client_encoding", match["value"].strip("'\""))
+def _set_names(context: QueryContext, match: re.Match[str]) -> Result:
+    _store(context, "client_encoding", match["value"].strip("'\""))
     return Result("SET")
 
 
-def _show(asker: Asker, match: re.Match[str]) -> Result:
-    return show(asker.settings, match["name"])
+def _show(context: QueryContext, match: re.Match[str]) -> Result:
+    return show(context.settings, match["name"])
 
 
 def show(settings: Mapping[str, str], name: str) -> Result:
-    """Return a setting as SHOW gives it; raise Refusal for one that there is not."""
-    there = {key.lower(): value for key, value in {**_SHOWN, **settings}.items()}
-    if name.lower() not in there:
+    """Return the result of SHOW; raise Refusal for an unknown setting."""
+    known = {key.lower(): value for key, value in {**_SHOWN, **settings}.items()}
+    if name.lower() not in known:
         raise Refusal("42704", f'unrecognized configuration parameter "{name}"')
-    return Result("SHOW", [(name.lower(), "text")], [[there[name.lower()]]])
+    return Result("SHOW", [(name.lower(), "text")], [[known[name.lower()]]])
 
 
-def _publications(asker: Asker, match: re.Match[str]) -> Result:
-    there = asker.feed.about.publications
+def _publications(context: QueryContext, match: re.Match[str]) -> Result:
+    there = context.feed.about.publications
     rows: Rows = [[name] for name in listed(match["names"]) if not there or name in there]
     return Result("SELECT", [("pubname", "name")], rows)
 
 
-def _tables_by_names(asker: Asker, match: re.Match[str]) -> Result:
-    """Answer for servers before 16: the view pg_publication_tables, with the columns where 15 and later ask."""
+def _tables_by_names(context: QueryContext, match: re.Match[str]) -> Result:
+    """Answer for servers before 16: the view pg_publication_tables, with its columns for clients from 15 on."""
     with_columns = "attnames" in match[0]
     columns = [("schemaname", "name"), ("tablename", "name"), *_kind(match), *[("attnames", "_name")] * with_columns]
     found = (
@@ -140,13 +142,13 @@ def _tables_by_names(asker: Asker, match: re.Match[str]) -> Result:
             *("r" for _ in _kind(match)),
             *[_array([column.name for column in table.columns])] * with_columns,
         )
-        for table in _tables(asker, match)
+        for table in _tables(context, match)
     )
     return Result("SELECT", columns, [*dict.fromkeys(found)])
 
 
-def _tables_by_numbers(asker: Asker, match: re.Match[str]) -> Result:
-    """Answer for servers from 16 on: pg_get_publication_tables() of all publications, with the columns' numbers."""
+def _tables_by_numbers(context: QueryContext, match: re.Match[str]) -> Result:
+    """Answer for servers from 16 on: pg_get_publication_tables() of all publications, with column numbers."""
     columns = [("nspname", "name"), ("relname", "name"), *_kind(match), ("attrs", "int2vector")]
     found = (
         (
@@ -155,36 +157,36 @@ def _tables_by_numbers(asker: Asker, match: re.Match[str]) -> Result:
             *("r" for _ in _kind(match)),
             " ".join(str(column.number) for column in table.columns),
         )
-        for table in without_partitions(_tables(asker, match))
+        for table in without_partitions(_tables(context, match))
     )
     return Result("SELECT", columns, [*dict.fromkeys(found)])
 
 
 def _kind(match: re.Match[str]) -> list[tuple[str, str]]:
-    """Return the column with the kind of relation, for which subscribers ask since 19: the stream has no sequences."""
+    """Return the column relkind, which subscribers request since 19; there are no sequences here."""
     return [("relkind", "char")] * ("relkind" in match[0])
 
 
-def _tables(asker: Asker, match: re.Match[str]) -> Sequence[ListedTable]:
-    """Return the tables of the publications that a query names, as they are now: a capture may have written more."""
-    asker.feed.refresh()
-    there = asker.feed.about.publications
+def _tables(context: QueryContext, match: re.Match[str]) -> Sequence[ListedTable]:
+    """Return the current tables of the publications in a query, after reading what a capture has written since."""
+    context.feed.refresh()
+    there = context.feed.about.publications
     names = [name for name in dict.fromkeys(listed(match["names"])) if not there or name in there]
-    asker.feed.scope(names)
-    tables = asker.feed.published(names)
-    if asker.feed.repeats:
-        described = asker.feed.described_names()
+    context.feed.scope(names)
+    tables = context.feed.published(names)
+    if context.feed.repeats:
+        described = context.feed.described_names()
         noted = {ClientTable(each.relation_oid, (each.namespace, each.name)) for each in tables}
         listing = {table: described.get(table.relation_oid, ()) for table in noted}
-        asker.slots.listed(asker.settings.get("application_name", ""), listing)
+        context.slots.listed(context.settings.get("application_name", ""), listing)
     return tables
 
 
-def _foreign_origins(asker: Asker, match: re.Match[str]) -> Result:
-    """Answer check_publications_origin(): which publications have tables that are subscribed to from elsewhere.
+def _foreign_origins(context: QueryContext, match: re.Match[str]) -> Result:
+    """Answer check_publications_origin(): the publications with tables that have subscriptions themselves.
 
-    It warns of copies of rows that have an origin. There are no copies here but those of the stream, and a log does not
-    say which subscriptions its server has.
+    The subscriber warns about copying rows with an origin. Here copies come in the stream, and a log does not know the
+    subscriptions of its server.
     """
     return Result("SELECT", [("pubname", "name")], [])
 
@@ -194,8 +196,8 @@ def _array(names: Sequence[str]) -> str:
     return "{" + ",".join(f'"{name}"' for name in quoted) + "}"
 
 
-def _one(name: str, kind: str, value: Callable[[Asker], str]) -> Answer:
-    return lambda asker, _: Result("SELECT", [(name, kind)], [[value(asker)]])
+def _one(name: str, kind: str, value: Callable[[QueryContext], str]) -> Answer:
+    return lambda context, _: Result("SELECT", [(name, kind)], [[value(context)]])
 
 
 _SCHEMA = r"(?:pg_catalog\.)?"
@@ -234,34 +236,34 @@ _ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
         _foreign_origins,
     ),
 )
-"""The queries that are known, by their form with single spaces, and what answers each."""
+"""Patterns of normalized queries, and the function that answers each."""
 
 
 Arguments: TypeAlias = Mapping[str, str]
-"""Those of a query, by name, as they stand in it."""
+"""The arguments of a query by name, as SQL literals."""
 Row: TypeAlias = Mapping[str, str | None]
-"""A row of a result: texts, by column."""
+"""A row of a result: texts by column."""
 
 _OLD: Final = 2
-"""FrozenTransactionId: what wrote all rows of the catalog."""
+"""FrozenTransactionId: the xmin of all catalog rows here."""
 _ARGUMENT: Final = re.compile(r"%(?:\((\w+)\)s|%)")
 _LITERAL: Final = rf"NULL|true|false|-?\d+|{TEXT}"
 _CAST: Final = r"(?:::\w+(?:\[\])?)?"
-"""What psycopg may write after a literal."""
+"""A cast that psycopg may write after a literal."""
 
 
-def _catalog_answer(asker: Asker, words: str) -> Result | None:
-    """Return what answers a query of the catalog, with single spaces outside of quotes; None for what is none."""
+def _catalog_answer(context: QueryContext, words: str) -> Result | None:
+    """Return the result of a normalized query in ``catalog_queries``; None for any other."""
     for query, reply in REPLIES.items():
-        if match := _form(query, asker.feed.about.server_version).fullmatch(words):
-            rows = [[row[name] for name in query.columns] for row in reply(asker, match.groupdict())]
+        if match := _pattern(query, context.feed.about.server_version).fullmatch(words):
+            rows = [[row[name] for name in query.columns] for row in reply(context, match.groupdict())]
             return Result("SELECT", list(query.columns.items()), rows)
     return None
 
 
 @cache
-def _form(query: CatalogQuery, server_version: int) -> re.Pattern[str]:
-    """Return the form that a query has with any arguments, which are its groups."""
+def _pattern(query: CatalogQuery, server_version: int) -> re.Pattern[str]:
+    """Return the pattern of a query with arbitrary arguments, which are its groups."""
     text, parts, end, seen = spaced(query.sql(server_version)), list[str](), 0, set[str]()
     for match in _ARGUMENT.finditer(text):
         parts.append(re.escape(text[end : match.start()]))
@@ -274,25 +276,28 @@ def _form(query: CatalogQuery, server_version: int) -> re.Pattern[str]:
     return known("".join(parts) + re.escape(text[end:]))
 
 
-def _publication_names(asker: Asker, arguments: Arguments) -> Iterable[Row]:
-    return [{"name": name} for name in _wanted(asker, arguments)]
+def _publication_names(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
+    return [{"name": name} for name in _requested_publications(context, arguments)]
 
 
-def _publication_rows(asker: Asker, arguments: Arguments) -> Iterable[Row]:
+def _publication_rows(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
     as_usual = {"without_identity": "{}", "unsent": "{}", "with_sequences": "f", "without_tables": "f"}
-    return [{"name": name, "operations": _operations(asker, name), **as_usual} for name in _wanted(asker, arguments)]
+    return [
+        {"name": name, "operations": _operations(context, name), **as_usual}
+        for name in _requested_publications(context, arguments)
+    ]
 
 
-def _operations(asker: Asker, name: str) -> str:
-    return "{" + ",".join(asker.feed.operations(name)) + "}"
+def _operations(context: QueryContext, name: str) -> str:
+    return "{" + ",".join(context.feed.operations(name)) + "}"
 
 
-def _publication_facts(asker: Asker, arguments: Arguments) -> Iterable[Row]:
-    for name in _wanted(asker, arguments):
-        tables = _as_described(asker, asker.feed.published([name]))
+def _publication_facts(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
+    for name in _requested_publications(context, arguments):
+        tables = _as_described(context, context.feed.published([name]))
         yield {
             "publication": name,
-            "operations": _operations(asker, name),
+            "operations": _operations(context, name),
             "via_root": "t" if any(table.via_root for table in tables) else "f",
             "all_tables": "t",
             "generated": "f",
@@ -302,12 +307,12 @@ def _publication_facts(asker: Asker, arguments: Arguments) -> Iterable[Row]:
         }
 
 
-def _as_described(asker: Asker, tables: Sequence[ListedTable]) -> list[ListedTable]:
-    """Return tables with the columns of their latest descriptions, which a stream may have before the events say it.
+def _as_described(context: QueryContext, tables: Sequence[ListedTable]) -> list[ListedTable]:
+    """Return tables with the columns of their latest descriptions, which may be newer than the events in the log.
 
-    A capture takes the catalog for at least as new as the stream.
+    A capture relies on the catalog being at least as new as the stream.
     """
-    described = {table.relation_oid: table for table in described_tables(asker.feed.history, [""])}
+    described = {table.relation_oid: table for table in described_tables(context.feed.history, [""])}
     return [table._replace(columns=described.get(table.relation_oid, table).columns) for table in tables]
 
 
@@ -318,9 +323,9 @@ def _member(table: ListedTable) -> dict[str, Any]:
     return named | {"member": None, "filter": None, "columns": None} | own
 
 
-def _table_facts(asker: Asker, arguments: Arguments) -> Iterable[Row]:
-    found = _as_described(asker, asker.feed.published(_there(asker)))
-    tables = {table.relation_oid: table for table in (*described_tables(asker.feed.history, [""]), *found)}
+def _table_facts(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
+    found = _as_described(context, context.feed.published(_there(context)))
+    tables = {table.relation_oid: table for table in (*described_tables(context.feed.history, [""]), *found)}
     asked = {int(number) for number in re.findall(r"\d+", arguments["oids"])}
     return [_facts(tables[oid]) for oid in sorted(asked & tables.keys())]
 
@@ -331,7 +336,7 @@ def _facts(table: ListedTable) -> Row:
         "schema": table.namespace,
         "name": table.name,
         "replica_identity": table.replica_identity,
-        "identity": None,  # which columns its key has that are not published, the log may not know
+        "identity": None,  # the log may not know key columns that are not published
         "created": str(_OLD),
         "filenodes": json.dumps([[table.relation_oid, table.relation_oid]]),
         "attached": "[]",
@@ -347,62 +352,62 @@ def _column(number: int, name: str, kind: int, modifier: int) -> dict[str, Any]:
     return described | {"dropped": False, "generated": None, "default": False, "missing": None, "recent": False}
 
 
-def _published_tables(asker: Asker, arguments: Arguments) -> Iterable[Row]:
-    """Refuse what a capture asks before it copies tables: before it makes a slot for that, and when it has one."""
+def _published_tables(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
+    """Refuse the query that a capture sends before it copies tables."""
     raise no_copies("nothing can be copied")
 
 
-def _slots(asker: Asker, arguments: Arguments) -> Iterable[Row]:
-    names = [name for name in asker.slots.names() if arguments["slot"] in ("NULL", f"'{name}'")]
-    return [{"slot": json.dumps(_slot(asker, name)), "xmin_age": None, "reader": None} for name in names]
+def _slots(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
+    names = [name for name in context.slots.names() if arguments["slot"] in ("NULL", f"'{name}'")]
+    return [{"slot": json.dumps(_slot(context, name)), "xmin_age": None, "reader": None} for name in names]
 
 
-def _slot(asker: Asker, name: str) -> dict[str, Any]:
-    slot = asker.slots.get(name)
+def _slot(context: QueryContext, name: str) -> dict[str, Any]:
+    slot = context.slots.get(name)
     assert slot is not None
     position = str(Lsn(slot.confirmed))
-    facts = {"slot_name": name, "plugin": slot.plugin, "slot_type": "logical", "database": asker.feed.about.database}
-    state = {"temporary": slot.temporary, "active": asker.slots.is_active(name), "active_pid": None}
+    facts = {"slot_name": name, "plugin": slot.plugin, "slot_type": "logical", "database": context.feed.about.database}
+    state = {"temporary": slot.temporary, "active": context.slots.is_active(name), "active_pid": None}
     places = {"restart_lsn": position, "confirmed_flush_lsn": position, "wal_status": "reserved"}
     return {**facts, **state, **places, "two_phase": slot.two_phase, "failover": slot.failover}
 
 
-def _snapshot(asker: Asker, arguments: Arguments) -> Iterable[Row]:
-    """Answer that all transactions have ended which are served."""
-    following = max(asker.feed.order().last_xid, _OLD) + 1
+def _snapshot(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
+    """Return a snapshot in which all served transactions have ended."""
+    following = max(context.feed.order().last_xid, _OLD) + 1
     return [{"snapshot": f"{following}:{following}:"}]
 
 
-def _position(asker: Asker, arguments: Arguments) -> Iterable[Row]:
-    return [{"lsn": str(int(asker.feed.position))}]
+def _position(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
+    return [{"lsn": str(int(context.feed.position))}]
 
 
-def _digest(asker: Asker, arguments: Arguments) -> Iterable[Row]:
-    found = asker.feed.published(_there(asker))
-    return [{"digest": f"{len(asker.feed.history.descriptions)} {hash(tuple(found))}"}]
+def _digest(context: QueryContext, arguments: Arguments) -> Iterable[Row]:
+    found = context.feed.published(_there(context))
+    return [{"digest": f"{len(context.feed.history.descriptions)} {hash(tuple(found))}"}]
 
 
-def _wanted(asker: Asker, arguments: Arguments) -> list[str]:
+def _requested_publications(context: QueryContext, arguments: Arguments) -> list[str]:
     names = _array_items(arguments["publications"])
-    there = asker.feed.about.publications
+    there = context.feed.about.publications
     return sorted(name for name in names if not there or name in there)
 
 
 def _array_items(literal: str) -> list[str]:
-    """Return the texts of an array that is written as a literal, as psycopg writes lists: '{shop,"a name"}'."""
+    """Return the elements of an array literal, as psycopg writes lists: '{shop,"a name"}'."""
     (text,) = listed(literal)
     found = re.findall(r'"((?:[^"\\]|\\.)*)"|([^{},"]+)', text, re.DOTALL)
     return [re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL) or plain for quoted, plain in found]
 
 
-def _there(asker: Asker) -> Sequence[str]:
-    """Return the publications; of a publisher that has any, one with all tables."""
-    return asker.feed.about.publications or [""]
+def _there(context: QueryContext) -> Sequence[str]:
+    """Return the publications; if any name is accepted, one that stands for all tables."""
+    return context.feed.about.publications or [""]
 
 
-REPLIES: Final[Mapping[CatalogQuery, Callable[[Asker, Arguments], Iterable[Row]]]] = {
-    SENDER_TIMEOUT: lambda asker, _: [{"seconds": str(asker.wal_sender_timeout)}],
-    # The process that sends is no synchronous one, and at work for nobody.
+REPLIES: Final[Mapping[CatalogQuery, Callable[[QueryContext, Arguments], Iterable[Row]]]] = {
+    SENDER_TIMEOUT: lambda context, _: [{"seconds": str(context.wal_sender_timeout)}],
+    # No standby is synchronous, and the walsender is not decoding for anybody else.
     SENDER_STATE: lambda *_: [{"is_synchronous": "f", "is_at_work": "f"}],
     WORKING_PROCESS: lambda *_: [],
     IS_STANDBY: lambda *_: [{"is_standby": "f"}],
@@ -420,20 +425,20 @@ REPLIES: Final[Mapping[CatalogQuery, Callable[[Asker, Arguments], Iterable[Row]]
     DIGEST: _digest,
     LOCKED_TABLES: lambda *_: [],
 }
-"""The queries, and what answers each."""
+"""Queries, and the function that answers each."""
 
 
 _ARGUMENTS: Final = ("temporary", "twophase", "failover")
-"""The optional arguments of pg_create_logical_replication_slot(), in their order."""
+"""The optional arguments of pg_create_logical_replication_slot(), in order."""
 
 
-def _create(asker: Asker, match: re.Match[str]) -> Result:
+def _create(context: QueryContext, match: re.Match[str]) -> Result:
     name, plugin = listed(match["texts"])
     if plugin != PLUGIN:
-        raise Refusal("58P01", f'could not access file "{plugin}": the plugin served is {PLUGIN}')
+        raise Refusal("58P01", f'could not access file "{plugin}": only the plugin {PLUGIN} is available')
     given = _arguments(match["given"] or "")
-    owner = asker.process_id if given["temporary"] else None
-    slot = asker.slots.create(name, plugin, two_phase=given["twophase"], failover=given["failover"], temporary=owner)
+    owner = context.process_id if given["temporary"] else None
+    slot = context.slots.create(name, plugin, two_phase=given["twophase"], failover=given["failover"], temporary=owner)
     position = Lsn(slot.confirmed)
     if match["form"].startswith("lsn"):
         return Result("SELECT", [("?column?", "numeric")], [[str(int(position))]])
@@ -443,7 +448,7 @@ def _create(asker: Asker, match: re.Match[str]) -> Result:
 
 
 def _arguments(text: str) -> dict[str, bool]:
-    """Return the optional arguments, given by their places or names; raise Refusal for others."""
+    """Return the optional arguments, positional or named; raise Refusal for unknown ones."""
     found = dict.fromkeys(_ARGUMENTS, False)
     for place, each in enumerate(filter(None, (part.strip().lower() for part in text.split(",")))):
         name, _, value = (word.strip() for word in each.replace(":=", "=>").rpartition("=>"))
@@ -454,11 +459,11 @@ def _arguments(text: str) -> dict[str, bool]:
     return found
 
 
-def _drop(asker: Asker, match: re.Match[str]) -> Result:
+def _drop(context: QueryContext, match: re.Match[str]) -> Result:
     (name,) = listed(match["name"])
-    if match["all"] and asker.slots.get(name) is None:
+    if match["all"] and context.slots.get(name) is None:
         return Result("SELECT", [("pg_drop_replication_slot", "text")], [])
-    asker.slots.drop(name, asker.process_id)
+    context.slots.drop(name, context.process_id)
     return Result("SELECT", [("pg_drop_replication_slot", "text")], [[""]])
 
 
@@ -480,4 +485,4 @@ _SLOT_ANSWERS: Final[Sequence[tuple[re.Pattern[str], Answer]]] = (
         _drop,
     ),
 )
-"""The queries, and what answers each."""
+"""Queries, and the function that answers each."""

@@ -1,22 +1,22 @@
-"""Errors that a publisher tells its client, as PostgreSQL does: severity, SQLSTATE, message, detail and hint."""
+"""Errors that a publisher sends to its client, as PostgreSQL does: severity, SQLSTATE, message, detail and hint."""
 
 from pgoutput_construct.wire.connection_messages import ErrorResponse, NoticeField, NoticeResponse
 
 __all__ = ["Refusal", "error_response", "no_copies", "warning"]
 
 
-class Refusal(Exception):  # noqa: N818 - it refuses a command of a client, nothing has failed here
-    """What a client is told instead of the result of its command."""
+class Refusal(Exception):  # noqa: N818 - it refuses a client's command, nothing has failed here
+    """An error that a client is sent instead of the result of its command."""
 
     def __init__(self, sqlstate: str, message: str, *, detail: str = "", hint: str = "", fatal: bool = False) -> None:
         """Refuse a command.
 
         Args:
-            sqlstate: The code, of PostgreSQL's appendix "Error Codes".
+            sqlstate: The code, from PostgreSQL's appendix "PostgreSQL Error Codes".
             message: What is wrong.
-            detail: More of it.
+            detail: More about it.
             hint: What to do.
-            fatal: Whether the connection ends with it.
+            fatal: Whether it ends the connection.
         """
         super().__init__(message)
         self.sqlstate = sqlstate
@@ -27,18 +27,18 @@ class Refusal(Exception):  # noqa: N818 - it refuses a command of a client, noth
 
 
 def no_copies(refused: str) -> Refusal:
-    """Return the refusal of what is for copies of tables; ``refused`` says what there is not."""
+    """Return the refusal of a command that serves table copies; ``refused`` says what is not available."""
     hint = "The stream begins with all rows: capture without --snapshot, or subscribe WITH (copy_data = false)."
     return Refusal("0A000", f"{refused}: this publisher serves a stream, and has no tables", hint=hint)
 
 
 def error_response(refusal: Refusal) -> ErrorResponse:
-    """Return the message that tells a client of a refusal."""
+    """Return the message with a refusal."""
     return ErrorResponse(_fields("FATAL" if refusal.fatal else "ERROR", refusal))
 
 
 def warning(problem: Refusal) -> NoticeResponse:
-    """Return the message that warns a client of what a server does not refuse."""
+    """Return the message with a warning."""
     return NoticeResponse(_fields("WARNING", problem))
 
 

@@ -1,4 +1,4 @@
-"""What the sessions of all clients of a publisher share: what is served, how, to whom, and who looks on."""
+"""What all sessions of a publisher share: the feed, slots, settings and limits; and how clients are authenticated."""
 
 import asyncio
 import hmac
@@ -36,59 +36,59 @@ class Settings:
 
     host: str = "127.0.0.1"
     port: int = 0
-    """0: one that is free."""
+    """0: any free port."""
     method: "_Method" = "trust"
-    """How clients prove who they are."""
+    """How clients are authenticated."""
     user: str | None = None
-    """Who may connect; None: anyone."""
+    """The user that may connect; None: any."""
     password: str | None = field(default=None, repr=False)
     tls: ssl.SSLContext | None = None
-    """With a certificate: clients that ask for TLS get it; None: they are refused it."""
+    """The context, with a certificate, for clients that request TLS; None: no TLS."""
     slots_file: Address | None = None
-    """Where positions of slots are kept, by one publisher at a time: a path, or a URI; None: nowhere."""
+    """The file that stores the slots' positions, of one publisher at a time: a path or a URL; None: not stored."""
     creates_slots: bool = True
-    """Whether a slot is made when a client starts from one that there is not; otherwise it is refused."""
+    """Whether START_REPLICATION creates a slot that does not exist; otherwise it is an error."""
     replaces_rows: bool = False
-    """Whether a copy may come by TRUNCATE though what the client subscribes to publishes no deletes or truncates."""
+    """Whether a copy may begin with TRUNCATE although the client's publications publish no deletes or truncates."""
     rate: int | None = None
-    """Changes a second for each client at most; None: as fast as it reads."""
+    """The maximum number of changes per second for each client; None: as fast as it reads."""
     own_pace: bool = False
-    """Whether transactions come as far apart as they were committed, instead of at a rate."""
+    """Whether transactions are sent at the intervals at which they were committed, instead of at a rate."""
     wal_sender_timeout: float = 60
-    """Seconds after which a silent client is disconnected; 0 for never."""
+    """Seconds after which a silent client is disconnected; 0: never."""
     authentication_timeout: float = 60
-    """Seconds after which a client is disconnected that is not authenticated."""
+    """Seconds after which a client that is not authenticated is disconnected."""
     max_connections: int = 100
-    """Clients at the same time; more are refused. Those that are not authenticated yet do not count."""
+    """The maximum number of authenticated clients at a time."""
     max_replication_slots: int = 1000
-    """Slots that clients can make."""
+    """The maximum number of slots that clients can create."""
 
 
 class Service:
-    """Serves a feed to clients that somebody else accepts."""
+    """Serves a feed to clients; ``Publisher`` accepts them on a socket."""
 
     def __init__(
-        self, feed: Feed | None, settings: Settings | None = None, tell: Callable[[str], None] | None = None
+        self, feed: Feed | None, settings: Settings | None = None, report: Callable[[str], None] | None = None
     ) -> None:
         """Prepare to serve.
 
         Args:
-            feed: What is served; None: ``serve`` is called with it later.
-            settings: How.
-            tell: Called with a line for whoever looks on.
+            feed: The feed; None: ``serve`` is called with it later.
+            settings: How it is served; Settings() by default.
+            report: Called with each line of the publisher's log.
         """
         self._feed = feed
         self.settings = settings or Settings()
         self.slots = Slots(self.settings.slots_file, self.settings.max_replication_slots)
-        self.told = tell or (lambda line: None)
+        self.report = report or (lambda line: None)
         self.refused: str | None = None
-        """What a client was refused last."""
+        """The last error that a client was sent."""
         self.withheld: dict[str, None] = {}
-        """What was not served, in words: copies that would have replaced rows which a client retains."""
+        """Descriptions of table copies that were not served: they would have replaced rows that a client retains."""
         self._admitted: set[asyncio.Task[None]] = set()
-        """Those of clients that are authenticated."""
+        """The tasks of authenticated clients."""
         self._strangers: dict[asyncio.Task[None], asyncio.WriteTransport] = {}
-        """Those of clients that are not, the oldest first, with their transports."""
+        """The tasks of clients that are not authenticated yet, the oldest first, with their transports."""
         self._is_flooded = False
         self._looking: asyncio.Task[bool] | None = None
         self._looked = 0.0
@@ -97,52 +97,61 @@ class Service:
 
     @property
     def feed(self) -> Feed:
-        """What is served; raises Refusal, as a server that is starting does, where that is not known yet."""
+        """The feed; raises Refusal, like a server that is starting up, if there is none yet."""
         if self._feed is None:
             detail = "The change log has no segment yet: a capture writes the first one."
             raise Refusal("57P03", "the database system is starting up", detail=detail, fatal=True)
         return self._feed
 
     def serve(self, feed: Feed) -> None:
-        """Serve a feed from now on, where none was served before.
+        """Begin to serve a feed, if there was none before.
 
-        Raises PgoutputError where it stands for a server whose newest messages have fields that nothing here fills.
-        A log of such a server is served to clients of older protocol versions, and a line says so.
+        If the feed is that of a server version whose messages have fields that this publisher cannot fill, a log is
+        served to clients with older protocol versions only, and a warning is reported.
+
+        Raises:
+            PgoutputError: There are such fields, and the feed is not a log but messages of that version.
         """
         if (problem := unmade(feed.about)) is not None:
             if not feed.about.layout:
                 older = feed.about.server_version // 10000 - 1
-                raise PgoutputError(f"this publisher cannot say {problem}: serve as PostgreSQL {older} or older")
-            self.told(f"warning: clients that ask for what this publisher cannot say are refused: {problem}")
+                raise PgoutputError(f"this publisher cannot send {problem}: serve as PostgreSQL {older} or older")
+            self.report(f"warning: clients whose options need what this publisher cannot send are refused: {problem}")
         self._feed, self._target = feed, feed.order().end
 
     async def until_served(self) -> None:
-        """Wait until a client has confirmed all that was there when listening began."""
+        """Wait until a client has confirmed everything that was in the feed when serving began."""
         await self._served.wait()
 
     def confirmed(self, slot: Slot) -> None:
-        """Note that a client has confirmed more."""
+        """Record that a client has confirmed more."""
         if slot.confirmed >= self._target:
             self._served.set()
 
     def refuse(self, problem: str) -> None:
-        """Note that a client was refused something."""
+        """Record and report an error that a client is sent."""
         self.refused = problem
-        self.told(f"refused: {problem}")
+        self.report(f"refused: {problem}")
 
     def withhold(self, slot: Slot, title: str, seq: int | None) -> None:
-        """Note what a client is not served: a copy by its seq, None for rows that it had ignored."""
+        """Record and report a table copy that a client is not served.
+
+        Args:
+            slot: The client's slot.
+            title: The table, and what is not served of it.
+            seq: The seq of the copy; None for rows that the client had ignored.
+        """
         if seq is not None:
             self.slots.withhold(slot, seq)
-        told = (
-            f"{title}: not served: what was published of it has no deletes or no truncates, so no copy may replace its "
-            "rows; --replace-rows replaces them all the same"
+        text = (
+            f"{title}: not served: deletes or truncates of it were not published, so no copy may replace its rows; "
+            "--replace-rows replaces them all the same"
         )
-        self.withheld[told] = None
-        self.told(f"warning: slot {slot.name}: {told}")
+        self.withheld[text] = None
+        self.report(f"warning: slot {slot.name}: {text}")
 
     async def more(self, seconds: float) -> None:
-        """Wait a while, and look whether there is more to serve: once for all clients that wait."""
+        """Wait some seconds, then look for more to serve, once for all waiting clients."""
         await asyncio.sleep(seconds)
         if self._looking is None and time.monotonic() - self._looked < seconds:
             return
@@ -170,10 +179,10 @@ class Service:
     def _has_looked(self, looking: asyncio.Task[bool]) -> None:
         self._looking, self._looked = None, time.monotonic()
         if not looking.cancelled():
-            looking.exception()  # those who waited for it have it
+            looking.exception()  # raised in the tasks that waited for it
 
     def admit(self) -> None:
-        """Count the client of this task as authenticated; raise Refusal where there are as many as may be."""
+        """Count the client of the current task as authenticated; raise Refusal if there are too many."""
         if len(self._admitted) >= self.settings.max_connections:
             raise Refusal("53300", "sorry, too many clients already", fatal=True)
         task = current_task()
@@ -181,21 +190,21 @@ class Service:
         self._strangers.pop(task, None)
 
     def meet(self, task: asyncio.Task[None], transport: asyncio.WriteTransport) -> None:
-        """Count the client of a task as one that is not authenticated yet."""
+        """Add the client of a task, which is not authenticated yet."""
         self._strangers[task] = transport
         self._drop_strangers()
 
     def leave(self, task: asyncio.Task[None]) -> None:
-        """Forget the client of a task."""
+        """Remove the client of a task."""
         self._admitted.discard(task)
         self._strangers.pop(task, None)
 
     def _drop_strangers(self) -> None:
-        """Drop the oldest connections that are not authenticated, where there are too many.
+        """Drop the oldest connections that are not authenticated, if there are too many.
 
-        PostgreSQL counts them with all others (canAcceptConnections()), so that silent sockets keep its clients out
-        until authentication_timeout. Here they take nothing from clients with a password, whose exchange is over long
-        before as many new connections have come.
+        PostgreSQL counts them among all connections (canAcceptConnections()), so silent sockets can exhaust
+        max_connections until authentication_timeout. Here they do not affect real clients, whose authentication is
+        complete long before so many new connections arrive.
         """
         most = max(self.settings.max_connections, _LEAST_STRANGERS)
         while len(self._strangers) > most:
@@ -203,19 +212,19 @@ class Service:
             self._strangers.pop(oldest).abort()
             if not self._is_flooded:
                 self._is_flooded = True  # reported once a flood
-                self.told(f"more than {most} connections are not authenticated: the oldest of them are dropped")
+                self.report(f"more than {most} connections are not authenticated: the oldest of them are dropped")
         self._is_flooded = self._is_flooded and len(self._strangers) > most // 2
 
 
 def current_task() -> asyncio.Task[Any]:
-    """Return the task that calls this."""
+    """Return the current task."""
     task = asyncio.current_task()
     assert task is not None
     return task
 
 
 _Method: TypeAlias = Literal["trust", "password", "scram-sha-256"]
-"""How a client proves who it is, as ``pg_hba.conf`` calls it."""
+"""Authentication methods, with their names in ``pg_hba.conf``."""
 
 _MECHANISM = "SCRAM-SHA-256"
 
@@ -223,23 +232,25 @@ _SALT_BYTES: Final = 16
 """SCRAM_DEFAULT_SALT_LEN."""
 _KEY_BYTES: Final = 32
 _MOCK_NONCE: Final = token_bytes(32)
-"""What salts of users that do not exist are derived from (GetMockAuthenticationNonce())."""
+"""From which the salts of nonexistent users are derived (GetMockAuthenticationNonce())."""
 
 Exchange: TypeAlias = Generator[m.ConnectionMessage, m.ConnectionMessage | None, None]
-"""What the server says; it is sent the client's answer to each question."""
+"""Yields the server's messages, and is sent the client's response to each request."""
 
 
 def authenticate(method: _Method, user: str, known: str | None, password: str | None) -> Exchange:
-    """Yield what the server says to a client until it is authenticated; raise Refusal where that fails.
+    """Yield the server's messages until a client is authenticated.
 
-    A user that does not exist is asked for a password as others are, and gets the same error: nobody learns names by
-    trying them.
+    A nonexistent user is asked for a password like any other and gets the same error, so that names cannot be guessed.
 
     Args:
-        method: How a client proves who it is.
-        user: The user that the client names.
+        method: The authentication method.
+        user: The user in the startup packet.
         known: The user that may connect; None: any.
         password: The password of that user.
+
+    Raises:
+        Refusal: Authentication failed.
     """
     exists = known is None or user == known
     if method == "password":
@@ -271,20 +282,20 @@ def _scram(user: str, password: str | None) -> Exchange:
         _take_first(exchange, (first.data or b"").decode())
         final = yield m.AuthenticationSASLContinue(exchange.get_server_first().encode())
         exchange.set_client_final(final.data.decode() if isinstance(final, m.SASLResponse) else "")
-        said = exchange.get_server_final()
+        signature = exchange.get_server_final()
     except (ScramException, ValueError, LookupError) as error:
         raise _failed(user) from error
     if password is None:
         raise _failed(user)
-    yield m.AuthenticationSASLFinal(said.encode())
+    yield m.AuthenticationSASLFinal(signature.encode())
 
 
-def _take_first(exchange: Any, said: str) -> None:
-    """Take in the first message of a client, whose name libpq leaves empty: the startup message has said it.
+def _take_first(exchange: Any, message: str) -> None:
+    """Process the first SCRAM message of a client, in which libpq leaves the user name empty (see startup packet).
 
-    scramp reads no empty name, and needs one for nothing but its lookup: it is given another, and signs what was said.
+    scramp rejects an empty name, which it needs only for its lookup: it is given another one, and signs the original.
     """
-    *header, bare = said.split(",", 2)
+    *header, bare = message.split(",", 2)
     named = bare.replace("n=,", "n=*,", 1) if bare.startswith("n=,") else bare
     exchange.set_client_first(",".join([*header, named]))
     exchange.client_first_bare = bare
@@ -292,16 +303,16 @@ def _take_first(exchange: Any, said: str) -> None:
 
 @cache
 def _verifier(password: str) -> Any:
-    """Return what is known of a password: derived once, as PostgreSQL stores it, for it takes thousands of hashes."""
+    """Return the SCRAM verifier of a password, derived once: it takes thousands of hashes."""
     from scramp import ScramMechanism
 
     return ScramMechanism(_MECHANISM).make_auth_info(password, salt=token_bytes(_SALT_BYTES))
 
 
 def _mock_verifier(user: str) -> Any:
-    """Return a verifier that no password fits, with a salt that stays the same for a name (mock_scram_secret()).
+    """Return a verifier that no password matches, whose salt is always the same for a name (mock_scram_secret()).
 
-    A salt that changed would tell a name that does not exist from one that does.
+    A salt that changed would reveal that the user does not exist.
     """
     from scramp import ScramMechanism
 

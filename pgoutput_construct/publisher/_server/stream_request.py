@@ -1,12 +1,12 @@
-"""What a client asks of START_REPLICATION, checked as pgoutput_startup() does."""
+"""The options of START_REPLICATION, checked as pgoutput_startup() does."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 from pgoutput_construct.errors import EncodeError
 from pgoutput_construct.publisher._feed.feed import About
-from pgoutput_construct.publisher._server.commands import OFF_WORDS, ON_WORDS, StartReplication
 from pgoutput_construct.publisher._server.refusals import Refusal
+from pgoutput_construct.publisher._server.replication_commands import OFF_WORDS, ON_WORDS, StartReplication
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.engine import build
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, combinations, problems
@@ -14,16 +14,16 @@ from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, Replica
 from pgoutput_construct.wire.spec_metadata import Option
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["asked", "named_publications", "unknown_publications", "unmade"]
+__all__ = ["named_publications", "requested_options", "unknown_publications", "unmade"]
 
 _ON: Final = frozenset((True, "on"))
 _OFF: Final = frozenset((False, "off"))
 _SWITCHED: Final = {**dict.fromkeys(ON_WORDS, _ON), **dict.fromkeys(OFF_WORDS, _OFF)}
-"""What a switch can be called, with the values of options that this means."""
+"""The words for a boolean, with the values of options that they mean."""
 
 
-def asked(command: StartReplication, about: About) -> ReplicationOptions:
-    """Return the options of a client; raise Refusal for those that a server of this version refuses.
+def requested_options(command: StartReplication, about: About) -> ReplicationOptions:
+    """Return the options that a client requests; raise Refusal for those that a server of this version rejects.
 
     Source: ``parse_output_parameters()`` and ``pgoutput_startup()`` in ``pgoutput.c``.
     """
@@ -37,7 +37,7 @@ def asked(command: StartReplication, about: About) -> ReplicationOptions:
     for problem in problems(given):
         raise Refusal("22023", problem)
     if len(unknown := _unknown(names, about)) == len(names):
-        hint = f"What is served was published by {', '.join(about.publications)}."
+        hint = f"The publications served are: {', '.join(about.publications)}."
         raise Refusal("42704", f'publication "{unknown[0]}" does not exist', hint=hint)
     options = ReplicationOptions(**given)
     _check_made(options, about)
@@ -45,14 +45,14 @@ def asked(command: StartReplication, about: About) -> ReplicationOptions:
 
 
 def named_publications(command: StartReplication) -> list[str]:
-    """Return the publications that a client names; raise Refusal for a list that cannot be read."""
+    """Return the publications that a client names; raise Refusal for a list that cannot be parsed."""
     return _names(command.options.get("publication_names") or "")
 
 
 def unknown_publications(command: StartReplication, about: About) -> list[str]:
-    """Return the publications that a client names, among others, and that do not exist.
+    """Return the publications that a client names and that do not exist; others that it names do.
 
-    A server looks at them when it decodes the first change, not before (LoadPublications() in ``pgoutput.c``).
+    A server notices them when it decodes the first change, not before (LoadPublications() in ``pgoutput.c``).
     """
     return _unknown(named_publications(command), about)
 
@@ -69,8 +69,8 @@ def _value(name: str, text: str | None, major: int) -> Any:
 
 
 def _choice(name: str, text: str | None, option: Option, major: int) -> Any:
-    """Return one of an option's values; of one that can be on or off they have other names, too (defGetBoolean())."""
-    known = [value for value, told in option.values.items() if told.server <= major]
+    """Return a value of an option by name; for a boolean option, any word that defGetBoolean() accepts."""
+    known = [value for value, facts in option.values.items() if facts.server <= major]
     is_switch = not _ON.isdisjoint(known)
     word = (text or ("true" if is_switch else "")).lower()
     for value in (*_SWITCHED.get(word, ()), word):
@@ -99,10 +99,9 @@ def _check_version(version: int, major: int) -> None:
 
 
 def unmade(about: About) -> str | None:
-    """Return what this publisher cannot say under options that its server has, None where it can say everything.
+    """Return a field that this publisher cannot fill under some options of its server version; None if there is none.
 
-    The protocol version, the message and its field are named: a later version has brought a field that nothing here
-    fills.
+    That is so when a later protocol version has added a field. The text names the message, the field and the options.
     """
     major = about.server_version // 10000
     layouts = {tuple(getattr(each, name) for name in LAYOUT_OPTIONS) for each in combinations()}
@@ -111,21 +110,21 @@ def unmade(about: About) -> str | None:
         servers = [PROTOCOL_VERSIONS[layout["proto_version"]]]
         servers += [OPTIONS[name].values[layout[name]].server for name in LAYOUT_OPTIONS if OPTIONS[name].values]
         if max(servers) <= major and (problem := _problem(layout, about)):
-            said = ", ".join(f"{name}={value!r}" for name, value in layout.items())
-            return f"what {problem} is under {said} (spec/pgoutput.yaml)"
+            options = ", ".join(f"{name}={value!r}" for name, value in layout.items())
+            return f"{problem} with {options} (spec/pgoutput.yaml)"
     return None
 
 
 def _check_made(options: ReplicationOptions, about: About) -> None:
-    """Refuse options under which messages have fields that nothing here says, before the first one is sent."""
+    """Refuse options under which messages have fields that this publisher cannot fill."""
     problem = _problem({name: getattr(options, name) for name in LAYOUT_OPTIONS}, about)
     if problem:
-        hint = "Ask for an older protocol version, or leave the newer options out."
-        raise Refusal("0A000", f"this publisher cannot say what {problem} is under these options", hint=hint)
+        hint = "Use an older protocol version, or omit the newer options."
+        raise Refusal("0A000", f"this publisher cannot send {problem} with these options", hint=hint)
 
 
 def _problem(layout: Mapping[str, Any], about: About) -> str | None:
-    """Return the field that nothing here says under options, with its message and why; None for none."""
+    """Return the path of a field that this publisher cannot fill under some options; None if there is none."""
     outside: dict[str, Any] = dict.fromkeys(STATE_PARAMETERS, False)
     made = [*_MADE, *(_STREAMED if layout["streaming"] != "off" else ())]
     if layout != {name: about.layout.get(name, OPTIONS[name].default) for name in LAYOUT_OPTIONS}:
@@ -142,17 +141,17 @@ _LSN: Final = Lsn(1)
 _TIME: Final = Timestamp(0)
 _MADE: Final = (m.Begin(_LSN, _TIME, 3), m.Commit(_LSN, _LSN, _TIME))
 _STREAMED: Final = (m.StreamStart(3, 1), m.StreamStop(), m.StreamCommit(3, _LSN, _LSN, _TIME))
-"""What a publisher makes, whatever it serves."""
+"""Messages that a publisher builds itself, whatever the feed."""
 _CONVERTED: Final = (
     m.Relation(None, 1, "", "t", "d", (m.RelationColumn(0, "c", 23, -1),)),
     m.Insert(None, 1, (None,)),
     m.Truncate(None, 0, (1,)),
 )
-"""What it sends on as other options have it."""
+"""Messages that it rebuilds when the client's options differ from the log's."""
 
 
 def _names(text: str) -> list[str]:
-    """Return the names of a list of identifiers, as SplitIdentifierString() reads it."""
+    """Return the names in a list of identifiers, as SplitIdentifierString() does."""
     names, rest = list[str](), text.strip()
     while rest:
         if rest.startswith('"'):

@@ -1,4 +1,4 @@
-"""The stream to one client: what it is sent, what it confirms, and how either side ends it.
+"""The walsender: the stream to one client, its confirmations, keepalives and timeouts, and how either side ends it.
 
 Source: ``walsender.c`` of PostgreSQL (WalSndLoop(), ProcessRepliesIfAny(), WalSndKeepaliveIfNecessary()).
 """
@@ -15,12 +15,16 @@ from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.publisher._feed.feed import Pace
 from pgoutput_construct.publisher._feed.rendering import Withholding
 from pgoutput_construct.publisher._feed.script_cursor import cursor_of
-from pgoutput_construct.publisher._server.asked import Asker
-from pgoutput_construct.publisher._server.commands import StartReplication
-from pgoutput_construct.publisher._server.conversation import ClientConnection, Ended
+from pgoutput_construct.publisher._server.client_connection import ClientConnection, ConnectionEnded
+from pgoutput_construct.publisher._server.query_results import QueryContext
 from pgoutput_construct.publisher._server.refusals import Refusal, warning
+from pgoutput_construct.publisher._server.replication_commands import StartReplication
 from pgoutput_construct.publisher._server.service import Service
-from pgoutput_construct.publisher._server.stream_request import asked, named_publications, unknown_publications
+from pgoutput_construct.publisher._server.stream_request import (
+    named_publications,
+    requested_options,
+    unknown_publications,
+)
 from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.slots import Slot
 from pgoutput_construct.wire import connection_messages as m
@@ -37,16 +41,27 @@ _WATCH_SECONDS: Final = 1.0
 _SKIPS_SINCE: Final = 180000
 """The first server that skips a publication that does not exist (LoadPublications() in ``pgoutput.c``)."""
 _RATE_PARTS: Final = 20
-"""Into how many parts of a second a rate is divided."""
+"""Chunks per second into which a rate is divided."""
 
 
 class WalSender:
-    """Sends a feed to a client from a position on."""
+    """Sends a feed to a client, from an LSN on."""
 
     def __init__(
-        self, service: Service, client: ClientConnection, asker: Asker, slot: Slot, command: StartReplication
+        self, service: Service, client: ClientConnection, context: QueryContext, slot: Slot, command: StartReplication
     ) -> None:
-        """Check what the client asks; raises Refusal."""
+        """Check the client's request, and prepare to stream.
+
+        Args:
+            service: What all sessions share.
+            client: The client's connection.
+            context: The session's context.
+            slot: The slot, acquired by this client.
+            command: The client's START_REPLICATION.
+
+        Raises:
+            Refusal: The options are invalid, or what the client needs was pruned.
+        """
         self._service = service
         self._client = client
         self._slot = slot
@@ -54,46 +69,48 @@ class WalSender:
         self._service.feed.refresh()
         order = self._service.feed.order()
         if 0 < start < order.begins:
-            # As ReplicationSlotAcquire() says it of a slot whose WAL was removed.
-            hint = f"What ended up to {Lsn(order.begins)} was pruned. Copy the tables, and use another slot."
+            # The error of ReplicationSlotAcquire() for a slot whose WAL was removed.
+            hint = f"Transactions up to {Lsn(order.begins)} were pruned. Copy the tables, and use another slot."
             problem = f'can no longer get changes from replication slot "{slot.name}"'
             raise Refusal("55000", problem, hint=hint)
-        options = asked(command, self._service.feed.about)
+        options = requested_options(command, self._service.feed.about)
         self._unknown = unknown_publications(command, self._service.feed.about)
         self._service.slots.keep_two_phase(slot, start, options.two_phase)
         options = replace(options, two_phase=slot.two_phase)
         self._layout: dict[str, Any] = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
-        """The options that decide layouts, as keywords of build_frame."""
-        self._asked = f"proto_version={options.proto_version}, streaming={options.streaming}"
+        """The options that determine the layout, as keywords of build_frame."""
+        self._options = f"proto_version={options.proto_version}, streaming={options.streaming}"
         copied = slot.copied if start else order.copied_until
         two_phase_at = slot.two_phase_at if slot.two_phase else None
         pace = Pace() if self._service.settings.own_pace else None
-        self._service.slots.read_by(slot, asker.settings.get("application_name", ""))
+        self._service.slots.read_by(slot, context.settings.get("application_name", ""))
         named = named_publications(command)
         replaces = self._service.settings.replaces_rows
         withholding = None if replaces else Withholding(named, slot.withheld, partial(self._service.withhold, slot))
         feed, encoding, self._missed = self._service.feed, client.encoding, tuple(slot.missed)
-        asked_for = encoding, self._missed, named, withholding
-        self._cursor = cursor_of(feed, options, start, copied, two_phase_at, pace, *asked_for)
+        rest = encoding, self._missed, named, withholding
+        self._cursor = cursor_of(feed, options, start, copied, two_phase_at, pace, *rest)
         for lack in self._cursor.lacking:
-            self._service.told(f"slot {slot.name}: {lack}")
+            self._service.report(f"slot {slot.name}: {lack}")
         self._has_ended = False
-        """Whether this side has ended the stream."""
+        """Whether this side has sent CopyDone."""
         self._heard = time.monotonic()
-        self._asked_to_reply = False
+        self._reply_requested = False
         self._is_stalled = False
         self._sent = Lsn(start)
-        """End of the last transaction that the client has been sent; a keepalive must not say more, since a client
-        confirms what a keepalive says when it has nothing left to apply."""
-        self._told = Lsn(0)
+        """The end of the last transaction that the client was sent. A keepalive must not have a later LSN: a client
+        that has nothing left to apply confirms it (send_feedback() in ``worker.c``)."""
+        self._announced = Lsn(0)
 
-    async def _keep_alive(self, asks: bool) -> None:
-        """Send a keepalive, which may ask for a reply at once."""
+    async def _keep_alive(self, reply_requested: bool) -> None:
+        """Send a keepalive, which may request an immediate reply."""
         if not (self._is_stalled or self._has_ended):
-            await self._client.send(self._keepalive(asks))
+            await self._client.send(self._keepalive(reply_requested))
 
-    def _keepalive(self, asks: bool) -> m.CopyData:
-        return m.CopyData(build_frame(PrimaryKeepalive(self._sent, Timestamp.now(), int(asks)), **self._layout))
+    def _keepalive(self, reply_requested: bool) -> m.CopyData:
+        return m.CopyData(
+            build_frame(PrimaryKeepalive(self._sent, Timestamp.now(), int(reply_requested)), **self._layout)
+        )
 
     async def _show(self, fault: Fault) -> None:
         """Show a fault to the client, once."""
@@ -101,7 +118,7 @@ class WalSender:
         await _FAULTS[fault.name](self, **fault.arguments)
 
     async def _cut(self) -> None:
-        """Drop the connection without a word, as a network does."""
+        """Reset the connection, as a network failure does."""
         self._client.abort()
         raise ConnectionResetError("cut on purpose")
 
@@ -113,7 +130,7 @@ class WalSender:
         await self._cut()
 
     async def _stall(self, seconds: float) -> None:
-        """Send nothing for a while, not even keepalives."""
+        """Send nothing for some seconds, not even keepalives."""
         self._is_stalled = True
         await asyncio.sleep(seconds)
         self._is_stalled = False
@@ -121,11 +138,11 @@ class WalSender:
     async def _storm(self, count: int) -> None:
         """Send many keepalives at once."""
         for _ in range(count):
-            await self._keep_alive(asks=False)
+            await self._keep_alive(reply_requested=False)
 
     async def _demand(self) -> None:
-        """Send a keepalive that asks for a reply at once."""
-        await self._keep_alive(asks=True)
+        """Send a keepalive that requests an immediate reply."""
+        await self._keep_alive(reply_requested=True)
 
     async def _send_empty(self) -> None:
         """Send a frame without a payload, as PostgreSQL 13 could."""
@@ -133,7 +150,7 @@ class WalSender:
         await self._client.write(build_connection(m.CopyData(build_frame(frame, **self._layout))))
 
     async def _move_clock(self, seconds: float) -> None:
-        """Let the server's clock be wrong by some seconds from here on."""
+        """Shift the server's clock by some seconds from here on."""
         self._cursor.clock = seconds
 
     async def _fail(self, sqlstate: str, message: str) -> None:
@@ -141,8 +158,8 @@ class WalSender:
         raise Refusal(sqlstate, message, fatal=True)
 
     async def run(self) -> None:
-        """Stream until the client ends its side."""
-        self._service.told(f"slot {self._slot.name}: a client reads from {self._sent} on, as {self._asked}")
+        """Stream until the client sends CopyDone."""
+        self._service.report(f"slot {self._slot.name}: a client reads from {self._sent} on, with {self._options}")
         tasks = {asyncio.create_task(work) for work in (self._send(), self._listen(), self._watch())}
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -156,7 +173,7 @@ class WalSender:
         await self._client.send(*done_here, m.CommandComplete("COPY 0"))
 
     async def _listen(self) -> None:
-        """Take in what the client says, until it says that it is done."""
+        """Process messages of the client, until it sends CopyDone or CopyFail."""
         while True:
             message = await self._client.receive()
             self._heard = time.monotonic()
@@ -165,7 +182,7 @@ class WalSender:
             elif isinstance(message, m.ClientCopyDone | m.CopyFail):
                 return
             else:
-                raise Ended
+                raise ConnectionEnded
 
     async def _reply(self, data: bytes) -> None:
         try:
@@ -178,15 +195,15 @@ class WalSender:
         self._cursor.confirmed = max(self._cursor.confirmed, frame.flush_lsn)
         self._keep_copied()
         self._service.confirmed(self._slot)
-        self._asked_to_reply = False
+        self._reply_requested = False
         if frame.reply_requested:
-            await self._keep_alive(asks=False)
+            await self._keep_alive(reply_requested=False)
 
     async def _send(self) -> None:
         rate = self._service.settings.rate
         most = None if rate is None else max(rate // _RATE_PARTS, 1)
         while not self._service.slots.end_stream(self._slot):
-            position = self._service.feed.position  # asked before: more may come meanwhile
+            position = self._service.feed.position  # read first, since more may be added meanwhile
             chunk = await asyncio.to_thread(self._cursor.next_chunk, most)
             if chunk is None:
                 await self._wait(max(self._cursor.position, position))
@@ -199,42 +216,44 @@ class WalSender:
                 if chunk.fault is not None:
                     await self._show(chunk.fault)
                 await asyncio.sleep(chunk.changes / rate if rate else chunk.pause)
-        self._service.told(f"slot {self._slot.name}: its client knows more tables now, and is to come back for them")
+        self._service.report(
+            f"slot {self._slot.name}: the stream ends, since the client knows more tables now: it should start again"
+        )
         self._has_ended = True
         await self._client.send(m.ServerCopyDone())
-        await asyncio.Event().wait()  # the client ends its side, too
+        await asyncio.Event().wait()  # until the client sends CopyDone, too
 
     async def _skip_publications(self) -> None:
-        """Warn of the publications that do not exist, as PostgreSQL does from 18 on; before, that is an error."""
+        """Warn about publications that do not exist, as PostgreSQL 18 does; before, that is an error."""
         for name in self._unknown:
             if self._service.feed.about.server_version < _SKIPS_SINCE:
                 raise Refusal("42704", f'publication "{name}" does not exist')
             hint = "Create the publication if it does not exist."
             detail = "The publication does not exist at this point in the WAL."
             skipped = Refusal("55000", f'skipped loading publication "{name}"', detail=detail, hint=hint)
-            self._service.told(f"slot {self._slot.name}: {skipped.message}")
+            self._service.report(f"slot {self._slot.name}: {skipped.message}")
             await self._client.send(warning(skipped))
         self._unknown = []
 
     def _keep_copied(self) -> None:
-        """Note in the slot which copies its client has, or gets: not while it may lack one that came late."""
+        """Record in the slot which copies its client has or gets, unless it may lack a late one."""
         if not self._cursor.has_late:
             self._service.slots.has_all(self._slot, self._missed)
             self._slot.copied = max(self._slot.copied, self._cursor.copied)
 
     async def _wait(self, position: Lsn) -> None:
-        """Tell the client once how far everything is sent, then look for more."""
+        """Send a keepalive with the LSN up to which everything was sent, once; then look for more."""
         self._sent = max(self._sent, position)
         self._cursor.told = self._sent
-        if self._told != self._sent:
-            self._told = self._sent
-            await self._keep_alive(asks=False)
+        if self._announced != self._sent:
+            self._announced = self._sent
+            await self._keep_alive(reply_requested=False)
         await self._service.more(_POLL_SECONDS)
 
     async def _watch(self) -> None:
-        """Ask a client that is silent whether it is there, and end the connection of one that is not.
+        """Request a reply of a silent client, and end the connection after wal_sender_timeout.
 
-        It waits for nothing: a client that does not read may not keep it from looking at the clock.
+        It never waits for the client: one that does not read must not delay the timeout.
         """
         timeout = self._service.settings.wal_sender_timeout or math.inf
         while True:
@@ -242,9 +261,9 @@ class WalSender:
             silent = time.monotonic() - self._heard
             if silent > timeout:
                 raise Refusal("57P05", "terminating walsender process due to replication timeout", fatal=True)
-            if silent > timeout / 2 and not (self._asked_to_reply or self._is_stalled or self._has_ended):
-                self._asked_to_reply = True
-                self._client.post(self._keepalive(asks=True))
+            if silent > timeout / 2 and not (self._reply_requested or self._is_stalled or self._has_ended):
+                self._reply_requested = True
+                self._client.post(self._keepalive(reply_requested=True))
 
 
 _FAULTS: Final[Mapping[str, Callable[..., Awaitable[None]]]] = {
@@ -257,4 +276,4 @@ _FAULTS: Final[Mapping[str, Callable[..., Awaitable[None]]]] = {
     "clock going back": WalSender._move_clock,
     "error": WalSender._fail,
 }
-"""What shows each of FAULTS."""
+"""The method that shows each of FAULTS."""

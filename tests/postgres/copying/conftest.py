@@ -18,7 +18,7 @@ from pgoutput_construct.postgres import CaptureProgress, capture, drop_slot
 from pgoutput_construct.postgres._snapshot import chunks, jobs
 from tests.postgres.copying.source import assert_equal, logged_tables
 from tests.postgres.shop import wait_until
-from tools.beside import beside
+from tools.background import in_background
 
 _NUMBERS = itertools.count()
 
@@ -63,7 +63,7 @@ class Source:
     @contextmanager
     def capturing(self, **options: Any) -> Iterator[Future[Any]]:
         """Capture in a thread until the block ends; what it raises is raised then."""
-        with beside(lambda done: self.capture(stop=done.is_set, **options)) as (capturing,):
+        with in_background(lambda done: self.capture(stop=done.is_set, **options)) as (capturing,):
             yield capturing
 
     @contextmanager
@@ -78,7 +78,7 @@ class Source:
                     if done.wait(0.005):
                         return
 
-        with beside(write):
+        with in_background(write):
             yield
 
     def log(self) -> ChangeLog:

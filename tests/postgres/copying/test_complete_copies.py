@@ -9,8 +9,8 @@ import pytest
 
 from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of
 from pgoutput_construct.changelog._facts.events import COPIED_TABLE, events_of
-from pgoutput_construct.changelog._index.index import SegmentIndex
 from pgoutput_construct.changelog._index.planning import committed
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.postgres._snapshot import copier
 from pgoutput_construct.postgres._snapshot.snapshots import sees_until
@@ -18,7 +18,7 @@ from pgoutput_construct.postgres.connection import Connection, current_lsn
 from pgoutput_construct.wire import Lsn
 from tests.postgres.copying.conftest import Source
 from tests.postgres.shop import wait_until
-from tools.beside import beside
+from tools.background import in_background
 
 pytestmark = pytest.mark.server
 
@@ -59,7 +59,9 @@ def test_its_event_says_what_its_snapshot_sees(source: Source, two_phase: bool) 
 
     options = {"two_phase": True} if two_phase else {}
     with (
-        beside(lambda done: write_all(done, 1), lambda done: write_all(done, 2), lambda done: write_all(done, 3)),
+        in_background(
+            lambda done: write_all(done, 1), lambda done: write_all(done, 2), lambda done: write_all(done, 3)
+        ),
         source.capturing(**options),
     ):
         wait_until(lambda: len(_copies(source)) == 2, seconds=30)

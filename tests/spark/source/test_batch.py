@@ -13,12 +13,12 @@ import pgoutput_construct as pgo
 from pgoutput_construct.changelog import SCHEMA, ChangeLog
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.spark import open_log, plain_errors, register
-from pgoutput_construct.spark.change_frames import CHANGE
-from pgoutput_construct.spark.log_tables import LogTables
-from pgoutput_construct.spark.source import planning
-from pgoutput_construct.spark.source.datasource import PgoutputSource
-from pgoutput_construct.spark.source.ranges import log_of
-from pgoutput_construct.spark.source.views import view_of
+from pgoutput_construct.spark._log_view.change_columns import CHANGE
+from pgoutput_construct.spark._log_view.log_tables import LogTables
+from pgoutput_construct.spark._source import task_plan
+from pgoutput_construct.spark._source.datasource import PgoutputSource
+from pgoutput_construct.spark._source.read_range import log_as_of
+from pgoutput_construct.spark._source.views import view_of
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 
@@ -46,7 +46,7 @@ def read(log: ChangeLog, **options: object) -> pa.Table:
 
 def to_arrow(source: PgoutputSource) -> pa.Schema:
     """Return the schema of what a source reads."""
-    return view_of(source.given).schema(*log_of(source.given))
+    return view_of(source.given).schema(*log_as_of(source.given))
 
 
 def places(rows: pa.Table) -> list[tuple[int, int, str]]:
@@ -128,18 +128,18 @@ def planned(log: ChangeLog, **options: object) -> list[int]:
     """Return the first seqs of the segments that a read is planned to look at."""
     source = PgoutputSource({"path": log.store.address, **{name: str(value) for name, value in options.items()}})
     tasks: Any = source.reader(source.schema()).partitions()
-    return [segment.first_seq for task in tasks for segment in task.piece.segments]
+    return [segment.first_seq for task in tasks for segment in task.group.segments]
 
 
 def test_tasks_are_even(log: ChangeLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each segment is in one task, in order; none has more than its part and half of a segment at either end."""
     wanted, most = {"path": log.store.address, "view": "messages"}, max(segment.rows for segment in log.segments)
     for rows, processors in ((2 * most, 1), (10 * sum(each.rows for each in log.segments), 3), (1, 64)):
-        monkeypatch.setattr(planning, "_TASK_ROWS", rows)
-        monkeypatch.setattr(planning, "_LEAST", 1 / 100)
-        monkeypatch.setattr(planning, "cpu_count", lambda processors=processors: processors)
+        monkeypatch.setattr(task_plan, "_TASK_ROWS", rows)
+        monkeypatch.setattr(task_plan, "_LEAST", 1 / 100)
+        monkeypatch.setattr(task_plan, "cpu_count", lambda processors=processors: processors)
         source = PgoutputSource(wanted)
-        tasks = [task.piece.segments for task in source.reader(source.schema()).partitions()]
+        tasks = [task.group.segments for task in source.reader(source.schema()).partitions()]
         assert [each.first_seq for task in tasks for each in task] == [each.first_seq for each in log.segments]
         sizes = [sum(each.rows for each in task) for task in tasks]
         assert max(sizes) <= max(rows, sum(sizes) / processors) + most
@@ -168,7 +168,7 @@ def grouped(log: ChangeLog, tmp_path_factory: pytest.TempPathFactory) -> ChangeL
 @pytest.fixture(params=[0, 1 << 30])
 def groups(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[int]:
     """How many groups of rows are read of each segment that is opened; whether of its file only these are."""
-    monkeypatch.setattr("pgoutput_construct.changelog._segment.reading._LARGE", request.param)
+    monkeypatch.setattr("pgoutput_construct.changelog._segment.segment_reader._LARGE", request.param)
     found, real = list[int](), pq.ParquetFile.read_row_groups
 
     def read_row_groups(file: pq.ParquetFile, groups: list[int], **options: Any) -> pa.Table:
@@ -273,7 +273,7 @@ def test_a_segment_that_an_executor_does_not_find(log: ChangeLog, tmp_path: Path
     source = PgoutputSource({"path": log.store.address, "table": ITEM})
     reader: Any = source.reader(source.schema())
     task = pickle.loads(pickle.dumps(reader.partitions()[0]))
-    for segment in task.piece.segments:
+    for segment in task.group.segments:
         segment.store.directory = tmp_path / "elsewhere"
     with pytest.raises(pgo.ChangeLogError, match=r"not found on the host .* not damaged: .* s3://") as caught:
         list(reader.read(task))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog
-from pgoutput_construct.spark.log_tables import LogTables
+from pgoutput_construct.spark._log_view.log_tables import LogTables
 from tests.live.recording import Recording
 from tests.spark.logs import write_recording
 

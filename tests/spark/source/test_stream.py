@@ -12,8 +12,8 @@ from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.registry import readers
 from pgoutput_construct.spark import open_log, register
-from pgoutput_construct.spark.source.datasource import PgoutputSource
-from pgoutput_construct.spark.source.offsets import Limits, next_seq
+from pgoutput_construct.spark._source.datasource import PgoutputSource
+from pgoutput_construct.spark._source.micro_batches import Limits, next_seq
 from tests.live.recording import Recording
 from tests.spark.logs import log_options, write_log, write_orders, write_recording
 
@@ -217,7 +217,7 @@ def test_changes_of_the_table(reader: Callable[..., Any], whole: Path, tmp_path:
 
 def tables(directory: Path) -> tuple[str, ...]:
     """Return the tables of a log."""
-    from pgoutput_construct.spark.log_tables import LogTables
+    from pgoutput_construct.spark._log_view.log_tables import LogTables
 
     return tuple(LogTables.from_log(ChangeLog(directory)).tables)
 

@@ -16,7 +16,7 @@ from pgoutput_construct.demo.processes import Supervised
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import create_slot
 from pgoutput_construct.spark.formats import FORMATS
-from tools.beside import beside
+from tools.background import in_background
 
 if TYPE_CHECKING:
     import psycopg
@@ -123,7 +123,7 @@ def _writing(server: EmbeddedServer, options: argparse.Namespace) -> Iterator[li
                 _write(connection, number, options.tables)
                 written[0] += _CHANGES
 
-    with beside(write):
+    with in_background(write):
         yield written
 
 

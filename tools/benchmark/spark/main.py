@@ -1,4 +1,4 @@
-"""python -m tools.benchmark spark: the change log in Spark, against what Spark alone takes for the like."""
+"""python -m tools.benchmark spark: reading a change log in Spark, compared with similar work of Spark alone."""
 
 import argparse
 import statistics

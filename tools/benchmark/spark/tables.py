@@ -1,4 +1,4 @@
-"""python -m tools.benchmark tables: what a batch of many small tables takes, and one of one table."""
+"""python -m tools.benchmark tables: the time of a batch with many small tables, and with one table."""
 
 import argparse
 import statistics
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from pgoutput_construct.demo.server import EmbeddedServer
 from pgoutput_construct.postgres import capture, create_slot, current_lsn
 from pgoutput_construct.spark import replicate, spark_session
+from pgoutput_construct.spark._replicate import Batch
 from pgoutput_construct.spark.formats import FORMATS
-from pgoutput_construct.spark.warehouse import Batch
 from tools.benchmark.spark.runs import Spent, measured
 
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tables", type=int, default=500, metavar="N", help="in one log (default 500)")
     parser.add_argument("--rows", type=int, default=100, metavar="N", help="that come to each in a batch (default 100)")
     parser.add_argument("--into", choices=sorted(FORMATS), default="parquet", help="format (default parquet)")
-    parser.add_argument("--batches", type=int, default=4, metavar="N", help="behind the first (default 4)")
+    parser.add_argument("--batches", type=int, default=4, metavar="N", help="batches after the first (default 4)")
     parser.add_argument("--cores", type=int, default=2, metavar="N", help="threads of Spark (default 2)")
     return parser
 
 
 def _batches(spark: Any, place: Path, tables: int, options: argparse.Namespace) -> Spent:
-    """Print what each batch takes; return the median of those behind the first."""
+    """Print what each batch takes; return the median of those after the first."""
     found = []
     with EmbeddedServer(18) as server:
         with server.connect() as connection:

@@ -1,4 +1,4 @@
-"""What the Spark benchmarks read: changes in small transactions, as a change log and as wal2json's lines."""
+"""The workload of the Spark benchmarks: changes in small transactions, as a change log and as JSON of wal2json."""
 
 import shutil
 import subprocess

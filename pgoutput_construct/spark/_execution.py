@@ -1,0 +1,208 @@
+"""What Spark runs for this package: tasks, threads with sessions, leaves of plans; and the errors that come back."""
+
+import pickle
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
+from typing import Any, Final, TypeVar
+from zipimport import zipimporter
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.utils import is_remote
+
+from pgoutput_construct import errors
+from pgoutput_construct.changelog._store.store import MissingFileError
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
+
+__all__ = [
+    "SparkSessions",
+    "as_leaf",
+    "cache_archives",
+    "error_column",
+    "error_text",
+    "is_alive",
+    "plain_errors",
+    "reason_of",
+    "run_tasks",
+]
+
+_OURS = re.compile(r"pgoutput_construct\.[\w.]*?(\w+Error): (.+)")
+_PLANNED: Final = "PYTHON_DATA_SOURCE_ERROR"
+"""The condition of an error that our data source raised while Spark planned a query."""
+_KNOWN = {**vars(errors), MissingFileError.__name__: MissingFileError}
+_RAISED: Final = re.compile(r"^(?!py4j\.|pyspark\.)[A-Za-z_][\w.]*(?:Error|Exception): .+$", re.MULTILINE)
+"""The last line of a traceback of Python."""
+_CALLED: Final = "An error occurred while calling"
+"""The beginning of an error of Java in Py4J."""
+_LONGEST: Final = 500
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Raise an error of this package that comes from an executor as the class that it was there.
+
+    For use around any action (``count``, ``collect``, ``write``) on the DataFrames of this package; without it Spark
+    raises its PythonException, with the same text inside.
+    """
+    try:
+        yield
+    except PgoutputError:
+        raise
+    except Exception as error:
+        # The text of a plan that Spark refuses may contain what the plan itself would have failed with.
+        is_refused = isinstance(error, AnalysisException) and error.getCondition() != _PLANNED
+        found = [] if is_refused else _OURS.findall(str(error))
+        if not found:
+            raise
+        # The last one printed is the outermost of a chain: it names segment and seq.
+        name, text = found[-1]
+        raise _KNOWN.get(name, PgoutputError)(text) from error
+
+
+def reason_of(error: Exception) -> str:
+    """Return an error as text for people: one of this package as it is, of any other the most informative line."""
+    text = str(error)
+    if isinstance(error, PgoutputError):
+        return text
+    raised = _RAISED.findall(text.partition("JVM stacktrace")[0]) if "Traceback (most recent call last)" in text else []
+    lines = (line.strip(" :") for line in text.splitlines() if not line.startswith(_CALLED))
+    line = raised[-1] if raised else next(filter(None, lines), "")
+    return f"{type(error).__name__}: {line[:_LONGEST]}"
+
+
+def error_column(*parts: Column | str) -> Column:
+    """Return a column that fails with a ChangeLogError when it is evaluated."""
+    texts = (F.lit(part) if isinstance(part, str) else part.cast("string") for part in (error_text(""), *parts))
+    return F.raise_error(F.concat_ws("", *texts))
+
+
+def error_text(text: str) -> str:
+    """Return the text of a ChangeLogError with its class name, so that ``plain_errors`` finds it."""
+    return f"{ChangeLogError.__module__}.{ChangeLogError.__name__}: {text}"
+
+
+def as_leaf(rows: DataFrame) -> DataFrame:
+    """Return rows as a leaf of the plans that read them: their last shuffle is done once for all of these.
+
+    Its files stay on the disks of the executors until nothing refers to the rows. Unlike with ``localCheckpoint``,
+    their RDD has its lineage: what is lost with an executor is computed again. With adaptive planning Spark runs the
+    stages up to the last shuffle at once, so that errors of rows are raised here. Spark Connect has no RDDs: there it
+    is ``localCheckpoint``.
+    """
+    if is_remote():
+        return rows.localCheckpoint()
+    frame: Any = rows
+    session: Any = rows.sparkSession
+    with plain_errors():
+        made = frame._jdf.queryExecution().toRdd()
+        return DataFrame(session._jsparkSession.internalCreateDataFrame(made, frame._jdf.schema(), False), session)
+
+
+_FEW: Final = 32
+"""More tasks than this get a partition each, so that none waits for another that takes long."""
+
+
+def run_tasks(
+    spark: SparkSession, tasks: Sequence[Any], work: Callable[[Any], Iterable[dict[str, Any]]], schema: pa.Schema
+) -> list[Row]:
+    """Run tasks in executors, and return the rows that they yield.
+
+    Args:
+        spark: The session.
+        tasks: What each task works on; pickled.
+        work: Yields the rows of one task; pickled, and its errors are raised here.
+        schema: The columns of the rows.
+    """
+    if not tasks:
+        return []
+    rows = spark.createDataFrame(pa.table({"task": [pickle.dumps(task) for task in tasks]}))
+    rows = rows.repartition(len(tasks)) if len(tasks) > _FEW else rows
+
+    def done(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for pickled in batch.column(0).to_pylist():
+                yield pa.RecordBatch.from_pylist(list(work(pickle.loads(pickled))), schema)
+
+    return rows.mapInArrow(done, from_arrow_schema(schema)).collect()
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class SparkSessions:
+    """Threads that work on several items at a time, each with a session of its own: settings do not interfere."""
+
+    def __init__(self, spark: SparkSession, number: int, prepare: Callable[[SparkSession], None]) -> None:
+        """``prepare`` sets what a session needs in addition to the settings of ``spark``."""
+        self._spark = spark
+        self._prepare = prepare
+        self._number = number
+        self._idle: list[SparkSession] = []
+
+    def run(
+        self, items: Sequence[Item], work: Callable[[SparkSession, Item], Result]
+    ) -> Iterator[tuple[Item, Result | Exception]]:
+        """Yield the items with the result of ``work`` for each, or its error, as soon as it is known.
+
+        An error is raised where Spark itself has ended: work under way may end, and no more is started.
+        """
+        with ThreadPoolExecutor(self._number, thread_name_prefix="table") as pool:
+            futures = {pool.submit(self._done, work, item): item for item in items}
+            try:
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+            finally:
+                for future in futures:
+                    future.cancel()
+
+    def _done(self, work: Callable[[SparkSession, Item], Result], item: Item) -> Result | Exception:
+        session = self._idle.pop() if self._idle else self._new()
+        try:
+            with plain_errors():
+                return work(session, item)
+        except PgoutputError as error:
+            return error
+        except Exception as error:
+            if not is_alive(session):
+                raise
+            return error
+        finally:
+            self._idle.append(session)
+
+    def _new(self) -> SparkSession:
+        session = self._spark.newSession()
+        for key, value in self._spark.conf.getAll.items():
+            with suppress(PySparkException):  # static settings are shared by all sessions
+                session.conf.set(key, value)
+        self._prepare(session)
+        return session
+
+
+def is_alive(session: SparkSession) -> bool:
+    """Return whether Spark still runs jobs: its errors do not distinguish a failed job from an ended session."""
+    try:
+        return session.range(1).count() == 1
+    except Exception:
+        return False
+
+
+def cache_archives() -> None:
+    """Let importers keep the directory of zip files, such as those with PySpark itself: these do not change.
+
+    Before each task a worker of PySpark invalidates the caches of all importers. Before Python 3.12 those of zip files
+    then read the directory of each again, once for every package in it, and once for Spark's own jar: together 0.1 s.
+    """
+    for importer in tuple(sys.path_importer_cache.values()):
+        if isinstance(importer, zipimporter):
+            vars(importer)["invalidate_caches"] = _nothing
+
+
+def _nothing() -> None:
+    """Do nothing."""

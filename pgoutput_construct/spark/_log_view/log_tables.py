@@ -1,0 +1,359 @@
+"""The tables of a log as of a seq, from its index: which Relations describe visible rows, and the tables of these."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pgoutput_construct.changelog._facts.catalog_readings import TableReading, table_readings
+from pgoutput_construct.changelog._facts.completeness import present_copies
+from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._facts.lineage import lineage_of
+from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.row_counts import COPIED
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog.reader import ChangeLog, explain, index_as_of
+from pgoutput_construct.columnar import AS_USUAL, Choices, chosen_types
+from pgoutput_construct.columnar.descriptions import UNDESCRIBED
+from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
+from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, ChangePosition, ColumnsSince, Identity, Table
+from pgoutput_construct.spark._log_view.table_columns import (
+    BY_NAME,
+    Numbering,
+    TableColumns,
+    catalog_description,
+    find_columns,
+    group_descriptions,
+)
+from pgoutput_construct.spark._log_view.visible_rows import LogPlan, log_plan, run_bounds
+from pgoutput_construct.stream.identifiers import full_name, normal_name
+from pgoutput_construct.stream.relations import Description, RelationHistory
+from pgoutput_construct.wire.engine import parse
+from pgoutput_construct.wire.messages import Relation
+from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplicaIdentity
+
+__all__ = ["LogTables", "Usage", "find_tables", "find_usages", "visible_runs"]
+
+
+class Usage(NamedTuple):
+    """How many visible rows of one segment one Relation describes, and where."""
+
+    segment: int
+    """Index of the segment in the log."""
+    description: int
+    """Index in the history's descriptions."""
+    rows: int
+    """Number of rows (a truncate counts as one)."""
+    first: ChangePosition
+    """Position of the first of them."""
+    last: ChangePosition
+    """Position of the last of them."""
+    copied: bool = False
+    """Whether they are of a table copy."""
+
+
+class UnreadableTable(NamedTuple):
+    """A published table that cannot be read, such as one with a column whose name is not UTF-8."""
+
+    relation_oid: int
+    """The OID of the table that has the name now."""
+    dropped: bool
+    """Whether it was dropped."""
+    error: PgoutputError
+    """Why it cannot be read."""
+
+
+@dataclass(frozen=True)
+class LogTables:
+    """The tables of a log as of a seq."""
+
+    log: ChangeLog
+    as_of: int
+    """The last seq: everything that ended by it is included."""
+    index: LogIndex
+    plan: LogPlan
+    tables: Mapping[str, Table]
+    """Return a table by its name in SQL; raise ChangeLogError where the log does not have it.
+
+    Raises another PgoutputError where it cannot be read.
+    """
+    types: str = ""
+    """The types chosen for columns, as they were given."""
+    refused: Mapping[str, UnreadableTable] = field(default_factory=dict)
+    """The tables that cannot be read, by name."""
+
+    @classmethod
+    def from_log(
+        cls, log: ChangeLog, as_of: int | None = None, types: str = "", *, allow_undescribed: bool = False
+    ) -> "LogTables":
+        """Find the tables of a log as of a seq, None for all of it; raises as ``spark.open_log`` does.
+
+        ``types`` are as there. With ``allow_undescribed`` rows that nothing describes, such as those that are malformed
+        before they name their table, are no error.
+        """
+        choices = chosen_types(types)
+        index = log.index if as_of is None else index_as_of(log, as_of)
+        plan = log_plan(log, index)
+        runs = visible_runs(index, plan)
+        is_known = runs.column("description") != UNDESCRIBED
+        for run in np.flatnonzero(~is_known).tolist() if not allow_undescribed else ():
+            raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
+        found = present_copies(index), lineage_of(index), table_readings(index)
+        refused: dict[str, UnreadableTable] = {}
+        tables = find_tables(plan.history, find_usages(runs.take(is_known), plan), *found, choices, refused)
+        return cls(log, index.last_seq if as_of is None else as_of, index, plan, tables, types, refused)
+
+    def table(self, name: str) -> Table:
+        """Return what is known of a table, named as in SQL; raise ChangeLogError where the log does not have it.
+
+        Raises another PgoutputError where it cannot be read.
+        """
+        known = normal_name(name)
+        if known in self.refused:
+            raise self.refused[known].error
+        if known not in self.tables:
+            raise ChangeLogError(f"the log has no table {known}: it has {', '.join(self.tables) or 'none'}")
+        return self.tables[known]
+
+
+def _undescribed(log: ChangeLog, plan: LogPlan, seq: int, oid: int) -> ChangeLogError:
+    """Return the error of a row that no Relation describes: malformed bytes explain it better."""
+    entry = log.entry(seq)
+    try:
+        parse(entry.payload, **log.segment(seq).options.layout() | entry.states)
+        plan.history.index(oid, seq, entry.scope)
+    except PgoutputError as error:
+        return explain(entry, error)
+    raise EngineError(f"seq {seq}: the description of the relation OID {oid} is not found: please report this")
+
+
+def find_tables(
+    history: RelationHistory,
+    usages: Iterable[Usage],
+    copies: Iterable[TableCopy] = (),
+    numbering: Numbering = BY_NAME,
+    readings: Mapping[int, Sequence[TableReading]] = MappingProxyType({}),
+    choices: Choices = AS_USUAL,
+    refused: dict[str, UnreadableTable] | None = None,
+) -> dict[str, Table]:
+    """Return the tables by qualified name.
+
+    Tables without a committed change or a copy are not included: PostgreSQL also describes what is not published
+    itself, such as the partitions of a table that is published as a whole. A table is an OID under the name that it had
+    last, so that its changes before a renaming are its own. Where it was dropped and another table has its name now,
+    the changes under the name are those of both, the state is that of the present one.
+
+    Args:
+        history: The descriptions.
+        usages: Which descriptions are used where.
+        copies: The complete table copies.
+        numbering: Tells columns apart by attribute number.
+        readings: What the catalog said, by OID.
+        choices: The types chosen for columns.
+        refused: Takes the tables that cannot be read, by name; None to raise the first error.
+    """
+    found, copied = list(usages), defaultdict[int, list[TableCopy]](list)
+    for copy in copies:
+        copied[copy.relation_oid].append(copy)
+    latest = _latest(history, found, copied)
+    by_oid: dict[int, list[int]] = defaultdict(list)
+    for index in latest:
+        by_oid[history.descriptions[index].relation.relation_oid].append(index)
+    by_name: dict[str, set[int]] = defaultdict(set)
+    newer: dict[int, TableReading] = {}
+    named: dict[int, TableReading | Relation] = {}
+    for oid, indexes in by_oid.items():
+        last = max(indexes, key=latest.__getitem__)
+        # A reading of the catalog after the last rows is the present state of the table.
+        later = [each for each in readings.get(oid, ()) if each.snapshot.lsn >= latest[last][0]]
+        if later:
+            newer[oid] = later[-1]
+        # The catalog does not have the last name of a dropped table.
+        there = [each for each in later if not each.gone]
+        named[oid] = there[-1] if there else history.descriptions[last].relation
+        by_name[full_name(named[oid])].update(indexes)
+    tables, gone = {}, {oid for oid, reading in newer.items() if reading.gone}
+    for name in sorted(by_name):
+        # A table that exists comes before dropped ones with its name, even if these have later rows.
+        oids = {index: history.descriptions[index].relation.relation_oid for index in by_name[name]}
+        order = sorted(oids, key=lambda index: (oids[index] not in gone, latest[index]), reverse=True)
+        oid = oids[order[0]]
+        reading = newer.get(oid)
+        try:
+            tables[name] = _table(history, order, found, copied, (numbering, choices), reading, named[oid])
+        except PgoutputError as error:
+            if refused is None:
+                raise
+            refused[name] = UnreadableTable(oid, reading is not None and reading.gone, error)
+    return tables
+
+
+def _latest(
+    history: RelationHistory, usages: Iterable[Usage], copied: Mapping[int, Sequence[TableCopy]]
+) -> dict[int, ChangePosition]:
+    """Return the last use of each description; of a table that was copied without a row, those that it has."""
+    latest: dict[int, ChangePosition] = {}
+    for usage in usages:
+        latest[usage.description] = max(latest.get(usage.description, usage.last), usage.last)
+    used = {history.descriptions[index].relation.relation_oid for index in latest}
+    for index, description in enumerate(history.descriptions):
+        oid = description.relation.relation_oid
+        if oid not in used and oid in copied:
+            latest[index] = int(copied[oid][-1].snapshot.lsn), description.seq
+    return latest
+
+
+def _table(
+    history: RelationHistory,
+    order: Sequence[int],
+    usages: Iterable[Usage],
+    copied: Mapping[int, Sequence[TableCopy]],
+    known: tuple[Numbering, Choices],
+    reading: TableReading | None,
+    named: TableReading | Relation,
+) -> Table:
+    """Return a table, given its descriptions, the latest first, and what has its name."""
+    numbering, choices = known
+    oids = {index: history.descriptions[index].relation.relation_oid for index in order}
+    mine = [usage for usage in usages if usage.description in oids]
+    own = [usage for usage in mine if oids[usage.description] == oids[order[0]]]
+    of_copies = {usage.description for usage in mine if usage.copied}
+    used = group_descriptions([(index, history.descriptions[index], index in of_copies) for index in order], numbering)
+    if reading is not None and _has_columns(reading):
+        used.insert(0, catalog_description(reading, used))
+    columns = find_columns(used, numbering, choices)
+    latest = history.descriptions[order[0]]
+    relation = latest.relation
+    return Table(
+        namespace=named.namespace,
+        name=named.name,
+        columns=columns.schema,
+        current=columns.current,
+        key_columns=_key_columns(latest, columns.names[order[0]], numbering),
+        replica_identity=relation.replica_identity,
+        identities=_identities(history, own, columns, numbering),
+        shapes=_shapes(own, columns),
+        relation_oid=relation.relation_oid,
+        relation_oids=tuple(sorted({*oids.values()})),
+        base=_base(copied.get(relation.relation_oid, ()), own, columns),
+        names=columns.names,
+        missing=columns.missing,
+        defaults={
+            name: given
+            for index, values in columns.missing.items()
+            if oids[index] == relation.relation_oid
+            for name, given in values.items()
+        },
+        segments=tuple(sorted({usage.segment for usage in mine})),
+        rows=sum(usage.rows for usage in mine),
+        dropped=reading is not None and reading.gone,
+        numbers=columns.numbers,
+    )
+
+
+def _has_columns(reading: TableReading) -> bool:
+    """Return whether a reading has the columns of a table in the log: it is published, or has no column left."""
+    has_none = not reading.gone and all(column.dropped for column in reading.columns)
+    return has_none or any(column.published for column in reading.columns)
+
+
+def _key_columns(description: Description, names: Sequence[str], numbering: Numbering) -> tuple[str, ...]:
+    """Return the columns of the key: none if it is not published as a whole, or is the full row."""
+    relation = description.relation
+    if not numbering.has_whole_key(description):
+        return ()
+    pairs = zip(relation.columns, names, strict=True)
+    marked = tuple(name for column, name in pairs if column.flags & RelationColumnFlags.KEY)
+    return () if relation.replica_identity == RelationReplicaIdentity.FULL else marked
+
+
+def _identities(
+    history: RelationHistory, usages: Iterable[Usage], columns: TableColumns, numbering: Numbering
+) -> tuple[Identity, ...]:
+    by_description: dict[int, list[Usage]] = defaultdict(list)
+    for usage in usages:
+        if not usage.copied:
+            by_description[usage.description].append(usage)
+    found = []
+    for index, used in by_description.items():
+        relation = history.descriptions[index].relation
+        keys = _key_columns(history.descriptions[index], columns.names[index], numbering)
+        first, last = min(usage.first for usage in used), max(usage.last for usage in used)
+        found.append(Identity(relation.replica_identity, keys, first, last))
+    return tuple(sorted(found, key=lambda identity: identity.first))
+
+
+def _shapes(usages: Iterable[Usage], columns: TableColumns) -> tuple[ColumnsSince, ...]:
+    found = sorted((each.first, each.description) for each in usages if not each.copied)
+    named = {index: frozenset(columns.names[index]) for index in {index for _, index in found}}
+    shapes = [(first, named[index]) for first, index in found]
+    return tuple(shape for number, shape in enumerate(shapes) if not number or shapes[number - 1][1] != shape[1])
+
+
+def _base(copies: Sequence[TableCopy], usages: Iterable[Usage], columns: TableColumns) -> BaseCopy | None:
+    if not copies:
+        return None
+    copy, after = copies[-1], copies[-2].seq if len(copies) > 1 else -1
+    mine = [usage for usage in usages if usage.copied and after < usage.first[1] < copy.seq]
+    described = [frozenset(columns.names[usage.description]) for usage in mine]
+    return BaseCopy(copy, after, frozenset(columns.schema.names).intersection(*described))
+
+
+@dataclass(frozen=True)
+class VisibleRuns:
+    """Runs of visible rows with the same segment, table, Relation and outcome."""
+
+    table: pa.Table
+    """Entries of the index's ``rows``."""
+    segments: Numbers
+    """Index in the log of the segment of each run."""
+    first_origins: Numbers
+    """The transaction or copy of the first row of each, see ``LogPlan.origins_at``."""
+    last_origins: Numbers
+    """The same of its last row."""
+
+    def column(self, name: str) -> Numbers:
+        """Return a numeric column of the runs."""
+        numbers: Numbers = self.table[name].to_numpy()
+        return numbers
+
+    def take(self, mask: NDArray[np.bool_]) -> "VisibleRuns":
+        """Return the runs that a mask selects."""
+        columns = self.segments, self.first_origins, self.last_origins
+        return VisibleRuns(self.table.filter(pa.array(mask)), *(column[mask] for column in columns))
+
+
+def visible_runs(index: SegmentIndex, plan: LogPlan) -> VisibleRuns:
+    """Return the runs of rows of committed transactions, and of complete copies."""
+    table, segments = index.located("rows")
+    first_seq, last_seq, xids = (table[name].to_numpy() for name in ("first_seq", "last_seq", "xid"))
+    chunks = np.where(table["span"].to_numpy() == COPIED, xids, -1)
+    origins, found = plan.origins_at(first_seq, xids, chunks)
+    last_origins, _ = plan.origins_at(last_seq, xids, chunks)
+    return VisibleRuns(table.filter(pa.array(found)), segments[found], origins[found], last_origins[found])
+
+
+def find_usages(runs: VisibleRuns, plan: LogPlan) -> Iterator[Usage]:
+    """Yield how each description is used in each segment; all rows must be described."""
+    if not len(runs.segments):
+        return
+    known = np.array([description.seq for description in plan.history.descriptions], np.int64)
+    keys = np.stack([runs.segments, np.searchsorted(known, runs.column("description"))])
+    first_lsns, last_lsns = (plan.column("commit_lsn")[each] for each in (runs.first_origins, runs.last_origins))
+    first = plan.positions(runs.first_origins, runs.column("first_seq"))
+    last = plan.positions(runs.last_origins, runs.column("last_seq"))
+    by_first, by_last = np.lexsort((first, first_lsns, *keys)), np.lexsort((last, last_lsns, *keys))
+    starts, ends = run_bounds(keys[:, by_first])
+    counts = np.add.reduceat(runs.column("count")[by_first], starts)
+    head, tail = by_first[starts], by_last[ends]
+    numbers = [column.tolist() for column in (*keys[:, head], counts)]
+    firsts = zip(first_lsns[head].tolist(), first[head].tolist(), strict=True)
+    lasts = zip(last_lsns[tail].tolist(), last[tail].tolist(), strict=True)
+    copied = runs.first_origins[head] >= len(plan.spans.xid)
+    yield from map(Usage, *numbers, firsts, lasts, copied.tolist())

@@ -1,0 +1,168 @@
+"""What a log says of one table: its names, columns and keys over all alterations; and the directory of its dataset."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._log_view.table_columns import ColumnDefault
+from pgoutput_construct.stream.identifiers import full_name
+
+__all__ = [
+    "BaseCopy",
+    "ChangePosition",
+    "ColumnsSince",
+    "Identity",
+    "Table",
+    "directory_name",
+    "plain_path",
+    "table_of_directory",
+]
+
+ChangePosition = tuple[int, int]
+"""The order of a change: ``(_commit_lsn, _seq)``."""
+ColumnsSince = tuple[ChangePosition, frozenset[str]]
+"""From which position on changes have which columns; the table may have had others before or after."""
+
+
+class BaseCopy(NamedTuple):
+    """The rows that a table begins with: its latest copy."""
+
+    copy: TableCopy
+    after_seq: int
+    """The rows of the copy have seqs after this one, up to that of ``copy``."""
+    columns: frozenset[str]
+    """The columns that they were described with."""
+
+
+class Identity(NamedTuple):
+    """A replica identity of a table, and the positions of its changes."""
+
+    replica_identity: str
+    """As relreplident in pg_class."""
+    key_columns: tuple[str, ...]
+    """Its columns; none for the full row, or nothing."""
+    first: ChangePosition
+    """Its first change."""
+    last: ChangePosition
+    """Its last change."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A published table, as its changes in the log show it."""
+
+    namespace: str
+    """Its schema, as last described."""
+    name: str
+    """Its name, as last described."""
+    columns: pa.Schema
+    """All columns that it ever had in the log, typed; the present ones come first, in their order."""
+    current: tuple[str, ...]
+    """The present columns."""
+    key_columns: tuple[str, ...]
+    """The columns of its replica identity; none for the full row, or nothing."""
+    replica_identity: str
+    """As relreplident in pg_class, one of RelationReplicaIdentity."""
+    identities: tuple[Identity, ...]
+    """Those of all Relations of its own changes, in the order of their first changes."""
+    shapes: tuple[ColumnsSince, ...]
+    """The columns of its own changes, in the order of their first ones."""
+    relation_oid: int
+    """The OID of the table that has this name now; its state is made of its own changes alone."""
+    relation_oids: tuple[int, ...]
+    """The OIDs of the tables that had this name last; the changes under the name are those of all."""
+    base: BaseCopy | None
+    """The copy that its state begins with, None where the log has none of this OID."""
+    names: Mapping[int, tuple[str, ...]]
+    """The history's descriptions of these tables, by index: what their columns are called in ``columns``."""
+    missing: Mapping[int, Mapping[str, ColumnDefault]]
+    """The defaults that the rows of a description have in columns that were added later."""
+    defaults: Mapping[str, ColumnDefault]
+    """The defaults that its own rows have in columns that were added later."""
+    segments: tuple[int, ...]
+    """Indexes of the segments that hold its rows."""
+    rows: int
+    """Number of changes and copied rows in the log."""
+    dropped: bool = False
+    """Whether the table was dropped."""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """The attribute numbers of its columns, as far as the log has them."""
+
+    @property
+    def qualified(self) -> str:
+        """``schema.table`` as SQL writes it."""
+        return full_name(self)
+
+    @property
+    def directory(self) -> str:
+        """The name of its dataset's directory."""
+        return directory_name(self.namespace, self.name)
+
+    @property
+    def current_columns(self) -> pa.Schema:
+        """The present columns, typed; those of its ``state``, without ``_untyped``."""
+        return pa.schema([self.columns.field(name) for name in self.current])
+
+    @property
+    def has_equal_names(self) -> bool:
+        """Whether names of its columns differ only in case."""
+        return len({name.lower() for name in self.columns.names}) < len(self.columns.names)
+
+    def is_removed(self, relation_oid: int) -> bool:
+        """Return whether a table that had the name was dropped or renamed."""
+        return self.dropped or relation_oid != self.relation_oid
+
+
+_LONGEST = 255  # bytes: NAME_MAX of Linux, and the limit of HDFS
+_DIGITS = 32
+
+
+def directory_name(namespace: str, name: str) -> str:
+    """Return ``schema.table`` as the name of a directory: letters, digits, ``-`` and ``_`` are themselves.
+
+    Everything else is percent-encoded bytes (UTF-8, or as they came where they are not), as is an underscore that
+    comes first: Spark does not see such files. What is longer than 255 bytes, the most that file systems take, is
+    cut, and a ``~`` and digits that are its own stand for the rest: which table that is, ``Table.directory`` of all
+    tables in the log tells.
+    """
+    parts = (_encoded(namespace or "pg_catalog"), _encoded(name))
+    return _shortened(re.sub("^_", "%5F", ".".join(parts)))
+
+
+def table_of_directory(directory: str) -> tuple[str, str]:
+    """Return schema and table of what ``directory_name`` gave; raise PgoutputError for a name that it has cut."""
+    if "~" in directory:
+        raise PgoutputError(
+            f"{directory}: the name was too long for a directory; compare it with OpenLog.table(name).directory"
+        )
+    namespace, name = directory.split(".")
+    return unquote(namespace, errors="surrogateescape"), unquote(name, errors="surrogateescape")
+
+
+def plain_path(path: object) -> str:
+    """Return a path that Spark takes as a name, and not as a pattern."""
+    return re.sub(r"[][{}*?\\]", r"\\\g<0>", str(path))
+
+
+def _encoded(part: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_" else "".join(f"%{b:02X}" for b in _bytes(c)) for c in part)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _shortened(directory: str) -> str:
+    whole = _bytes(directory)
+    if len(whole) <= _LONGEST:
+        return directory
+    mark = f"~{sha256(whole).hexdigest()[:_DIGITS]}"
+    start = whole[: _LONGEST - len(mark)].decode("utf-8", "ignore")
+    return re.sub("%.?$", "", start) + mark

@@ -1,0 +1,279 @@
+"""The columns of a table over all its alterations, told apart by attribute number where the log has it; and the
+defaults that older rows have in columns that were added later.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pgoutput_construct.changelog._facts.catalog_readings import TableReading
+from pgoutput_construct.columnar import AS_USUAL, Choices, columns_schema, unify
+from pgoutput_construct.pgtypes.arrow_types import UNTYPED
+from pgoutput_construct.pgtypes.column_reader import ColumnReader
+from pgoutput_construct.pgtypes.family import CannotHold
+from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
+from pgoutput_construct.wire.messages import Delete, Relation, RelationColumn, Truncate, Type
+
+__all__ = [
+    "BY_NAME",
+    "ColumnDefault",
+    "Numbering",
+    "TableColumns",
+    "catalog_description",
+    "default_row",
+    "find_columns",
+    "group_descriptions",
+    "with_column_defaults",
+]
+
+_NEXT: Final = 2**63 - 1
+_Attribute: TypeAlias = int | str
+"""What identifies a column of one OID: its attribute number, or its name where the number is unknown."""
+
+
+class Numbering(Protocol):
+    """What is known of columns besides their names (``changelog/_facts/lineage.py``)."""
+
+    def numbers(self, description: Description) -> tuple[int, ...] | None:
+        """Return the attribute number of each column, None where they are unknown."""
+
+    def has_whole_key(self, description: Description) -> bool:
+        """Return whether the key that a description marks is the whole replica identity."""
+
+    def missing(self, relation_oid: int, number: int) -> str | None:
+        """Return the text of a column's default in rows that are older than it; None for NULL."""
+
+
+class _ByName:
+    """What a log without facts of the catalog knows of columns."""
+
+    def numbers(self, description: Description) -> None:
+        """Return None: no attribute number is known."""
+
+    def has_whole_key(self, description: Description) -> bool:
+        """Return True: every key counts as a whole one."""
+        return True
+
+    def missing(self, relation_oid: int, number: int) -> None:
+        """Return None: no default is known."""
+
+
+BY_NAME: Final = _ByName()
+"""Nothing is known of columns but their names."""
+
+
+class UsedDescription(NamedTuple):
+    """Equal descriptions of a table that describe some of its rows."""
+
+    seqs: dict[int, int]
+    """Their seqs in the log, by their indexes in the history; empty for what the catalog says."""
+    description: Description
+    """The first of them in the log."""
+    numbers: tuple[int, ...] | None
+    """The attribute numbers of the columns, None where they are unknown."""
+    copied: bool
+    """Whether the rows are of a table copy."""
+
+    @property
+    def oid(self) -> int:
+        """The OID of the table."""
+        return self.description.relation.relation_oid
+
+    @property
+    def columns(self) -> tuple[RelationColumn, ...]:
+        """The columns as they were described."""
+        return self.description.relation.columns
+
+
+class ColumnDefault(NamedTuple):
+    """The default that rows have in a column that was added after them."""
+
+    column: RelationColumn
+    """The column as it was described first."""
+    types: Mapping[int, Type]
+    text: str
+    """The value as PostgreSQL's text."""
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The columns of a table."""
+
+    schema: pa.Schema
+    """All that it ever had in the log, typed; the present ones come first, in their order."""
+    current: tuple[str, ...]
+    """The present ones."""
+    names: Mapping[int, tuple[str, ...]]
+    """The names of the columns of each description in ``schema``, by its index in the history."""
+    missing: Mapping[int, Mapping[str, ColumnDefault]]
+    """The defaults that the rows of a description have in columns that were added later, by name."""
+    numbers: Mapping[str, int]
+    """The attribute numbers of the latest description's columns, where they are known."""
+
+
+def group_descriptions(
+    descriptions: Iterable[tuple[int, Description, bool]], numbering: Numbering
+) -> list[UsedDescription]:
+    """Group equal descriptions; each is given by its index, and whether its rows are of a copy.
+
+    Groups are in the order of their first members.
+    """
+    found: dict[tuple[object, ...], UsedDescription] = {}
+    for index, description, copied in descriptions:
+        relation, types = description.relation, sorted(description.types.items())
+        numbers = numbering.numbers(description)
+        said = relation.relation_oid, relation.namespace, relation.name, relation.replica_identity, relation.columns
+        known = found.setdefault((*said, *types, numbers, copied), UsedDescription({}, description, numbers, copied))
+        known.seqs[index] = description.seq
+        if description.seq < known.description.seq:
+            found[*said, *types, numbers, copied] = known._replace(description=description)
+    return list(found.values())
+
+
+def catalog_description(reading: TableReading, known: Sequence[UsedDescription]) -> UsedDescription:
+    """Return what the catalog says of a table as the description of the rows that come next."""
+    columns = [column for column in reading.columns if column.published and not column.dropped]
+    types = {oid: kind for each in reversed(known) for oid, kind in each.description.types.items()}
+    relation = Relation(
+        None,
+        reading.oid,
+        reading.namespace,
+        reading.name,
+        reading.replica_identity,
+        tuple(RelationColumn(0, *column.shape) for column in columns),
+    )
+    return UsedDescription({}, Description(_NEXT, relation, types), tuple(column.number for column in columns), False)
+
+
+def find_columns(used: Sequence[UsedDescription], numbering: Numbering, choices: Choices = AS_USUAL) -> TableColumns:
+    """Return the columns of a table, given the descriptions of its rows, the latest first.
+
+    A renamed column has its latest name. A dropped one, whose name another column has now, is called
+    ``name_dropped_number``. Tables that had the same name share columns of equal names. Types become wide enough for
+    all values; ``choices`` are those that the reader chose.
+    """
+    names: dict[int, tuple[str, ...]] = {}
+    missing: dict[int, dict[str, ColumnDefault]] = {}
+    numbers: dict[str, int] | None = None
+    named: list[tuple[UsedDescription, tuple[str, ...]]] = []
+    for oid in dict.fromkeys(each.oid for each in used):
+        mine = [each for each in used if each.oid == oid]
+        identities = [_identities(each, mine) for each in mine]
+        called = _column_names(mine, identities)
+        if numbers is None:
+            numbers = {name: number for number, name in called.items() if isinstance(number, int)}
+        missing |= _missing(mine, identities, called, numbering)
+        for each, own in zip(mine, identities, strict=True):
+            named.append((each, tuple(called[one] for one in own)))
+            names |= dict.fromkeys(each.seqs, named[-1][1])
+    return TableColumns(_unified_schema(named, choices), named[0][1], names, missing, numbers or {})
+
+
+def _identities(used: UsedDescription, all_used: Iterable[UsedDescription]) -> tuple[_Attribute, ...]:
+    """Return what identifies columns: one with only a name known is the one that had it last, or has it next."""
+    if used.numbers is not None:
+        return used.numbers
+    seq, numbers = used.description.seq, dict[str, _Attribute]()
+    for other in sorted(all_used, key=lambda other: _distance(other.description.seq, seq)):
+        for column, number in zip(other.columns, other.numbers or (), strict=False):
+            numbers.setdefault(column.name, number)
+    return tuple(numbers.get(column.name, column.name) for column in used.columns)
+
+
+def _distance(seq: int, here: int) -> tuple[bool, int]:
+    return seq > here, abs(seq - here)
+
+
+def _column_names(
+    used: Sequence[UsedDescription], identities: Sequence[tuple[_Attribute, ...]]
+) -> dict[_Attribute, str]:
+    """Return the name of each column, which no other has."""
+    called: dict[_Attribute, str] = {}
+    for each, own in zip(used, identities, strict=True):
+        for column, identity in zip(each.columns, own, strict=True):
+            if identity not in called:
+                called[identity] = _unique_name(column.name, identity, set(called.values()))
+    return called
+
+
+def _unique_name(name: str, identity: _Attribute, taken: set[str]) -> str:
+    found = name if name not in taken else f"{name}_dropped_{identity}"
+    while found in taken:
+        found += "_"
+    return found
+
+
+def _missing(
+    used: Sequence[UsedDescription],
+    identities: Sequence[tuple[_Attribute, ...]],
+    called: Mapping[_Attribute, str],
+    numbering: Numbering,
+) -> dict[int, dict[str, ColumnDefault]]:
+    """Return the defaults that the rows of each description have in columns that were added later."""
+    first: dict[_Attribute, tuple[int, ColumnDefault]] = {}
+    for each, own in sorted(zip(used, identities, strict=True), key=lambda pair: pair[0].description.seq):
+        for column, number in zip(each.columns, own, strict=True):
+            text = numbering.missing(each.oid, number) if isinstance(number, int) and number not in first else None
+            if text is not None:
+                first[number] = each.description.seq, ColumnDefault(column, each.description.types, text)
+    found: dict[int, dict[str, ColumnDefault]] = {}
+    for each, own in zip(used, identities, strict=True):
+        # Rows that are copied under an older snapshot come into the log after the column.
+        given = identities[0] if each.copied else ()
+        others = {one: value for one, value in first.items() if one not in own}
+        for index, here in each.seqs.items():
+            late = {called[one]: value for one, (seq, value) in others.items() if here < seq or one in given}
+            found |= {index: late} if late else {}
+    return found
+
+
+def _unified_schema(named: Iterable[tuple[UsedDescription, tuple[str, ...]]], choices: Choices) -> pa.Schema:
+    kinds: dict[str, pa.DataType] = {}
+    for each, names in named:
+        for field, name in zip(columns_schema(each.description, choices), names, strict=True):
+            kinds[name] = unify(kinds.get(name, field.type), field.type)
+    return pa.schema(list(kinds.items()))
+
+
+_WITHOUT_ROW: Final = pa.array([OPERATIONS[Delete], OPERATIONS[Truncate]])
+
+
+def with_column_defaults(batch: pa.RecordBatch, missing: Mapping[str, ColumnDefault]) -> pa.RecordBatch:
+    """Put defaults into the new rows of a batch, by column; these are null there.
+
+    PostgreSQL stores such a value in pg_attribute.attmissingval, and rewrites no row for it.
+    """
+    if not missing:
+        return batch
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    has_row = pc.invert(pc.is_in(batch.column("_op"), _WITHOUT_ROW))
+    texts: dict[str, str] = {}
+    for name, given in missing.items():
+        kind = batch.schema.field(name).type
+        reader = ColumnReader(given.column, given.types, kind)
+        try:
+            value = pa.scalar(reader.load(given.text.encode()), kind)
+            columns[name] = pc.if_else(has_row, value, pa.scalar(None, kind))
+        except CannotHold:
+            texts[name] = reader.text(given.text.encode())
+    if texts:
+        columns["_untyped"] = _with_texts(columns["_untyped"], texts, has_row.to_pylist())
+    return pa.RecordBatch.from_arrays([columns[name] for name in batch.schema.names], schema=batch.schema)
+
+
+def default_row(columns: pa.Schema, missing: Mapping[str, ColumnDefault]) -> pa.RecordBatch | None:
+    """Return one row of the columns that have defaults, and ``_untyped``; None for no columns."""
+    if not missing:
+        return None
+    schema = pa.schema([*(columns.field(name) for name in missing), ("_op", pa.string()), ("_untyped", UNTYPED)])
+    nothing = pa.RecordBatch.from_pylist([{"_op": SNAPSHOT}], schema)
+    return with_column_defaults(nothing, missing).drop_columns("_op")
+
+
+def _with_texts(untyped: pa.Array, texts: Mapping[str, str], chosen: Sequence[bool]) -> pa.Array:
+    rows = zip(untyped.to_pylist(), chosen, strict=True)
+    return pa.array([[*(row or ()), *texts.items()] if more else row for row, more in rows], untyped.type)

@@ -1,0 +1,30 @@
+"""Tables of a change log, kept up to date in a warehouse: Parquet, Delta Lake, Iceberg.
+
+In come a log and the address of a warehouse; out go datasets, one for each table, and notes about them.
+
+``batch_loop`` is ``replicate``: batch after batch, once or following the log. ``table_batches`` brings every table to
+the end of one batch, exactly once: the theory stands there. ``batch_plan`` says what is to be done for each table, and
+in which groups; ``staging`` reads the log once for all of them; ``small_tables`` does many small tables in one job;
+``table_history`` records every row that a table had. A format is a ``sink`` (``parquet_sink``, ``delta_sink``,
+``iceberg_sink``; the last two share ``merge_statement``). ``warehouse_notes`` is what a warehouse knows of its
+datasets, ``warehouse_log`` which log they are of and what that retains for them, ``troubles`` the tables that could not
+be brought up to date, ``warehouse_reader`` reads tables, histories and reports. Start reading at ``table_batches``.
+
+Invariants: a dataset and its version (``warehouse_notes.Version``) are written in one commit; readers see a table
+before or after a batch, never between; one table's error is that table's, and the others go on without it.
+"""
+
+from pgoutput_construct.spark._replicate.batch_loop import check_request, replicate
+from pgoutput_construct.spark._replicate.batch_plan import BatchProgress
+from pgoutput_construct.spark._replicate.table_batches import Batch
+from pgoutput_construct.spark._replicate.warehouse_reader import read_current, read_history, read_missing
+
+__all__ = [
+    "Batch",
+    "BatchProgress",
+    "check_request",
+    "read_current",
+    "read_history",
+    "read_missing",
+    "replicate",
+]

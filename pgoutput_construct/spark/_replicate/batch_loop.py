@@ -1,0 +1,326 @@
+"""``replicate``: bring the tables of a warehouse up to a change log, batch after batch, once or following the log."""
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Collection
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning, Lack, lacks_of
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.store import Address
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefix
+from pgoutput_construct.spark._log_view.log_tables import LogTables
+from pgoutput_construct.spark._open_log import open_log
+from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress, Reporter
+from pgoutput_construct.spark._replicate.sink import Naming
+from pgoutput_construct.spark._replicate.table_batches import Batch, WarehouseTables
+from pgoutput_construct.spark._replicate.troubles import combined_error
+from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
+from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from pgoutput_construct.spark._replicate.warehouse_reader import open_sink
+from pgoutput_construct.spark._source.datasource import PgoutputSource, register
+from pgoutput_construct.spark._source.micro_batches import Limits, latest_seq, next_seq
+from pgoutput_construct.spark._state.demands import OnMissing, check_on_missing
+from pgoutput_construct.spark.formats import check_format
+from pgoutput_construct.stream.identifiers import normal_name
+
+__all__ = ["check_request", "replicate"]
+
+_WORKERS: Final = 4
+_TICK: Final = 0.2
+"""Seconds between two looks for a log, and at ``stop``."""
+_QUERY: Final = "pgoutput replicate"
+
+
+def replicate(
+    spark: SparkSession,
+    log: Address,
+    warehouse: Address,
+    into: str = "parquet",
+    tables: Collection[str] | None = None,
+    once: bool = True,
+    history: bool = False,
+    *,
+    keep_dropped: bool = False,
+    interval: float = 1.0,
+    workers: int = _WORKERS,
+    on_missing: OnMissing = "error",
+    metadata_prefix: str | None = None,
+    resync: Collection[str] = (),
+    grace: float = 600.0,
+    batch_transactions: int | None = None,
+    batch_bytes: int | None = BATCH_BYTES,
+    adopt: bool = False,
+    on_batch: Callable[[Batch], None] = lambda batch: None,
+    on_progress: Callable[[BatchProgress], None] = lambda progress: None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Batch | None:
+    """Bring the tables of a warehouse up to a change log, and keep them up to date unless ``once``.
+
+    Each table is a dataset ``schema.table`` (``directory_name``) of the columns that it has, ``_untyped``,
+    ``_commit_lsn`` and ``_seq``. Every batch brings all tables to one seq of the log; readers see a table before or
+    after a batch, never between. A table that fails stays as it was (see ``Batch.troubled``), while the others are
+    brought up to date; later batches retry it, after pauses that grow; with ``once`` the last batch retries each. The
+    seq is written with the data, so that the next call completes an interrupted batch, and nothing is applied twice.
+    The dataset of a renamed table moves, that of a dropped one is removed. Warns (IncompleteTableWarning) of tables
+    that the log does not have completely.
+
+    Args:
+        spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it.
+        log: The change log's address; executors must reach it.
+        warehouse: A directory that executors reach, too, or a URL; created if it does not exist.
+        into: The format of the tables: ``parquet``, ``delta``, ``iceberg``.
+        tables: Their names (``schema.table``, as SQL writes them), None for all.
+        once: Return when the tables are at the present end of the log, instead of following it, and waiting for a log
+            that does not exist yet.
+        history: Also record, in ``schema.table.history``, every row that a table had, with ``_valid_from`` and
+            ``_valid_to`` (see HISTORY, and ``read_history``).
+        keep_dropped: Retain the datasets of tables that were dropped.
+        interval: Seconds between two polls for new changes, by a streaming query.
+        workers: How many tables are written at the same time.
+        on_missing: What an update or delete of a row is that should exist and does not (see ``OpenLog.state``): an
+            ``error`` of its table, which stays as it is, or reported (``report``, see ``read_missing``).
+        metadata_prefix: How the names of the columns begin that are added to a table's own, such as ``pg_`` for
+            ``pg_commit_lsn``; None for that of the warehouse, ``_`` for a new one. It cannot be changed later.
+        resync: Tables whose datasets the first batch writes from scratch: from the latest copy in the log and the
+            changes since. Readers see the old one until then. A history is continued with a copy that it does not have
+            yet; where the log has none, it is written from scratch, too.
+        grace: For how many seconds replaced Parquet files are retained for their readers.
+        batch_transactions: The most transactions of a batch; None for no limit.
+        batch_bytes: About how many bytes of payloads a batch has, and how many bytes of changes are staged at a time; a
+            single transaction or table copy may have more. None for no limit.
+        adopt: Take over tables that another log made. Those that this log has completely are replaced, others stay as
+            they are; a warning says first which these are.
+        on_batch: Called after each batch.
+        on_progress: Called as the tables of a batch are all_tables up to date.
+        stop: Called between batches; True to return.
+
+    Returns:
+        The last batch; None if it stopped before the log had begun.
+
+    Raises:
+        ChangeLogError: The log is damaged, or not that of the tables; ``tables`` or ``resync`` has a name that it
+            lacks; with ``once``, a table failed (``Batch.troubled``), such as one that the log does not have
+            completely, or of which a row that does not exist is changed. Tables that it does not name are up to date.
+        PgoutputError: The warehouse is of another format or prefix, another process writes into it, or the session
+            lacks jars.
+    """
+    check_on_missing(on_missing)
+    check_format(spark, into)
+    destination = check_request(log, warehouse, into, tables, not once, metadata_prefix, resync, adopt)
+    if not await_log(log, stop):
+        return None
+    check_request(log, warehouse, into, tables, prefix=metadata_prefix, resync=resync, adopt=adopt)
+    chosen = None if tables is None else {normal_name(table) for table in tables}
+    destination.store.prepare()
+    with destination.store.lock("replicate") as lock:
+        sink, known_before, from_scratch = (
+            open_sink(into, destination, grace),
+            destination.progress(),
+            set(map(normal_name, resync)),
+        )
+        sink.naming = Naming(known_before.prefix if known_before else metadata_prefix or PREFIX)
+        chosen = None if chosen is None else chosen | from_scratch
+        reporter = Reporter(on_progress, batch_bytes)
+        all_tables = WarehouseTables(
+            spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, from_scratch
+        )
+        known, limits = ChangeLog(log), Limits(batch_transactions, batch_bytes)
+        all_tables.attach(known, adopt)
+        warned: set[Lack] = set()
+        batches: list[Batch] = []
+
+        def bring(target: int) -> None:
+            """Bring the tables up to a seq of the log, in batches within the limits."""
+            nonlocal known
+            while True:
+                lock.check()
+                known, reporter.target = ChangeLog(log, known), target
+                after, least = batches[0].seq if batches else all_tables.applied, all_tables.least_seq
+                end = _batch_end(known, after, least, target, limits)
+                lacking = {lack.relation_oid for lack in lacks_of(known.index)} if end < target else None
+                opened = open_log(spark, log, end, known=known)
+                batches[:] = [all_tables.apply(opened, lacking, tries_all=once and end >= target)]
+                _warn(batches[0].lacks, warned)
+                on_batch(batches[0])
+                if end >= target or stop():
+                    return
+
+        def retry() -> None:
+            if all_tables.is_due:
+                bring(batches[0].seq)
+
+        bring(known.index.last_seq)
+        if not once:
+            follow(spark, log, batches[0].seq, bring, interval, stop, retry)
+        elif batches[0].troubled:
+            raise combined_error(batches[0].troubled)
+    return batches[0]
+
+
+def _batch_end(log: ChangeLog, after: int, least: int, target: int, limits: Limits) -> int:
+    """Return the last seq of the batch that begins after one.
+
+    It is within the limits, at least ``least``, at most ``target``; and it is one of a commit or an event: the rows of
+    a copy count where the log says that it is complete, so that no copy is split.
+    """
+    end = next_seq(log, max(after, log.index.first_seq - 1), limits)
+    is_last = end <= after or end >= latest_seq(log.index)
+    return target if is_last else min(max(end, least), target)
+
+
+def _warn(lacks: Collection[Lack], warned: set[Lack]) -> None:
+    for lack in set(lacks) - warned:
+        warnings.warn(str(lack), IncompleteTableWarning, stacklevel=4)
+    warned.update(lacks)
+
+
+def check_request(
+    log: Address,
+    warehouse: Address,
+    into: str,
+    tables: Collection[str] | None,
+    waits: bool = False,
+    prefix: str | None = None,
+    resync: Collection[str] = (),
+    adopt: bool = False,
+) -> Warehouse:
+    """Check the arguments of ``replicate`` before anything is started or written; return the warehouse.
+
+    It needs no session.
+
+    Args:
+        log: The change log's address.
+        warehouse: The warehouse's address.
+        into: The format of the tables.
+        tables: Their names, None for all.
+        waits: Whether ``replicate`` waits for a log that does not exist yet.
+        prefix: The prefix of added columns, None for that of the warehouse.
+        resync: Tables to write from scratch.
+        adopt: Whether to take over tables that another log made.
+
+    Raises:
+        ChangeLogError: There is no such log, unless it is waited for; it lacks one of ``tables``, which the warehouse
+            does not have either, or of ``resync``; or the tables of the warehouse are of another log, and not to
+            ``adopt``.
+        PgoutputError: The tables of the warehouse are of another format, or have another ``prefix``.
+    """
+    if prefix is not None:
+        check_prefix(prefix)
+    destination = Warehouse(warehouse)
+    known = destination.progress()
+    if known is not None and known.format != into:
+        raise PgoutputError(
+            f"{destination.store}: the tables there are {known.format}, not {into}: choose another warehouse"
+        )
+    if known is not None and prefix not in (None, known.prefix):
+        raise PgoutputError(
+            f"{destination.store}: the prefix of its added columns is {known.prefix!r}, not {prefix!r}: omit "
+            "--metadata-prefix (metadata_prefix=), or choose another warehouse"
+        )
+    if _has_begun(log) or not waits:
+        found = ChangeLog(log)
+        _check_tables(found, destination, tables or (), resync)
+        if not adopt:
+            check_same_log(found, known, destination)
+    return destination
+
+
+def await_log(log: Address, stop: Callable[[], bool]) -> bool:
+    """Wait until a log has a segment, such as while its capture begins; return False if it is time to stop."""
+    while not _has_begun(log):
+        if stop():
+            return False
+        time.sleep(_TICK)
+    return True
+
+
+def _has_begun(log: Address) -> bool:
+    return any(name.endswith(".parquet") for name in open_store(log).files())
+
+
+def _check_tables(log: ChangeLog, destination: Warehouse, tables: Collection[str], resync: Collection[str]) -> None:
+    # A renamed table is found by its OID.
+    known = {each.version.table for each in destination.readable_datasets()[0].values()} if tables else set()
+    unknown = {normal_name(table) for table in tables} - known | {normal_name(table) for table in resync}
+    if unknown:
+        found = LogTables.from_log(log)
+        for name in sorted(unknown - found.tables.keys() - found.refused.keys()):
+            raise ChangeLogError(f"the log has no table {name}: it has {', '.join(found.tables) or 'none'}")
+
+
+def follow(
+    spark: SparkSession,
+    log: Address,
+    after: int,
+    apply: Callable[[int], None],
+    interval: float,
+    stop: Callable[[], bool],
+    between: Callable[[], None] = lambda: None,
+) -> None:
+    """Call ``apply`` with the last seq of each micro-batch of a log, until ``stop``; raises what ``apply`` raises.
+
+    The query has a checkpoint for this run alone: the seq is written with the tables.
+
+    Args:
+        spark: The session.
+        log: The change log's address.
+        after: The seq after which the first micro-batch begins.
+        apply: Applies a micro-batch; a call under way when it is time to stop is completed.
+        interval: Seconds between two polls.
+        stop: Returns True to end.
+        between: Called again and again while no ``apply`` is under way.
+    """
+    failures: list[BaseException] = []
+    working = threading.Lock()
+
+    def work(rows: DataFrame, _: int) -> None:
+        with working:
+            try:
+                for row in rows.collect():
+                    apply(row["seq"])
+            except BaseException as error:
+                failures.append(error)
+                raise
+
+    with TemporaryDirectory(prefix="pgoutput-") as checkpoint:
+        query = _start_query(spark, log, after, work, interval, f"file://{checkpoint}")
+        try:
+            while query.isActive and not stop():
+                query.awaitTermination(_TICK)
+                if working.acquire(blocking=False):
+                    try:
+                        between()
+                    finally:
+                        working.release()
+            with working:
+                query.stop()
+        except StreamingQueryException:
+            if not failures:
+                raise
+        finally:
+            query.stop()
+    if failures:
+        raise failures[0]
+
+
+def _start_query(
+    spark: SparkSession,
+    log: Address,
+    after: int,
+    work: Callable[[DataFrame, int], None],
+    interval: float,
+    checkpoint: str,
+) -> Any:
+    register(spark)
+    options = {"path": open_store(log).address, "view": "batches", "fromSeq": str(after + 1)}
+    batches = spark.readStream.format(PgoutputSource.name()).options(**options).load()
+    writer = batches.writeStream.foreachBatch(work).queryName(_QUERY).option("checkpointLocation", checkpoint)
+    return writer.trigger(processingTime=f"{interval} seconds").start()

@@ -1,0 +1,312 @@
+"""What a batch has to do for each table, in which groups, and how far it has come.
+
+A table is brought up to date by its changes, or written as a whole: ``BatchPlanner`` decides from its versions before
+and now. The end of a batch is set by limits (``micro_batches.Limits``); but a table that is written as a whole needs
+everything that the log has of it. After an ALTER of many tables, all of that would be staged at once. So the tables of
+a batch are taken in groups, each of about as many bytes as a batch may have; a larger table is a group of its own. Each
+table is noted when it is done, so that an interrupted batch resumes with the others.
+"""
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from pgoutput_construct.changelog._index.segment_sizes import Sizes
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark._log_view.replicated_tables import Table
+from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._replicate.warehouse_log import Coverage
+from pgoutput_construct.spark._replicate.warehouse_notes import HISTORY_SUFFIX, Dataset, Version
+
+__all__ = [
+    "BATCH_BYTES",
+    "BatchPlanner",
+    "BatchProgress",
+    "Reporter",
+    "TableStep",
+    "UpdateMode",
+    "aside_directory",
+    "directory_of",
+    "latest_datasets",
+    "obsolete_datasets",
+]
+
+
+class UpdateMode(StrEnum):
+    """How a table is brought up to date."""
+
+    CHANGED = "changed"
+    """By the changes since its last version."""
+    WRITTEN = "written"
+    """As a whole, from the log: it is new, was copied again, or altered."""
+
+
+@dataclass(frozen=True)
+class TableStep:
+    """What a batch does for one table."""
+
+    dataset: Dataset
+    """The dataset as it will be."""
+    before: Dataset | None
+    """The dataset that has its rows now; in another directory if the table was renamed."""
+    replaced: Dataset | None
+    """The present dataset in the directory of ``dataset``; another table's if that gave up the name."""
+    mode: UpdateMode
+    has_defaults: bool = False
+    """Whether columns were added with a default, which changes do not say of older rows."""
+
+    @property
+    def table(self) -> str:
+        """The name of the table as SQL writes it."""
+        return self.dataset.version.table
+
+    @property
+    def oid(self) -> int:
+        """The OID of the table."""
+        return self.dataset.version.oid
+
+    @property
+    def has_new_copy(self) -> bool:
+        """Whether the state of the table begins with another copy than its present rows."""
+        return self.before is not None and self.before.version.shape.copy != self.dataset.version.shape.copy
+
+    @property
+    def displaced(self) -> Dataset | None:
+        """The dataset of another table that this one replaces."""
+        return None if self.replaced is None or self.replaced.version.oid == self.oid else self.replaced
+
+    @property
+    def renamed(self) -> Mapping[str, str]:
+        """The new names of columns that were renamed, by their present names."""
+        return {} if self.before is None else self.before.version.shape.renamed_in(self.dataset.version.shape)
+
+    @property
+    def after(self) -> int:
+        """Lower bound (exclusive) of the seqs to apply; -1 for a full rebuild."""
+        is_rebuilt = self.has_new_copy if self.dataset.is_history else self.mode is UpdateMode.WRITTEN
+        return -1 if self.before is None or is_rebuilt else self.before.version.seq
+
+
+class BatchPlanner:
+    """Decides what a batch does for tables, given the present datasets, by their directories."""
+
+    def __init__(self, datasets: Mapping[str, Dataset], coverage: Coverage, seq: int, resync: Collection[str]) -> None:
+        """``coverage`` is what the log still has, ``seq`` its end; ``resync`` are the tables to write from scratch."""
+        self._datasets = datasets
+        mine = (each for each in datasets.values() if not coverage.progress.is_foreign(each.version))
+        self._by_oid = latest_datasets(mine)
+        self._coverage = coverage
+        self._seq = seq
+        self._resync = resync
+
+    def step(self, table: Table, is_history: bool = False) -> TableStep | None:
+        """Return what to do for a table of the log, or for its history; None if it is up to date.
+
+        A table that is written from scratch is made from everything that the log has of it. So is its history, unless
+        the log has a copy that the history does not have: then it is continued with the copy.
+        """
+        if table.dropped:
+            return None
+        version, before = self._version(table), self._by_oid.get((table.relation_oid, is_history))
+        has_gap = before is not None and self._coverage.has_gap(before.version)
+        if before is not None:
+            version = self._coverage.next_version(before.version, version)
+            version = replace(version, shape=version.shape.continuing(before.version.shape))
+        mode = UpdateMode.WRITTEN if has_gap else _mode(before, version)
+        directory = directory_of(table, is_history)
+        details, replaced = before.details if before else {}, self._datasets.get(directory)
+        if table.qualified in self._resync:
+            mode = UpdateMode.WRITTEN
+            if is_history and before is not None and before.version.shape.copy == version.shape.copy:
+                before = None
+        if mode is None:
+            return None
+        if is_history and before is not None:
+            _check_names(before.version, version)
+        added = _added_columns(before, version) if mode is UpdateMode.CHANGED else ()
+        has_defaults = not table.defaults.keys().isdisjoint(added or ())
+        return TableStep(Dataset(directory, version, details, is_history), before, replaced, mode, has_defaults)
+
+    def _version(self, table: Table) -> Version:
+        return Version.from_table(table, self._coverage.progress.batch + 1, self._seq)
+
+
+def obsolete_datasets(
+    tables: Collection[Table], datasets: Mapping[str, Dataset], keep_dropped: bool
+) -> Iterator[Dataset]:
+    """Yield the datasets of tables that have another name now, or were dropped; histories of dropped ones stay.
+
+    The dataset of a table whose name another one has now is replaced by it.
+    """
+    by_oid = {oid: table for table in tables for oid in table.relation_oids}
+    for dataset in datasets.values():
+        table = by_oid.get(dataset.version.oid)
+        if table is None:
+            continue
+        is_renamed = directory_of(table, dataset.is_history) != dataset.directory
+        if table.is_removed(dataset.version.oid):
+            if (table.dropped or is_renamed) and not (dataset.is_history or keep_dropped):
+                yield dataset
+        elif is_renamed:
+            yield dataset
+
+
+def latest_datasets(datasets: Iterable[Dataset]) -> dict[tuple[int, bool], Dataset]:
+    """Return the datasets of tables by OID, and by whether they are histories.
+
+    A batch that is interrupted while tables exchange their names can leave two of a table: the later one counts.
+    """
+    ordered = sorted(datasets, key=lambda each: each.version.batch)
+    return {(each.version.oid, each.is_history): each for each in ordered}
+
+
+def directory_of(table: Table, is_history: bool) -> str:
+    """Return the name of the directory of a table's dataset, or of its history's."""
+    return f"{table.directory}{HISTORY_SUFFIX if is_history else ''}"
+
+
+def aside_directory(history: Dataset) -> str:
+    """Return the directory of a copy of a history, which sorts before that of the history.
+
+    It contains the OID: a table whose own history was copied already may give up the same name.
+    """
+    return f"{history.directory.removesuffix(HISTORY_SUFFIX)}.aside{history.version.oid}{HISTORY_SUFFIX}"
+
+
+def _mode(before: Dataset | None, version: Version) -> UpdateMode | None:
+    added = _added_columns(before, version)
+    if before is None or before.version.table != version.table or added is None:
+        return UpdateMode.WRITTEN
+    if before.version.last > version.last:
+        return UpdateMode.WRITTEN  # another history of the server
+    is_same = before.version.last == version.last and before.version.shape.current == version.shape.current
+    return None if is_same else UpdateMode.CHANGED
+
+
+def _check_names(before: Version, version: Version) -> None:
+    """Raise ChangeLogError for a history with columns that an earlier version stored without attribute numbers."""
+    was, shape = before.shape, version.shape
+    unknown = [name for name in was.current if name not in was.numbers and name not in shape.columns]
+    if unknown and shape.numbers and was.copy == shape.copy:
+        raise ChangeLogError(
+            f"{version.table}: its history has columns that were renamed or dropped since, but not their numbers: "
+            f"{', '.join(map(repr, unknown))}; write the table from scratch: --resync {version.table}"
+        )
+
+
+def _added_columns(before: Dataset | None, version: Version) -> tuple[str, ...] | None:
+    return before.version.shape.added_in(version.shape) if before is not None else None
+
+
+BATCH_BYTES: Final = 1 << 30
+"""The default limit of the bytes of payloads of a batch."""
+
+
+@dataclass(frozen=True)
+class BatchProgress:
+    """How far a batch has come."""
+
+    batch: int
+    """Its number."""
+    tables: int
+    """How many tables, and histories, it brings up to date."""
+    done: int = 0
+    """How many of them are done."""
+    rows: int = 0
+    """About how many changes and copied rows they need."""
+    done_rows: int = 0
+    """How many of these are in the tables."""
+    part: float = 0.0
+    """The end of the batch as a part of the log at the beginning: from 0 to 1."""
+
+
+@dataclass
+class Reporter:
+    """Deals out the tables of a batch, and reports its progress."""
+
+    report: Callable[[BatchProgress], None] = lambda progress: None
+    limit: int | None = BATCH_BYTES
+    """Bytes of payloads of the tables that are brought up to date at a time; None for no limit."""
+    target: int = -1
+    """The seq that the batches lead to."""
+    _progress: BatchProgress = BatchProgress(0, 0)
+    _estimates: dict[tuple[str, int], "_WorkEstimate"] = field(default_factory=dict)
+    _working: threading.Lock = field(default_factory=threading.Lock)
+
+    def groups(self, log: OpenLog, batch: int, steps: Sequence[TableStep]) -> Iterator[list[TableStep]]:
+        """Yield the steps in groups within the limit; the changes of a table and its history are read once."""
+        self._estimates = _estimate_work(log, steps)
+        part = (log.opened.as_of + 1) / (max(self.target, log.opened.as_of) + 1)
+        total = self.rows_of(steps)
+        self._progress = BatchProgress(batch, len(steps), rows=total, part=part)
+        self.report(self._progress)
+        group: list[TableStep] = []
+        size = 0.0
+        for key, together in _by_request(steps):
+            if group and self.limit is not None and size + self._estimates[key].bytes > self.limit:
+                yield group
+                group, size = [], 0.0
+            group += together
+            size += self._estimates[key].bytes
+        yield group
+
+    def rows_of(self, steps: Iterable[TableStep]) -> int:
+        """Estimate how many rows steps of the batch need."""
+        return sum(self._estimates[_request_key(step)].rows for step in steps)
+
+    def report_done(self, steps: Iterable[TableStep]) -> None:
+        """Report that steps are done."""
+        with self._working:
+            done = list(steps)
+            rows = self.rows_of(done)
+            so_far = self._progress
+            self._progress = replace(so_far, done=so_far.done + len(done), done_rows=so_far.done_rows + rows)
+            if done:
+                self.report(self._progress)
+
+
+def _request_key(step: TableStep) -> tuple[str, int]:
+    return step.table, step.after
+
+
+def _by_request(steps: Iterable[TableStep]) -> Iterator[tuple[tuple[str, int], list[TableStep]]]:
+    """Yield the steps that need the same changes."""
+    found: dict[tuple[str, int], list[TableStep]] = {}
+    for step in steps:
+        found.setdefault(_request_key(step), []).append(step)
+    yield from found.items()
+
+
+class _WorkEstimate(NamedTuple):
+    """What a table needs of the log, estimated."""
+
+    rows: int
+    bytes: float
+    """Bytes of the payloads of these rows, whose length is taken as the average of their segments."""
+
+
+def _estimate_work(log: OpenLog, steps: Iterable[TableStep]) -> dict[tuple[str, int], _WorkEstimate]:
+    """Estimate the changes that steps need: the index counts the rows of tables."""
+    runs, places = log.opened.index.located("rows")
+    oids, counts, lasts = (runs[name].to_numpy() for name in ("oid", "count", "last_seq"))
+    # Messages that are no rows are short: all bytes of a segment are those of its rows.
+    all_rows = np.bincount(places, counts, len(log.opened.index))
+    sizes = (
+        counts
+        * np.diff(Sizes.from_segments(log.log.segments[: len(log.opened.index)]).bytes)[places]
+        / all_rows[places]
+    )
+    order = np.argsort(oids, kind="stable")
+    oids, counts, lasts, sizes = oids[order], counts[order], lasts[order], sizes[order]
+    found = {}
+    for step in steps:
+        first, end = np.searchsorted(oids, [step.dataset.version.oid, step.dataset.version.oid + 1]).tolist()
+        later = lasts[first:end] > step.after
+        found[_request_key(step)] = _WorkEstimate(
+            int(counts[first:end][later].sum()), float(sizes[first:end][later].sum())
+        )
+    return found

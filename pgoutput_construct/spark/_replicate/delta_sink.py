@@ -1,0 +1,154 @@
+"""Tables of Delta Lake: each a directory, in whose log a commit has the version in its ``userMetadata``."""
+
+import json
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import replace as with_values
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pgoutput_construct.changelog._facts.copies import snapshot_command
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._log_view.change_columns import quoted
+from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statement
+from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
+
+__all__ = ["DeltaSink"]
+
+_COMMIT_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
+_LOG: Final = logging.getLogger("pgoutput_construct")
+_MAPPING: Final = "delta.columnMapping."
+_MAPPED: Final = {f"{_MAPPING}mode": "name"}
+_NEEDS_MAPPING: Final = re.compile(r"[ ,;{}()\n\t=]")
+"""Characters that Delta Lake refuses in column names without column mapping: other names in files."""
+_TROUBLE: Final = "which readers must support: some refuse such a table, some (delta-rs) read NULL in all columns"
+_DETAIL: Final = "mapped_columns"
+_HISTORY: Final = 100
+"""How many of the latest commits are searched for one of this program: others are of VACUUM or OPTIMIZE."""
+
+
+class DeltaSink(MergingSink):
+    """The version is in the metadata of the commit that wrote it."""
+
+    format = "delta"
+    alters = False  # ALTER TABLE of Delta Lake 4.1.0 needs a class that Spark 4.1.0 has and 4.1.4 does not
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        """Take the warehouse."""
+        super().__init__(warehouse)
+        self._checked: set[str] = set()
+
+    def prepare(self, spark: SparkSession) -> None:
+        """Do nothing: tables are found by their paths."""
+
+    def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
+        """Return the version in the latest commit of this program."""
+        if not self._exists(dataset):
+            return None
+        history = spark.sql(f"DESCRIBE HISTORY {self._table(dataset)} LIMIT {_HISTORY}")
+        ours = history.where("userMetadata IS NOT NULL").orderBy("version", ascending=False).select("userMetadata")
+        for row in ours.take(1):
+            return _parse_version(row["userMetadata"])
+        return None
+
+    def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
+        """Return the rows of the latest commit."""
+        return spark.read.format("delta").load(self._path(dataset))
+
+    def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
+        """Overwrite a table in one commit, with its columns; column mapping is used only where a name needs it."""
+        names = [name for name in rows.columns if _NEEDS_MAPPING.search(name)]
+        mapping, present = (_MAPPED if names else {}), self._properties(spark, dataset)
+        if present is None or _is_mapped(present) == bool(names):
+            writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").options(**mapping)
+            writer.option("userMetadata", dataset.version.to_text()).save(self._path(dataset))
+        else:
+            self._redefine(spark, dataset, rows, {**_unmapped(present), **mapping})
+        return _with_mapped_columns(dataset, names)
+
+    def _redefine(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, properties: Mapping[str, str]) -> None:
+        """Replace a table, with its properties, in one commit: an overwrite keeps the former properties."""
+        writer = rows.writeTo(self._table(dataset)).using("delta")
+        for name, value in properties.items():
+            writer = writer.tableProperty(name, value)
+        spark.conf.set(_COMMIT_METADATA, dataset.version.to_text())
+        writer.createOrReplace()
+
+    def _properties(self, spark: SparkSession, dataset: Dataset) -> Mapping[str, str] | None:
+        """Return the properties of a table; None if it does not exist."""
+        if not self._exists(dataset):
+            return None
+        row = spark.sql(f"DESCRIBE DETAIL {self._table(dataset)}").select("properties").first()
+        return dict(row["properties"]) if row is not None else None
+
+    def _warn_mapped(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Log, once, that a table has the column mapping that earlier versions gave every table."""
+        if dataset.directory in self._checked or _DETAIL in dataset.details:
+            return
+        self._checked.add(dataset.directory)
+        if _is_mapped(self._properties(spark, dataset) or {}):
+            table = dataset.version.table
+            remedy = f"it has none after {snapshot_command(table)}"
+            _LOG.warning("%s has Delta Lake's column mapping, %s; it needs none: %s", table, _TROUBLE, remedy)
+
+    def _exists(self, dataset: Dataset) -> bool:
+        return bool(self.warehouse.store.files(f"{dataset.directory}/_delta_log"))
+
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
+        """Merge in one commit."""
+        self._warn_mapped(spark, dataset)
+        with merge_statement(
+            spark, self._table(dataset), lambda: self.read(spark, dataset), changes, dataset.version.shape
+        ) as statement:
+            spark.conf.set(_COMMIT_METADATA, dataset.version.to_text())
+            spark.sql(statement).collect()
+        return dataset
+
+    def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Merge in one commit, as ``merge`` does."""
+        with history_statement(
+            spark, self._table(dataset), self.read(spark, dataset), rows, self.naming_of(dataset)
+        ) as statement:
+            spark.conf.set(_COMMIT_METADATA, dataset.version.to_text())
+            spark.sql(statement).collect()
+        return dataset
+
+    def remove(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Remove the directory."""
+        self.warehouse.store.remove(dataset.directory)
+
+    def _path(self, dataset: Dataset) -> str:
+        return f"{self.warehouse.path}/{dataset.directory}"
+
+    def _table(self, dataset: Dataset) -> str:
+        return f"delta.{quoted(self._path(dataset))}"
+
+
+def _is_mapped(properties: Mapping[str, str]) -> bool:
+    return properties.get(f"{_MAPPING}mode", "none") != "none"
+
+
+def _unmapped(properties: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in properties.items() if not name.startswith(_MAPPING)}
+
+
+def _with_mapped_columns(dataset: Dataset, names: list[str]) -> Dataset:
+    """Return a dataset whose note has the mapped columns; log it when they changed."""
+    if names and dataset.details.get(_DETAIL) != names:
+        _LOG.warning(
+            "%s is written with Delta Lake's column mapping, %s; rename %s to read it with any",
+            f"{dataset.version.table}{'.history' if dataset.is_history else ''}",
+            _TROUBLE,
+            ", ".join(map(repr, names)),
+        )
+    return with_values(dataset, details={_DETAIL: names} if names else {})
+
+
+def _parse_version(text: str) -> Version:
+    try:
+        return Version.from_json(json.loads(text))
+    except (ValueError, KeyError, TypeError) as error:
+        raise PgoutputError(f"a commit of Delta Lake with unreadable metadata: {text!r:.80}: {error}") from None

@@ -1,0 +1,209 @@
+"""Net changes merged into a table by a MERGE statement that Delta Lake and Iceberg both understand."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
+
+from pgoutput_construct.spark._execution import error_text
+from pgoutput_construct.spark._log_view.added_columns import escaped
+from pgoutput_construct.spark._log_view.change_columns import POSITION, column, merge_untyped, quoted, text_array
+from pgoutput_construct.spark._replicate.sink import ROW_KEY, Naming, NetChanges
+from pgoutput_construct.spark._replicate.warehouse_notes import TableShape
+from pgoutput_construct.spark._state.demands import Demand
+from pgoutput_construct.spark._state.equality import exact_key, is_always_typed, same_sql
+
+__all__ = ["history_statement", "merge_statement"]
+
+_SOURCE: Final = "pgoutput_net_changes"
+_OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
+
+
+@contextmanager
+def merge_statement(
+    spark: SparkSession, table: str, read: Callable[[], DataFrame], changes: NetChanges, shape: TableShape
+) -> Iterator[str]:
+    """Yield the statement that merges net changes into a table.
+
+    Columns are added and dropped first: Spark refuses a plan of what was read before that. The statement fails when a
+    demand is not met: a change leaves a value open, or must find a row, and the table has no such row.
+
+    Args:
+        spark: The session.
+        table: The table as SQL has it.
+        read: Returns its present rows.
+        changes: The net changes.
+        shape: The shape of the table after them.
+    """
+    rows, naming, demand = changes.rows.persist(), changes.naming, changes.demand
+    try:
+        target = T.StructType([field for field in rows.schema if field.name not in _OF_CHANGES])
+        stored = T.StructType([T.StructField(naming.reader_name(field.name), field.dataType) for field in target])
+        for statement in _alterations(table, read().schema, stored):
+            spark.sql(statement)
+        keys, current = (tuple(map(escaped, names)) for names in (shape.key_columns, shape.current))
+        there = naming.from_dataset(read(), is_history=False)
+        found = _with_moved_values(rows, there, keys, current, demand) if changes.may_move_values else rows
+        naming.unescape(found).createOrReplaceTempView(_SOURCE)
+        yield _statement(table, keys, target, demand, naming)
+    finally:
+        rows.unpersist()
+
+
+@contextmanager
+def history_statement(
+    spark: SparkSession, table: str, there: DataFrame, rows: DataFrame, naming: Naming
+) -> Iterator[str]:
+    """Yield the statement that puts rows of a history into its table; dropped columns stay in it.
+
+    Args:
+        spark: The session.
+        table: The table as SQL has it.
+        there: Its present rows.
+        rows: The rows that are new, or have ended.
+        naming: The names of its added columns.
+    """
+    for statement in _alterations(table, there.schema, rows.schema, drop=False):
+        spark.sql(statement)
+    rows.createOrReplaceTempView(_SOURCE)
+    columns = ", ".join(map(quoted, rows.columns))
+    values = ", ".join(f"s.{quoted(name)}" for name in rows.columns)
+    same = " AND ".join(
+        f"t.{quoted(naming.added_name(name))} = s.{quoted(naming.added_name(name))}" for name in ROW_KEY
+    )
+    until, by = (quoted(naming.added_name(name)) for name in ("_valid_to", "_ended_by"))
+    yield (
+        f"MERGE INTO {table} t USING {_SOURCE} s ON {same} "
+        f"WHEN MATCHED THEN UPDATE SET t.{until} = s.{until}, t.{by} = s.{by} "
+        f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({values})"
+    )
+
+
+def _alterations(table: str, there: T.StructType, target: T.StructType, drop: bool = True) -> Iterator[str]:
+    """Yield the statements that make the columns of a table those of ``target``; types stay as they are."""
+    added = [field for field in target if field.name not in there.names]
+    if added:
+        columns = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in added)
+        yield f"ALTER TABLE {table} ADD COLUMNS ({columns})"
+    for name in there.names:
+        if drop and name not in target.names:
+            yield f"ALTER TABLE {table} DROP COLUMN {quoted(name)}"
+
+
+def _with_moved_values(
+    changes: DataFrame, table: DataFrame, keys: Collection[str], columns: Collection[str], demand: Demand
+) -> DataFrame:
+    """Return net changes in which only the row with their own key is still to be looked up, given the present rows.
+
+    Values of a row with another key, before a change of the key, are looked up here. ``changes`` are as ``net_changes``
+    returns them.
+    """
+    kinds = {name: changes.schema[name].dataType for name in keys}
+    texts = text_array([F.col("_untyped")[F.lit(name)] for name in keys])
+    here, was = _exact_key(kinds, texts), _exact_key(kinds, F.col("_key._texts"), "_key")
+    moved = (F.size("_unchanged") > 0) & ~here.eqNullSafe(was)
+    rows = table.select(here.alias("_at"), F.struct(*map(column, columns), "_untyped").alias("_row"))
+    joined = changes.withColumns({"_moved": moved, "_was": was}).join(
+        rows, F.col("_moved") & F.col("_was").eqNullSafe(F.col("_at")), "left"
+    )
+    found = [_resolved_value(name, changes.schema[name].dataType, demand).alias(name) for name in columns]
+    untyped = F.when(F.col("_moved"), _texts_of(F.col("_row._untyped"))).otherwise(F.col("_untyped")).alias("_untyped")
+    left = F.when(F.col("_moved"), F.array().cast("array<string>")).otherwise(F.col("_unchanged"))
+    return joined.select(*found, untyped, *POSITION, "_op", left.alias("_unchanged"), "_missing")
+
+
+def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: Demand, naming: Naming) -> str:
+    """Return the statement: names in the source ``s`` are those of replays, in the table ``t`` those of datasets."""
+    columns = [name for name in rows.names if name != "_untyped"]
+    on = " AND ".join(part for name in keys for part in _same(name, rows[name].dataType, naming))
+    kept = {name: _sent_or_stored(name, naming) for name in columns if name not in POSITION and name not in keys}
+    values = {name: kept.get(name, f"s.{quoted(name)}") for name in columns}
+    values["_untyped"] = _untyped(naming)
+    inserted = {name: _required(name, demand, naming) if name in kept else value for name, value in values.items()}
+    inserted["_untyped"] = "s._untyped"
+    comes = "s._op <> 'delete'"
+    if demand.rows:
+        # A change of a row that does not exist becomes an insert that fails.
+        comes, inserted["_seq"] = f"({comes} OR s._missing > 0)", _missing_row_error(keys, demand, naming)
+    places = {name: quoted(naming.reader_name(name)) for name in values}
+    return (
+        f"MERGE INTO {table} t USING {_SOURCE} s ON {on} "
+        "WHEN MATCHED AND s._op = 'delete' THEN DELETE "
+        f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{places[name]} = {value}' for name, value in values.items())} "
+        f"WHEN NOT MATCHED AND {comes} THEN INSERT ({', '.join(places[name] for name in inserted)}) "
+        f"VALUES ({', '.join(inserted.values())})"
+    )
+
+
+def _exact_key(kinds: Mapping[str, T.DataType], texts: Column, *path: str) -> Column:
+    parts = enumerate(exact_key(lambda name: column(*path, name), kinds))
+    return F.struct(*(part.alias(f"k{number}") for number, part in parts), texts.alias("_texts"))
+
+
+def _same(name: str, kind: T.DataType, naming: Naming) -> Iterator[str]:
+    """Yield the conditions under which rows of the table and of the changes agree in a column of the key."""
+    yield from same_sql(f"t.{quoted(naming.reader_name(name))}", f"s.{quoted(name)}", kind)
+    if not is_always_typed(kind):
+        text = _literal(naming.reader_name(name))
+        yield f"t.{quoted(naming.added_name('_untyped'))}[{text}] <=> s._untyped[{text}]"
+
+
+def _sent_or_stored(name: str, naming: Naming) -> str:
+    there = naming.reader_name(name)
+    is_open = f"array_contains(s._unchanged, {_literal(there)})"
+    return f"CASE WHEN {is_open} THEN t.{quoted(there)} ELSE s.{quoted(name)} END"
+
+
+def _required(name: str, demand: Demand, naming: Naming) -> str:
+    if not demand.values:
+        return f"s.{quoted(name)}"
+    there = naming.reader_name(name)
+    failing = f"raise_error({_literal(_missing_value_text(there, demand))})"
+    return f"CASE WHEN array_contains(s._unchanged, {_literal(there)}) THEN {failing} ELSE s.{quoted(name)} END"
+
+
+def _missing_row_error(keys: Collection[str], demand: Demand, naming: Naming) -> str:
+    key = ", ".join(f"{_literal(naming.reader_name(name))}, s.{quoted(name)}" for name in keys)
+    parts = [
+        _literal(error_text(f"{demand.table}: up to commit ")),
+        "s._commit_lsn",
+        "', seq '",
+        "s._seq",
+        "' in it: row '",
+        f"to_json(named_struct({key}))",
+        _literal(f": UPDATE or DELETE of a row that does not exist{demand.remedy}"),
+    ]
+    return f"CASE WHEN s._missing > 0 THEN raise_error(concat_ws('', {', '.join(parts)})) ELSE s._seq END"
+
+
+def _untyped(naming: Naming) -> str:
+    """Return the texts of values of both rows that their types cannot hold."""
+    there = f"t.{quoted(naming.added_name('_untyped'))}"
+    sent = "map_filter(coalesce(s._untyped, map()), (name, text) -> NOT array_contains(s._unchanged, name))"
+    kept = f"map_filter(coalesce({there}, map()), (name, text) -> array_contains(s._unchanged, name))"
+    both = f"map_concat({sent}, {kept})"
+    return f"CASE WHEN size(s._unchanged) = 0 THEN s._untyped WHEN size({both}) > 0 THEN {both} END"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _missing_value_text(name: str, demand: Demand) -> str:
+    text = f"a change does not send the value of the column {name!r}, and the table does not have the row before it"
+    return error_text(f"{demand.table}: {text}")
+
+
+def _resolved_value(name: str, kind: T.DataType, demand: Demand) -> Column:
+    is_open = F.col("_moved") & F.array_contains("_unchanged", name)
+    failing = (F.raise_error(F.lit(_missing_value_text(name, demand))) if demand.values else F.lit(None)).cast(kind)
+    return F.when(is_open & F.col("_at").isNull(), failing).when(is_open, column("_row", name)).otherwise(column(name))
+
+
+def _texts_of(there: Column) -> Column:
+    """Return ``_untyped`` of a row that has some columns from another one."""
+    sent = F.map_filter("_untyped", lambda name, _: ~F.array_contains("_unchanged", name))
+    return merge_untyped(sent, F.map_filter(there, lambda name, _: F.array_contains("_unchanged", name)))

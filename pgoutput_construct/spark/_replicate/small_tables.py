@@ -1,0 +1,399 @@
+"""Small tables of a batch, brought up to date in Arrow by one job of Spark: a job for each costs more than their rows.
+
+A ``SmallTableRule`` says what changes do to the rows of a table while its definition stays the same; a task reads its
+tables, with their changes, one after the other, and writes each as a file. A table that is not as simple as that is
+left to the job of its own that larger tables have.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog._store.store import LogStore
+from pgoutput_construct.columnar import UNTYPED
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._execution import plain_errors, run_tasks
+from pgoutput_construct.spark._log_view.added_columns import MARK
+from pgoutput_construct.spark._log_view.change_columns import (
+    BEFORE_ALL,
+    CHANGED,
+    INSERT,
+    SHAPE,
+    SIDE,
+    STORED,
+    TRUNCATE,
+    TURN,
+    changes_schema,
+)
+from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, Table
+from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._parquet_file import RowsFile, codec_of
+from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
+from pgoutput_construct.spark._replicate.parquet_sink import SMALL, ParquetSink
+from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, write_file
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
+from pgoutput_construct.spark._state.change_survey import ChangeSummary
+from pgoutput_construct.spark._state.copy_visibility import (
+    counted_changes_arrow,
+    move_copy_first_arrow,
+    restore_copy_lsn_arrow,
+)
+from pgoutput_construct.spark._state.demands import OnMissing
+from pgoutput_construct.spark._state.row_replay import BOTH, Replay, ReplayResult
+from pgoutput_construct.stream.rows import SNAPSHOT
+from pgoutput_construct.wire.protocol import RelationReplicaIdentity
+
+__all__ = [
+    "SmallTable",
+    "SmallTableRule",
+    "SmallTask",
+    "advance_small",
+    "advance_together",
+    "advanced_rows",
+    "rows_schema",
+]
+
+_CHANGES: Final = 50_000
+"""The most changes of a table that a task takes; more are worth a job of their own."""
+_TASKS: Final = 32
+_TABLES_OF_TASK: Final = 16
+"""Tables of a task, if there are more than that many tasks."""
+_ROWS: Final = 1 << 18
+"""The most rows of a task, and"""
+_MEMORY: Final = 1 << 28
+"""the most bytes in memory."""
+_FILE: Final = "part-00000.parquet"
+_LEGACY: Final = b"org.apache.spark.legacy"
+"""The prefix of keys of a footer by which Spark says that old dates are in the hybrid calendar."""
+RESULT: Final = pa.schema({"table": pa.int32(), "done": pa.bool_()})
+"""What a task reports of each of its tables."""
+
+
+@dataclass(frozen=True)
+class SmallTableRule:
+    """What must be known of a small table while its definition stays the same."""
+
+    columns: pa.Schema
+    """The present columns, typed."""
+    keys: tuple[str, ...] | None
+    """Those of the key, None for the full row."""
+    unsent: tuple[str, ...]
+    """Those that some update did not send."""
+    base: BaseCopy | None
+    """The copy that it begins with."""
+    lacks_rows: bool
+    """Whether the log may have changes of rows that are older than it."""
+
+
+def rows_schema(columns: pa.Schema) -> pa.Schema:
+    """Return the schema of rows: the columns, ``_untyped``, ``_commit_lsn`` and ``_seq``."""
+    return pa.schema([*columns, ("_untyped", UNTYPED), ("_commit_lsn", pa.int64()), ("_seq", pa.int64())])
+
+
+def history_schema(columns: pa.Schema) -> pa.Schema:
+    """Return the schema of a history: the columns, and those of HISTORY."""
+    time, text, place = pa.timestamp("us", "UTC"), pa.string(), pa.int64()
+    began = [("_untyped", UNTYPED), ("_op", text), ("_commit_lsn", place), ("_seq", place)]
+    ended = [("_unchanged", pa.list_(text)), ("_valid_from", time), ("_valid_to", time), ("_ended_by", text)]
+    return pa.schema([*columns, *began, *ended])
+
+
+def advanced_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRule) -> pa.Table | None:
+    """Return the rows of a table after changes (``rows_schema``); None if a change needs the general way.
+
+    That is one whose row does not exist, or that leaves a value open.
+
+    Args:
+        before: The rows before, None for none.
+        changes: The changes.
+        rule: The table.
+    """
+    schema = rows_schema(rule.columns)
+    counted = counted_changes_arrow(changes, rule.base, with_copy=before is None)
+    stored = schema.empty_table() if before is None else move_copy_first_arrow(before.select(schema.names), rule.base)
+    done, _ = _replayed(stored.cast(schema), counted, rule)
+    found = _rows(done, done.open, rule)
+    return (
+        None if found is None else restore_copy_lsn_arrow(pa.table(found).select(schema.names).cast(schema), rule.base)
+    )
+
+
+def recorded_rows(before: pa.Table | None, changes: pa.Table, rule: SmallTableRule) -> pa.Table | None:
+    """Return the history of a table after changes (``history_schema``); None as ``advanced_rows``.
+
+    Args:
+        before: The history before, None for none: then the rows of the copy are included.
+        changes: The changes.
+        rule: The table.
+    """
+    schema = history_schema(rule.columns)
+    counted = counted_changes_arrow(changes, rule.base, with_copy=before is None)
+    there = schema.empty_table() if before is None else before.select(schema.names)
+    is_open = pc.is_null(there["_ended_by"])
+    stored = move_copy_first_arrow(there.filter(is_open).drop_columns(["_valid_to", "_ended_by"]), rule.base)
+    done, truncates = _replayed(stored.rename_columns({"_valid_from": "_commit_time"}), counted, rule)
+    chosen = np.flatnonzero(done.events.comes)
+    found = _rows(done, chosen, rule)
+    if found is None:
+        return None
+    is_copied = pc.equal(found["_commit_lsn"], BEFORE_ALL)
+    found["_op"] = pc.if_else(is_copied, SNAPSHOT, done.change_column("_op", chosen))
+    found["_valid_from"] = done.change_column("_commit_time", chosen)
+    times, emptied = truncates["_commit_time"].combine_chunks(), truncates["_op"].combine_chunks()
+    found |= {"_valid_to": done.ends("_commit_time", chosen, times), "_ended_by": done.ends("_op", chosen, emptied)}
+    rows = restore_copy_lsn_arrow(pa.table(found).select(schema.names).cast(schema), rule.base)
+    return pa.concat_tables([there.filter(pc.invert(is_open)), rows])
+
+
+def _replayed(stored: pa.Table, counted: pa.Table, rule: SmallTableRule) -> tuple[ReplayResult, pa.Table]:
+    """Replay the changes that count, after the rows before them; return the truncates among them, too, in order."""
+    is_truncate = pc.equal(counted["_op"], TRUNCATE)
+    truncates = counted.filter(is_truncate).sort_by([("_commit_lsn", "ascending"), ("_seq", "ascending")])
+    places = zip(truncates["_commit_lsn"].to_pylist(), truncates["_seq"].to_pylist(), strict=True)
+    events = _ordered(stored, counted.filter(pc.invert(is_truncate)))
+    return Replay(tuple(rule.columns.names), rule.keys, rule.unsent, truncates=tuple(places)).run(events), truncates
+
+
+def _rows(done: ReplayResult, chosen: Numbers, rule: SmallTableRule) -> dict[str, pa.Array] | None:
+    """Return the rows that events made, with their positions; None where a change needs the general way."""
+    found = done.rows(chosen, rule.columns.names)
+    lacks_key = any(_lacks_key_value(done.changes, name) for name in rule.keys or ())
+    if lacks_key or found["_unchanged"].null_count < len(chosen) or (len(done.missing) and not rule.lacks_rows):
+        return None
+    return found | {name: done.change_column(name, chosen) for name in ("_commit_lsn", "_seq")}
+
+
+def _ordered(stored: pa.Table, changes: pa.Table) -> pa.Table:
+    """Return rows before and changes in the order in which they are replayed.
+
+    A change that is applied again has the position of the row that it made: the row, which is complete, comes last.
+    """
+    made: dict[str, str | list[str]] = {"_op": INSERT, "_unchanged": []}
+    known = {*stored.column_names}
+    for field in changes.schema:
+        if field.name not in known:
+            stored = stored.append_column(field, pa.array([made.get(field.name)] * len(stored), field.type))
+    said = pc.coalesce(stored["_unchanged"], pa.scalar([], pa.list_(pa.string())))
+    stored = stored.set_column(stored.schema.get_field_index("_unchanged"), "_unchanged", said)
+    both = pa.concat_tables([stored.select(changes.column_names).cast(changes.schema), changes])
+    is_stored = np.arange(len(both)) < len(stored)
+    work = {TURN: np.where(is_stored, STORED, CHANGED), SIDE: np.full(len(both), BOTH), SHAPE: np.zeros(len(both), int)}
+    for name, values in work.items():
+        both = both.append_column(name, pa.array(values))
+    order = np.lexsort((is_stored, both["_seq"].to_numpy(), both["_commit_lsn"].to_numpy()))
+    return both.take(pa.array(order))
+
+
+def _lacks_key_value(events: pa.Table, name: str) -> bool:
+    """Return whether an old row that was sent has no value in a column of its key: PostgreSQL sends none such."""
+    before = events["_before"].combine_chunks()
+    value = pc.struct_field(before, [before.type.get_field_index(name)])
+    text = pc.map_lookup(events["_untyped"], f"_before.{name}", "first")
+    said = pc.or_(value.is_valid(), text.combine_chunks().is_valid())
+    return bool(pc.any(pc.and_(before.is_valid(), pc.invert(said))).as_py())
+
+
+@dataclass(frozen=True)
+class SmallTable:
+    """A table of a task."""
+
+    number: int
+    """Its index among the steps of the batch."""
+    path: str
+    """The directory of its new version."""
+    before: str | None
+    """The directory of the version before, None for no rows."""
+    changes: tuple[str, ...]
+    """The files of its changes."""
+    changed: pa.Schema
+    """The columns of these."""
+    rule: SmallTableRule
+    named: tuple[str, ...]
+    """The names of the columns of its rows in the files."""
+    is_history: bool = False
+    """Whether it is the history of a table."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of its rows."""
+        return (history_schema if self.is_history else rows_schema)(self.rule.columns)
+
+
+@dataclass(frozen=True)
+class SmallTask:
+    """Tables, and the store of their files."""
+
+    store: LogStore
+    codec: str
+    """The compression of pages, by Arrow's name."""
+    tables: tuple[SmallTable, ...]
+
+
+def advance_small(task: SmallTask) -> Iterator[dict[str, Any]]:
+    """Run a task; yields RESULT: a table that is not done has no file, and is brought up to date in the general way."""
+    for table in task.tables:
+        try:
+            done = _advance(task, table)
+        except (PgoutputError, pa.ArrowException, OSError):
+            done = False  # the general way says what is wrong
+        yield {"table": table.number, "done": done}
+
+
+def _advance(task: SmallTask, table: SmallTable) -> bool:
+    store, schema = task.store, table.schema
+    changes = _read(store, dict.fromkeys(table.changes), table.changed)
+    there = {} if table.before is None else store.files(table.before)
+    files = {f"{table.before}/{name}": size for name, size in there.items() if _is_data(name)}
+    before = _read(store, files, schema.empty_table().rename_columns([*table.named]).schema)
+    if changes is None or before is None or (table.before is not None and not files):
+        return False  # a version is lost: a table without rows has a file, too
+    stored = None if table.before is None else before.rename_columns(schema.names)
+    rows = (recorded_rows if table.is_history else advanced_rows)(stored, changes, table.rule)
+    if rows is None:
+        return False
+    for name in store.files(table.path).keys() - {_FILE}:
+        store.delete(f"{table.path}/{name}")
+    write_file(store, f"{table.path}/{_FILE}", _content(rows.rename_columns([*table.named]), task.codec))
+    return True
+
+
+def _is_data(name: str) -> bool:
+    return not name.startswith("_")
+
+
+def _read(store: LogStore, files: Mapping[str, int | None], schema: pa.Schema) -> pa.Table | None:
+    """Return rows; None if they are more than a task should hold, or are written as Spark before 3.0 does."""
+    parts, rows = [schema.empty_table()], 0
+    if sum(size or 0 for size in files.values()) > SMALL:
+        return None
+    for name in files:
+        with store.explained("cannot be read", name), store.open(name) as file:
+            if file.size() > SMALL:
+                return None
+            parquet = pq.ParquetFile(pa.BufferReader(file.read_buffer()), coerce_int96_timestamp_unit="us")
+        rows += parquet.metadata.num_rows
+        if rows > _ROWS or any(key.startswith(_LEGACY) for key in parquet.metadata.metadata or ()):
+            return None
+        parts.append(parquet.read(schema.names).select(schema.names).cast(schema))
+    found = pa.concat_tables(parts)
+    return found if found.nbytes <= _MEMORY else None
+
+
+def _content(rows: pa.Table, codec: str) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with RowsFile(sink, rows.schema, codec) as file:
+        for batch in rows.to_batches():
+            file.write(batch)
+    return sink.getvalue()
+
+
+def advance_together(
+    log: OpenLog,
+    spark: SparkSession,
+    sink: ParquetSink,
+    steps: Sequence[TableStep],
+    staged: StagedChanges,
+    on_missing: OnMissing,
+) -> dict[int, Dataset]:
+    """Write new versions of the tables that are small and simple; return these by the index of their steps.
+
+    Args:
+        log: The log.
+        spark: The session.
+        sink: The format.
+        steps: The steps of the batch.
+        staged: Their changes.
+        on_missing: As in ``OpenLog.state``.
+    """
+    # Rows to report are found in the general way.
+    lacking = {lack.relation_oid for lack in log.lacks} if on_missing == "error" else set()
+    tables = list(_tables(log, sink, steps, staged, lacking))
+    # Tables with many changes are distributed first, each to another task.
+    tables.sort(key=lambda table: -staged.summary(_request(steps[table.number])).changes)
+    number = max(min(len(tables), _TASKS), -(-len(tables) // _TABLES_OF_TASK))
+    codec, store = codec_of(spark), sink.warehouse.store
+    tasks = [SmallTask(store, codec, tuple(tables[place::number])) for place in range(number)]
+    with plain_errors():
+        done = {row["table"] for row in run_tasks(spark, tasks, advance_small, RESULT) if row["done"]}
+    return {table.number: _dataset(sink, steps[table.number], table) for table in tables if table.number in done}
+
+
+def _dataset(sink: ParquetSink, step: TableStep, table: SmallTable) -> Dataset:
+    kinds = from_arrow_schema(sink.naming_of(step.dataset).arrow_schema(table.schema), prefer_timestamp_ntz=True)
+    return sink.replaced(step.dataset, kinds, step.replaced)
+
+
+def _tables(
+    log: OpenLog, sink: ParquetSink, steps: Sequence[TableStep], staged: StagedChanges, lacking: Collection[int]
+) -> Iterator[SmallTable]:
+    for number, step in enumerate(steps):
+        table, request = log.table(step.table), _request(step)
+        if _is_simple(log, step, table, staged):
+            summary, before = staged.summary(request), step.before if step.mode is UpdateMode.CHANGED else None
+            there = before.details["path"] if before is not None else None
+            rule = _rule(table, summary, table.relation_oid in lacking)
+            changed, path = changes_schema(table.columns), sink.path(step.dataset)
+            small = SmallTable(number, path, there, staged.files(request), changed, rule, (), step.dataset.is_history)
+            named = tuple(map(sink.naming_of(step.dataset).reader_name, small.schema.names))
+            if before is None or {*named} == {field["name"] for field in before.details["schema"]["fields"]}:
+                yield replace(small, named=named)
+
+
+def _rule(table: Table, summary: ChangeSummary, lacks_rows: bool) -> SmallTableRule:
+    unsent = tuple(name for name in table.current if name in summary.unsent)
+    keys = None if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
+    return SmallTableRule(table.current_columns, keys, unsent, table.base, lacks_rows)
+
+
+def _is_simple(log: OpenLog, step: TableStep, table: Table, staged: StagedChanges) -> bool:
+    """Return whether few rows changed, all told apart by one identity, and nothing else did."""
+    request = _request(step)
+    return (
+        not (step.dataset.is_history and step.mode is UpdateMode.WRITTEN and step.before is not None)
+        and staged.summary(request).changes <= _CHANGES
+        and not staged.errors(request)
+        and _has_one_identity(step, table)
+        and _is_same(step)
+        and not any(name.startswith(MARK) for name in table.columns.names)
+        and (step.mode is UpdateMode.CHANGED or log.is_retained(table))
+    )
+
+
+def _has_one_identity(step: TableStep, table: Table) -> bool:
+    """Return whether all changes since the rows before, or all in the log, tell rows apart by one identity.
+
+    By the full row they do while the table has no other columns.
+    """
+    since = step.before.version.last if step.before is not None and step.mode is UpdateMode.CHANGED else None
+    mine = [each for each in table.identities if since is None or each.last > since]
+    known = {(each.replica_identity, each.key_columns) for each in mine}
+    named = table.columns.names if table.base is None else table.base.columns
+    is_full = table.replica_identity == RelationReplicaIdentity.FULL
+    own = {frozenset(named), *(columns for _, columns in table.shapes)}
+    return (
+        (bool(table.key_columns) or is_full)
+        and known <= {(table.replica_identity, table.key_columns)}
+        and {*table.key_columns} <= {*named}
+        and (not is_full or own == {frozenset(table.current)})
+    )
+
+
+def _is_same(step: TableStep) -> bool:
+    """Return whether rows before, if they count, are described as those to come."""
+    if step.mode is UpdateMode.WRITTEN or step.before is None:
+        return True
+    one, other = step.before.version.shape, step.dataset.version.shape
+    is_described = (one.columns, one.current) == (other.columns, other.current)
+    return is_described and (one.key_columns, one.replica_identity) == (other.key_columns, other.replica_identity)
+
+
+def _request(step: TableStep) -> ChangeRequest:
+    return ChangeRequest(step.table, step.after)

@@ -1,0 +1,299 @@
+"""The changes of a batch: the log is read once for all tables, and typed changes are stored as files, by table.
+
+``staging`` plans tasks, each for a part of the log and the tables whose changes begin after the same seq; in an
+executor ``stage`` decodes the part, and writes a file for each table that has changes in it. Rows that cannot be
+decoded are the error of their table. The files are removed when the batch has used them.
+"""
+
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import count
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pgoutput_construct.changelog._index.planning import lost_ends
+from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.spark._execution import is_alive, plain_errors, reason_of, run_tasks
+from pgoutput_construct.spark._log_view.change_columns import changes_schema
+from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
+from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._parquet_file import RowsFile
+from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Warehouse
+from pgoutput_construct.spark._source.read_range import LogRange
+from pgoutput_construct.spark._source.segment_rows import SegmentPart, decode_part, read_parts
+from pgoutput_construct.spark._source.task_plan import (
+    ReaderColumns,
+    SegmentGroup,
+    columns_of_group,
+    described_groups,
+    reader_columns,
+)
+from pgoutput_construct.spark._state.change_survey import ChangeSummary, combined_summary, summarize
+
+__all__ = [
+    "ChangeRequest",
+    "StagedChanges",
+    "StagedTable",
+    "TableChanges",
+    "stage",
+    "staging",
+    "staging_tasks",
+    "write_file",
+]
+
+_NOTHING: Final = ChangeSummary(0, False, frozenset(), False, False, False)
+
+
+class ChangeRequest(NamedTuple):
+    """The changes of a table that a batch needs."""
+
+    table: str
+    """The name of the table."""
+    after: int
+    """The seq after which they ended."""
+
+
+class TableChanges(NamedTuple):
+    """Changes of a table, and their summary."""
+
+    rows: DataFrame
+    summary: ChangeSummary
+
+
+@dataclass(frozen=True)
+class _StagedFiles:
+    schema: pa.Schema
+    names: tuple[str, ...] = ()
+    summary: ChangeSummary = _NOTHING
+    errors: tuple[str, ...] = ()
+
+
+class StagedChanges:
+    """Changes of tables, as files."""
+
+    def __init__(self, path: str, files: Mapping[ChangeRequest, _StagedFiles]) -> None:
+        self._path = path
+        self._files = files
+
+    def summary(self, requested: ChangeRequest) -> ChangeSummary:
+        """Return the summary of changes."""
+        return self._files[requested].summary
+
+    def files(self, requested: ChangeRequest) -> tuple[str, ...]:
+        """Return the names of files of changes, in the warehouse."""
+        return self._files[requested].names
+
+    def errors(self, requested: ChangeRequest) -> tuple[str, ...]:
+        """Return why changes could not be decoded."""
+        return self._files[requested].errors
+
+    def changes(self, spark: SparkSession, requested: ChangeRequest) -> TableChanges:
+        """Return changes as ``OpenLog.changes`` does; raise ChangeLogError where they could not be decoded."""
+        found = self._files[requested]
+        for error in found.errors:
+            raise ChangeLogError(error)
+        schema = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
+        if not found.names:
+            return TableChanges(spark.createDataFrame([], schema), found.summary)
+        paths = (plain_path(f"{self._path}/{name}") for name in found.names)
+        return TableChanges(spark.read.schema(schema).parquet(*paths), found.summary)
+
+
+@contextmanager
+def staging(log: OpenLog, warehouse: Warehouse, requested: Iterable[ChangeRequest]) -> Iterator[StagedChanges]:
+    """Yield changes of tables, stored in a warehouse that executors reach; then they are removed.
+
+    Raises ChangeLogError where the log is damaged.
+    """
+    store = warehouse.store
+    if isinstance(store, LocalStore):
+        store = LocalStore(store.directory, durable=False, private=store.private)
+    store.remove(STAGED)
+    try:
+        yield StagedChanges(warehouse.path, _stage_changes(log, store, list(dict.fromkeys(requested))))
+    finally:
+        store.remove(STAGED)
+
+
+def _stage_changes(
+    log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest]
+) -> dict[ChangeRequest, _StagedFiles]:
+    tables = [log.table(each.table) for each in requested]
+    files = [_StagedFiles(changes_schema(table.columns)) for table in tables]
+    tasks = list(staging_tasks(log, store, requested, tables))
+    try:
+        told = _run_staging(log.spark, tasks)
+    except PgoutputError:
+        raise
+    except Exception:
+        told = list(_stage_one_by_one(log, store, requested, tables))
+    for row in told:
+        files[row["table"]] = _with(files[row["table"]], row)
+    return dict(zip(requested, files, strict=True))
+
+
+@dataclass(frozen=True)
+class StagedTable:
+    """A table of a task."""
+
+    number: int
+    """Its index among the tables of the batch."""
+    columns: pa.Schema
+    """Its columns."""
+    schema: pa.Schema
+    """The columns of its changes."""
+    used: Mapping[int, ReaderColumns]
+    """The Relations that describe its rows, by their seqs."""
+
+
+@dataclass(frozen=True)
+class StagingTask:
+    """A part of the log, and the tables to stage from it."""
+
+    number: int
+    group: SegmentGroup
+    oids: tuple[int, ...]
+    """The OIDs of the tables."""
+    tables: tuple[StagedTable, ...]
+    store: LogStore
+    """The store of the files,"""
+    folder: str
+    """and their directory in it."""
+
+
+def _run_staging(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]:
+    with plain_errors():
+        return run_tasks(spark, tasks, stage, STAGING_RESULT)
+
+
+def _stage_one_by_one(
+    log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest], tables: Sequence[Table]
+) -> Iterator[Row]:
+    """Stage tables one after the other, when an executor fails with all of them, to find the table at fault."""
+    for place, (each, table) in enumerate(zip(requested, tables, strict=True)):
+        tasks = [
+            replace(task, tables=tuple(replace(mine, number=place) for mine in task.tables))
+            for task in staging_tasks(log, store, [each], [table])
+        ]
+        try:
+            yield from _run_staging(log.spark, tasks)
+        except PgoutputError:
+            raise
+        except Exception as error:
+            if not is_alive(log.spark):
+                raise
+            yield Row(table=place, error=reason_of(error))
+
+
+def staging_tasks(
+    log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest], tables: Sequence[Table]
+) -> Iterator[StagingTask]:
+    """Yield the tasks, each for tables whose changes begin after the same seq."""
+    numbers = count()
+    for after in sorted({each.after for each in requested}):
+        mine = {place: tables[place] for place, each in enumerate(requested) if each.after == after}
+        used = {place: reader_columns(log.opened, table) for place, table in mine.items()}
+        oids = tuple(sorted({table.relation_oid for table in mine.values()}))
+        range_ = LogRange(after, log.opened.as_of, lost=tuple(lost_ends(log.opened.index)))
+        for group, described in described_groups(log.opened, range_, oids):
+            found = {place: columns_of_group(used[place], described) for place in mine}
+            of_piece = tuple(_staged_table(place, mine[place], known) for place, known in found.items() if known)
+            yield StagingTask(next(numbers), group, oids, of_piece, store, STAGED)
+
+
+def _staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns]) -> StagedTable:
+    return StagedTable(number, table.columns, changes_schema(table.columns), used)
+
+
+def _with(files: _StagedFiles, told: Row) -> _StagedFiles:
+    if told["error"] is not None:
+        return _StagedFiles(files.schema, files.names, files.summary, (*files.errors, told["error"]))
+    summary = ChangeSummary(
+        **{name: told[name] for name in ChangeSummary._fields} | {"unsent": frozenset(told["unsent"])}
+    )
+    return _StagedFiles(
+        files.schema, (*files.names, told["file"]), combined_summary(files.summary, summary), files.errors
+    )
+
+
+STAGING_RESULT: Final = pa.schema(
+    {
+        "table": pa.int32(),
+        "file": pa.string(),
+        "error": pa.string(),
+        "changes": pa.int64(),
+        "truncates": pa.bool_(),
+        "unsent": pa.list_(pa.string()),
+        "moved": pa.bool_(),
+        "chained": pa.bool_(),
+        "untyped": pa.bool_(),
+    }
+)
+"""What a task tells of each table that it found: the file of its changes, what is in them, or why there is none."""
+
+
+def stage(task: StagingTask) -> Iterator[dict[str, Any]]:
+    """Run a task; yields STAGING_RESULT, a row per table. Raises ChangeLogError for damage."""
+    files = {table.number: _ChangesFile(table) for table in task.tables}
+    for part in read_parts(task.group, task.oids):
+        for file in files.values():
+            file.take(part)
+    for number, file in files.items():
+        if file.summary or file.error:
+            name = f"{task.folder}/{number}-{task.number}.parquet"
+            if file.summary:
+                write_file(task.store, name, file.content())
+            summary = reduce(combined_summary, file.summary, ChangeSummary(0, False, frozenset(), False, False, False))
+            yield {"table": number, "file": name, "error": file.error, **summary._asdict(), "unsent": [*summary.unsent]}
+
+
+def write_file(store: LogStore, name: str, content: pa.Buffer) -> None:
+    """Write a file into a warehouse; raise ChangeLogError where that does not exist on the host of the task."""
+    try:
+        store.write(name, content)
+    except MissingFileError as error:
+        raise ChangeLogError(
+            f"{store}: not found on the host {platform.node()}, where a task of Spark writes into it: give a warehouse "
+            "on a file system that all executors share under this path, or at an address such as s3://bucket/folder"
+        ) from error
+
+
+class _ChangesFile:
+    """The changes of one table in a task."""
+
+    def __init__(self, table: StagedTable) -> None:
+        self._table = table
+        self._sink = pa.BufferOutputStream()
+        self._writer: RowsFile | None = None
+        self.summary: list[ChangeSummary] = []
+        self.error: str | None = None
+
+    def take(self, part: SegmentPart) -> None:
+        """Add the rows of the table in a part of the log; an error of decoding is the error of the table."""
+        if self.error is not None or not any(each.seq in self._table.used for each, _ in part.described):
+            return
+        try:
+            for batch in decode_part(part, self._table.columns, self._table.schema, self._table.used):
+                self._write(batch)
+        except Exception as error:  # of any class: the other tables of the task are still read
+            self.error = reason_of(error)
+
+    def content(self) -> pa.Buffer:
+        """Return the file."""
+        if self._writer is not None:
+            self._writer.close()
+        return self._sink.getvalue()
+
+    def _write(self, batch: pa.RecordBatch) -> None:
+        if self._writer is None:
+            self._writer = RowsFile(self._sink, self._table.schema, group_bytes=0)  # many at once
+        self._writer.write(batch)
+        self.summary.append(summarize(batch))

@@ -1,0 +1,638 @@
+"""One batch: every table that was touched is brought up to a seq of the log, several tables at a time.
+
+**Each change is applied exactly once**, whatever fails when. That needs no transaction over several tables:
+
+- A dataset's ``Version`` says up to which seq of the log it has everything that ended. It is written in the same commit
+  as the rows: Delta Lake has it in the commit's ``userMetadata``, Iceberg in a property of the snapshot; a Parquet
+  dataset is the directory that its note names, and the note is written last, atomically. So rows and seq never
+  disagree, and a batch reads for each table the changes after that table's own seq.
+- A batch is announced before it begins: ``Progress.batch`` and ``seq`` with ``done=False``. It is done when every note
+  says what its data are; then ``applied`` is the seq.
+- After an interruption the notes may be older than the data. They are no longer trusted: ``_settle`` asks the data of
+  each table that is to be touched for their version. A table whose commit succeeded has nothing left to do; any other
+  one is done again from its own seq. A version directory of Parquet that no note names is removed (``recover``).
+- The batch that follows an interruption ends at or after the seq of the interrupted one (``least_seq``): some tables
+  are there already, and no table goes back.
+- What else a batch writes is derived, and written again under the same name: staged changes (removed before and after),
+  reports of missing rows (named after the seq that the table's changes begin after).
+- One process writes: ``replicate`` holds the warehouse's lock.
+- The log retains what is needed: it is told how far the warehouse is (``warehouse_log``) after the notes are written,
+  and of a table in trouble before, so that prune never removes changes that are still to be applied.
+
+A table's failure is noted (``troubles``), its dataset stays at its last version, and ``Progress.own_seqs`` has its seq;
+a later batch begins there.
+"""
+
+import logging
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedColumns
+from pgoutput_construct.changelog._index.planning import last_commit
+from pgoutput_construct.changelog.reader import ChangeLog, identity_of
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.spark._execution import SparkSessions
+from pgoutput_construct.spark._log_view.added_columns import escaped
+from pgoutput_construct.spark._log_view.change_columns import column
+from pgoutput_construct.spark._log_view.replicated_tables import Table
+from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._replicate.batch_plan import (
+    BatchPlanner,
+    Reporter,
+    TableStep,
+    UpdateMode,
+    aside_directory,
+    directory_of,
+    latest_datasets,
+    obsolete_datasets,
+)
+from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
+from pgoutput_construct.spark._replicate.sink import MergingSink, Naming, NetChanges, Sink, escape_log
+from pgoutput_construct.spark._replicate.small_tables import advance_together
+from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, TableChanges, staging
+from pgoutput_construct.spark._replicate.table_history import record_history
+from pgoutput_construct.spark._replicate.troubles import Troubles, WaitingError
+from pgoutput_construct.spark._replicate.warehouse_log import (
+    Coverage,
+    adopted_progress,
+    adoption_message,
+    advance_warehouse,
+    check_same_log,
+    hold_tables,
+    reader_name,
+    register_warehouse,
+    release_tables,
+)
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, Version, note_name
+from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing, report_missing
+from pgoutput_construct.spark._state.change_survey import survey
+from pgoutput_construct.spark._state.copy_visibility import counted_changes
+from pgoutput_construct.spark._state.demands import OnMissing, demand_of
+from pgoutput_construct.spark._state.table_state import advance, net_changes
+from pgoutput_construct.wire import Lsn, Timestamp
+from pgoutput_construct.wire.protocol import RelationReplicaIdentity
+
+__all__ = ["Batch", "WarehouseTables"]
+
+_LOG: Final = logging.getLogger("pgoutput_construct")
+_CASE: Final = "spark.sql.caseSensitive"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The result of a batch."""
+
+    number: int
+    """Its number, counted from 1."""
+    seq: int
+    """Everything that ended in the log up to this seq is in the tables, except those in trouble."""
+    commit_lsn: Lsn | None
+    """The LSN of the last commit in them, None before the first."""
+    commit_time: Timestamp | None
+    """Its timestamp, by the server's clock."""
+    tables: Mapping[str, str]
+    """The tables that it brought up to date, and how: ``changed`` or ``written``."""
+    removed: tuple[str, ...]
+    """The tables that were renamed or dropped, whose datasets it removed."""
+    lacks: tuple[Lack, ...]
+    """Why tables are not complete, or no longer equal their source."""
+    unpublished: tuple[UnpublishedColumns, ...]
+    """The generated columns that tables have at their source, and not here, because they are not published."""
+    missing: Mapping[str, int]
+    """How many changes of rows that do not exist were reported, by table; see ``read_missing``."""
+    troubled: Mapping[str, str]
+    """Tables that could not be brought up to date, each with the reason; they are as an earlier batch left them."""
+    seconds: float
+    """Its duration."""
+    trouble_kinds: Mapping[str, str] = field(default_factory=dict)
+    """The classes of the errors of tables in trouble; they contain no data."""
+    rows: int = 0
+    """About how many changes and copied rows it brought into tables and histories."""
+
+
+class WarehouseTables:
+    """The tables of a warehouse, batch by batch."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        sink: Sink,
+        chosen: Collection[str] | None,
+        keep_dropped: bool,
+        history: bool,
+        workers: int,
+        on_missing: OnMissing,
+        reporter: Reporter,
+        resync: Collection[str] = (),
+    ) -> None:
+        """Read the notes of a warehouse.
+
+        Args:
+            spark: The session.
+            sink: The format of the tables.
+            chosen: The tables by name, None for all.
+            keep_dropped: Whether datasets of dropped tables stay.
+            history: Whether histories are recorded, too.
+            workers: How many tables are written at the same time.
+            on_missing: As in ``OpenLog.state``.
+            reporter: Groups the tables of a batch, and reports its progress.
+            resync: The tables to write from scratch.
+        """
+        self._on_missing = on_missing
+        self._reporter = reporter
+        self._history = history
+        self._spark = spark
+        self._sink = sink
+        self._warehouse = sink.warehouse
+        self._chosen = chosen
+        self._keep_dropped = keep_dropped
+        self._sessions = SparkSessions(spark, workers, sink.prepare)
+        self._progress = self._warehouse.progress() or Progress(sink.format, prefix=sink.naming.prefix)
+        self._noted = self._progress
+        self._interrupted = None if self._progress.done else self._progress.batch
+        self._datasets, self._damaged = self._warehouse.readable_datasets()
+        self._missing: dict[str, int] = {}
+        self._resync = set(resync)
+        self._is_registered = False
+        self._troubles = Troubles()
+        self._failed: dict[int, tuple[str, Exception]] = {}
+        """The tables that failed in this batch: their names and errors, by OID."""
+        self._unsure = set() if self._interrupted is None else set(self._datasets)
+        """The datasets whose notes may be older than their data."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to retry a table in trouble."""
+        return self._troubles.has_due
+
+    @property
+    def applied(self) -> int:
+        """The seq up to which every table in no trouble has everything that ended in the log; -1 for none."""
+        return -1 if self._progress.applied is None else self._progress.applied
+
+    @property
+    def least_seq(self) -> int:
+        """The seq that the next batch must reach: an interrupted one may have brought tables up to it."""
+        return self._progress.seq
+
+    def attach(self, log: ChangeLog, adopt: bool) -> None:
+        """Make a log that of the warehouse, and register the warehouse as its reader.
+
+        Raises ChangeLogError if the tables are of another log, unless the warehouse is to ``adopt`` this one; a warning
+        then says what becomes of them.
+        """
+        plan = adoption_message(log, self._progress, self._warehouse) if adopt else None
+        if plan is not None:
+            _LOG.warning("%s", plan)
+            self._note(adopted_progress(log, self._progress))
+        check_same_log(log, self._progress, self._warehouse)
+        self._note(replace(self._progress, reader=self._progress.reader or reader_name(self._warehouse)))
+        self._is_registered = register_warehouse(log, self._progress.reader, self.applied)
+
+    def apply(self, log: OpenLog, lacking: Collection[int] | None = None, tries_all: bool = False) -> Batch:
+        """Bring every table up to the end of a log as it was opened.
+
+        A table that fails stays as it was, is in trouble, and is retried by a later call, after a pause that grows.
+        Raises only what concerns all tables: a log that is damaged, or another one; a warehouse that cannot be written.
+
+        Args:
+            log: The log, opened as of the end of the batch.
+            lacking: The OIDs of the tables that the log does not have completely in the end, if the log has more than
+                the batch. A table that is incomplete only now, because its copy comes later, is not begun yet.
+            tries_all: Whether tables in trouble are retried before their pause is over.
+        """
+        began, seq, self._missing, self._failed = time.monotonic(), log.opened.as_of, {}, {}
+        check_same_log(log.log, replace(self._progress, seq=-1), self._warehouse)
+        self._progress = replace(self._progress, log=identity_of(log.log))
+        coverage, mine = Coverage(self._progress, log.opened.index.first_seq), self._own_datasets()
+        early = _awaiting_copies(log, mine.values(), lacking)
+        tables = [table for table in self._tables(log, mine.values()) if table.relation_oid not in early]
+        present = {table.relation_oid for table in tables if not table.dropped}
+        self._refuse(log, coverage)
+        self._refuse_damaged(log, tables)
+        due = [table for table in tables if tries_all or self._troubles.may_retry(table.relation_oid)]
+        self._settle({table.relation_oid for table in due})
+        plans = BatchPlanner(self._datasets, coverage, seq, self._resync)
+        steps = self._without_blocked(log, [step for table in due for step in self._steps(log, table, plans)])
+        if steps:
+            self._note(replace(self._progress, batch=self._progress.batch + 1, seq=seq, done=False))
+            self._apply_steps(escape_log(log), steps)
+        waiting = {oid for oid in present if oid in self._troubles} - {table.relation_oid for table in due}
+        kept = waiting | self._failed.keys()
+        removed = [
+            each
+            for each in obsolete_datasets(tables, self._own_datasets(), self._keep_dropped)
+            if each.version.oid not in kept
+        ]
+        for dataset in removed:
+            self._remove(dataset)
+        for oid, (name, error) in self._failed.items():
+            self._troubles.note(oid, name, error)
+        self._troubles.retain_only(waiting | self._failed.keys())
+        self._resync -= {table.qualified for table in due if table.relation_oid not in self._failed}
+        oids = {table.relation_oid for table in tables}
+        lacks = [each for each in log.lacks if each.relation_oid in oids]
+        lacks = [*coverage.reported_lacks(lacks, mine.values())]
+        self._finish(log, lacks, bool(early), {table.relation_oid for table in due})
+        if lacking is not None:
+            lacks = [lack for lack in lacks if lack.relation_oid in lacking]
+        done = {step.table: str(step.mode) for step in reversed(steps) if step.oid not in self._failed}
+        lsn, time_of_commit = _last_commit(log)
+        there = {table.qualified for table in tables if not table.dropped}
+        return Batch(
+            number=self._progress.batch,
+            seq=seq,
+            commit_lsn=lsn,
+            commit_time=time_of_commit,
+            tables=done,
+            removed=tuple(each.version.table for each in removed if each.version.table not in there),
+            lacks=tuple(lacks),
+            unpublished=tuple(each for each in log.unpublished_columns if each.relation_oid in oids),
+            missing=self._missing,
+            troubled=self._troubles.reasons,
+            trouble_kinds=self._troubles.kinds,
+            rows=self._reporter.rows_of(step for step in steps if step.oid not in self._failed),
+            seconds=time.monotonic() - began,
+        )
+
+    def _refuse(self, log: OpenLog, coverage: Coverage) -> None:
+        """Note the tables that cannot be brought up to date from the log."""
+        for oid, (name, refusal) in coverage.pruned_tables(log, self._own_datasets().values()).items():
+            self._fail(oid, name, refusal)
+        for name, refused in log.opened.refused.items():
+            if not refused.dropped and (self._chosen is None or name in self._chosen):
+                self._fail(refused.relation_oid, name, refused.error)
+
+    def _refuse_damaged(self, log: OpenLog, tables: Iterable[Table]) -> None:
+        """Note the tables whose notes are damaged, except those to write from scratch.
+
+        Raises PgoutputError for a damaged note of an unknown table.
+        """
+        if not self._damaged:
+            return
+        was = self._damaged
+        datasets, self._damaged = self._warehouse.readable_datasets()  # the remedy may have been followed
+        mended = {name: each for name, each in datasets.items() if note_name(name) in was}
+        self._datasets |= mended
+        self._unsure |= mended.keys()
+        mine, unknown = {table.relation_oid for table in tables}, dict(self._damaged)
+        for table in log.opened.tables.values():
+            for is_history in (False, True):
+                error = unknown.pop(note_name(directory_of(table, is_history)), None)
+                is_due = table.relation_oid in mine and (self._history or not is_history)
+                if error is not None and is_due and table.qualified not in self._resync:
+                    self._fail(table.relation_oid, table.qualified, error)
+        for error in unknown.values():
+            raise error
+
+    def _finish(self, log: OpenLog, lacks: Sequence[Lack], is_early: bool, tried: Collection[int]) -> None:
+        """Note where the tables are, also in the log: it retains what a table in trouble has not applied.
+
+        Args:
+            log: The log.
+            lacks: What it lacks of tables.
+            is_early: Whether the copies of some tables come later, which no other reader retains.
+            tried: The OIDs of the tables that the batch was to bring up to date.
+        """
+        before, end, troubled = self._progress, log.opened.as_of, self._troubles.names
+        own_seqs = {oid: before.own_seqs.get(oid, self.applied) for oid in troubled}
+        own_seqs |= {oid: seq for oid, seq in before.own_seqs.items() if oid not in tried and _exists(log, oid)}
+        lacking = {
+            lack.relation_oid for lack in lacks if lack.stale_since is None and lack.relation_oid not in own_seqs
+        }
+        lacking |= own_seqs.keys() & set(before.lacking)
+        now = replace(before, done=not self._unsure, troubled=self._troubles.reasons, seq=end, applied=end)
+        now = replace(now, own_seqs=own_seqs, lacking=tuple(sorted(lacking)))
+        if self._is_registered:  # before the note: an interruption here is repeated
+            hold_tables(log.log, now.reader, {oid: troubled[oid] for oid in own_seqs.keys() - before.own_seqs.keys()})
+        if now != self._noted:
+            self._note(now)
+        if self._is_registered and not is_early:
+            advance_warehouse(
+                log, now.reader, self.applied, {each.version.oid for each in self._own_datasets().values()}
+            )
+        if self._is_registered and before.own_seqs.keys() - own_seqs.keys():
+            release_tables(log.log, now.reader, own_seqs)
+
+    def _own_datasets(self) -> dict[str, Dataset]:
+        """Return the datasets that are of this log, by directory."""
+        foreign = self._progress.is_foreign
+        return {name: each for name, each in self._datasets.items() if not foreign(each.version)}
+
+    def _note(self, progress: Progress) -> None:
+        self._warehouse.write_progress(progress)
+        self._progress = self._noted = progress
+
+    def _fail(self, oid: int, name: str, error: Exception) -> None:
+        self._failed.setdefault(oid, (name, error))
+
+    def _settle(self, oids: Collection[int]) -> None:
+        """Read the versions of data whose notes may be older; data without a version is written again."""
+        unsure = [self._datasets[name] for name in sorted(self._unsure & self._datasets.keys())]
+        asked = [dataset for dataset in unsure if dataset.version.oid in oids]
+        for dataset, version in self._sessions.run(asked, self._sink.version):
+            if isinstance(version, Exception) and dataset.version.table not in self._resync:
+                self._fail(dataset.version.oid, dataset.version.table, version)
+                continue
+            if version is None:
+                del self._datasets[dataset.directory]
+            elif not isinstance(version, Exception):
+                self._datasets[dataset.directory] = replace(dataset, version=version)
+            self._unsure.discard(dataset.directory)
+
+    def _steps(self, log: OpenLog, table: Table, plans: BatchPlanner) -> list[TableStep]:
+        """Return what to do for a table; nothing if it fails."""
+        if table.relation_oid in self._failed:
+            return []
+        kinds = (False, True) if self._history else (False,)
+        try:
+            found = [step for is_history in kinds if (step := plans.step(table, is_history)) is not None]
+            for step in found:
+                self._warn_of_prefix(step)
+                check_whole(log, self._progress, step)
+        except Exception as error:
+            self._fail(table.relation_oid, table.qualified, error)
+            return []
+        return found
+
+    def _warn_of_prefix(self, step: TableStep) -> None:
+        naming, before = self._sink.naming_of(step.dataset), step.before
+        if naming != self._sink.naming and (before is None or self._sink.naming_of(before) != naming):
+            what = f"the history of {step.table}" if step.dataset.is_history else step.table
+            _LOG.warning(
+                "%s has a column with the name of an added one: added columns begin with %r there", what, naming.prefix
+            )
+
+    def _without_blocked(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
+        """Return the steps that can be done now; the tables of the others wait.
+
+        A table waits if the last good version of a table in trouble, or of one that waits, stands in its directory. A
+        table in trouble itself does not wait for one that waits, perhaps for it.
+        """
+        displaced: dict[int, set[int]] = {}
+        for step in steps:
+            if other := self._displaced(log, step):
+                displaced.setdefault(step.oid, set()).add(other.version.oid)
+        known = {oid for others in displaced.values() for oid in others} | displaced.keys()
+        troubled = {oid for oid in known if self._troubles.has_own(oid) or self._has_failed(oid)}
+        waiting, more = set[int](), set[int]()
+        while True:
+            held = {oid: troubled if oid in troubled else troubled | waiting for oid in displaced}
+            more = {oid for oid, others in displaced.items() if oid not in waiting and others & held[oid]}
+            if not more:
+                break
+            waiting |= more
+        for step in steps:
+            if step.oid in waiting:
+                waits = WaitingError(
+                    f"{step.table}: the table that had this name before is in trouble, or waits, and its dataset has "
+                    "this directory: it is replaced when that table is brought up to date, or dropped"
+                )
+                self._fail(step.oid, step.table, waits)
+        return [step for step in steps if step.oid not in self._failed]
+
+    def _has_failed(self, oid: int) -> bool:
+        """Return whether a table failed by itself, not because of another one."""
+        return not isinstance(self._failed.get(oid, ("", None))[1], WaitingError | None)
+
+    def _displaced(self, log: OpenLog, step: TableStep) -> Dataset | None:
+        """Return the dataset that a step replaces, of another table that still exists."""
+        other = step.displaced
+        if other is None or self._progress.is_foreign(other.version):
+            return None
+        return None if other.version.oid in log.table(step.table).relation_oids else other
+
+    def _apply_steps(self, log: OpenLog, steps: Sequence[TableStep]) -> None:
+        if self._interrupted is not None:
+            for step in steps:
+                self._recover(step, self._interrupted)
+        steps = self._without_blocked(log, self._with_copies(log, steps))
+        for group in self._reporter.groups(log, self._progress.batch, steps) if steps else ():
+            with staging(log, self._warehouse, (ChangeRequest(step.table, step.after) for step in group)) as staged:
+                left = self._apply_small(log, group, staged)
+                self._reporter.report_done([step for step in group if step not in left])
+                for step, done in self._sessions.run(
+                    left, lambda spark, step: self._apply_step(log, spark, step, staged)
+                ):
+                    if isinstance(done, Exception):
+                        self._fail(step.oid, step.table, done)
+                        self._unsure.add(step.dataset.directory)
+                        self._recover(step, step.dataset.version.batch)
+                    else:
+                        self._record_done([done])
+                    self._reporter.report_done([step])
+        self._interrupted = None
+
+    def _with_copies(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
+        """Copy histories out of the way of other tables that take their directories; return the steps, to read these
+        copies.
+
+        The copies are datasets of their tables under another name, and removed as such when these are up to date. A
+        history that cannot be copied stays where it is: its table is in trouble.
+        """
+        known, copies = latest_datasets(self._datasets.values()), dict[str, Dataset]()
+        names = {step.oid: step.table for step in steps}
+        before = {step.oid: step.before for step in steps if step.dataset.is_history}
+        displaced = [other for step in steps if (other := self._displaced(log, step)) and other.is_history]
+        moving = [each for each in displaced if before.get(each.version.oid, known[each.version.oid, True]) == each]
+        for history, done in self._sessions.run(moving, self._copy_history):
+            oid = history.version.oid
+            if isinstance(done, Exception):
+                self._failed[oid] = names.get(oid, history.version.table), done
+            else:
+                self._record_done([done])
+                copies[history.directory] = done
+        return [
+            replace(step, before=copies.get(step.before.directory, step.before)) if step.before else step
+            for step in steps
+            if step.oid not in self._failed
+        ]
+
+    def _copy_history(self, spark: SparkSession, history: Dataset) -> Dataset:
+        copy = replace(history, directory=aside_directory(history))
+        written = self._sink.replace(spark, copy, self._sink.read(spark, history), None)
+        self._warehouse.write_note(written)
+        return written
+
+    def _record_done(self, datasets: Collection[Dataset]) -> None:
+        self._datasets |= {each.directory: each for each in datasets}
+        self._unsure -= {each.directory for each in datasets}
+
+    def _recover(self, step: TableStep, batch: int) -> None:
+        try:
+            self._sink.recover(step.replaced or step.dataset, batch)
+        except PgoutputError as error:
+            self._fail(step.oid, step.table, error)
+
+    def _apply_small(self, log: OpenLog, steps: Sequence[TableStep], staged: StagedChanges) -> list[TableStep]:
+        """Bring small tables up to date together where the format can; return the other steps."""
+        done: Mapping[int, Dataset] = {}
+        if isinstance(self._sink, ParquetSink):
+            try:
+                done = advance_together(log, self._spark, self._sink, steps, staged, self._on_missing)
+            except Exception:
+                done = {}  # one by one they show whose error it is
+        for place, dataset in done.items():
+            if steps[place].mode is UpdateMode.WRITTEN:
+                forget_missing(self._warehouse, dataset)
+        self._warehouse.write_notes(done.values())
+        self._record_done(done.values())
+        return [step for place, step in enumerate(steps) if place not in done]
+
+    def _tables(self, log: OpenLog, mine: Iterable[Dataset]) -> list[Table]:
+        """Return the tables to replicate; one that has a dataset may have another name now."""
+        found = [*log.opened.tables.values()]
+        if self._chosen is None:
+            return found
+        known = {each.version.oid for each in mine}
+        return [table for table in found if table.qualified in self._chosen or table.relation_oid in known]
+
+    def _apply_step(self, log: OpenLog, spark: SparkSession, step: TableStep, staged: StagedChanges) -> Dataset:
+        # Only for tables that need it: Delta Lake folds names in any case.
+        needs_case = log.table(step.table).has_equal_names or self._spark.conf.get(_CASE) == "true"
+        spark.conf.set(_CASE, str(needs_case).lower())
+        dataset = self._write(log, spark, step, staged.changes(spark, ChangeRequest(step.table, step.after)))
+        self._warehouse.write_note(dataset)
+        return dataset
+
+    def _write(self, log: OpenLog, spark: SparkSession, step: TableStep, changes: TableChanges) -> Dataset:
+        """Write a table, or its history, as it is now; return its dataset."""
+        if step.dataset.is_history:
+            return record_history(log, spark, self._sink, step, changes)
+        before = None if step.mode is UpdateMode.WRITTEN else step.before
+        there = None if before is None else self._sink.read_for_replay(spark, before)
+        if before is None:
+            forget_missing(self._warehouse, step.dataset)
+        if self._on_missing == "report":
+            found = report_missing(self._warehouse, step, log.missing_rows(step.table, changes.rows, there))
+            self._missing |= {step.table: found} if found else {}
+        naming = self._sink.naming_of(step.dataset)
+        if there is None or before is None:
+            rows = advanced_table(log, step.table, None, changes, self._on_missing)
+        else:
+            can_merge = naming == self._sink.naming_of(before)
+            if (
+                can_merge
+                and isinstance(self._sink, MergingSink)
+                and _can_merge(log, step, before.version, self._sink.alters)
+            ):
+                merged = net_of_step(log, step.table, changes, self._on_missing, naming)
+                if merged is not None:
+                    return self._sink.merge(spark, step.dataset, merged)
+            rows = advanced_table(log, step.table, there, changes, self._on_missing, self._sink.is_small(before))
+        return self._sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
+
+    def _remove(self, dataset: Dataset) -> None:
+        """Remove a dataset; if its files cannot be removed, its table is in trouble."""
+        self._warehouse.remove_note(dataset.directory)
+        del self._datasets[dataset.directory]
+        self._unsure.discard(dataset.directory)
+        try:
+            forget_missing(self._warehouse, dataset)
+            self._sink.remove(self._spark, dataset)
+        except Exception as error:
+            self._fail(dataset.version.oid, dataset.version.table, error)
+
+
+def _exists(log: OpenLog, oid: int) -> bool:
+    """Return whether a log has a table that was not dropped."""
+    known = {table.relation_oid for table in log.opened.tables.values() if not table.dropped}
+    return oid in known | {refused.relation_oid for refused in log.opened.refused.values() if not refused.dropped}
+
+
+def _awaiting_copies(log: OpenLog, datasets: Iterable[Dataset], lacking: Collection[int] | None) -> set[int]:
+    """Return the OIDs of new tables whose copies the log has only later."""
+    if lacking is None:
+        return set()
+    known = {each.version.oid for each in datasets}
+    found = {lack.relation_oid for lack in log.lacks if lack.stale_since is None}
+    return found.difference(known, lacking)
+
+
+def _last_commit(log: OpenLog) -> tuple[Lsn | None, Timestamp | None]:
+    """Return LSN and timestamp of the last commit in a log."""
+    last = last_commit(log.opened.index, log.opened.index.last_seq)
+    return (None, None) if last is None else (Lsn(last["commit_lsn"]), Timestamp(last["commit_time"]))
+
+
+def _can_merge(log: OpenLog, step: TableStep, before: Version, alters: bool) -> bool:
+    """Return whether changes can be merged into the rows of a version, as far as is known without reading them."""
+    has_same = alters or before.shape.current == step.dataset.version.shape.current
+    return has_same and not step.has_defaults and has_key(log.table(step.table), before)
+
+
+def advanced_table(
+    log: OpenLog,
+    name: str,
+    before: DataFrame | None,
+    changes: TableChanges,
+    on_missing: OnMissing,
+    is_small: bool = False,
+) -> DataFrame:
+    """Return the rows of a table after changes: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``.
+
+    Args:
+        log: The log.
+        name: The table.
+        before: The rows before, None for none: then the changes are all that the log has of it.
+        changes: The changes.
+        on_missing: As in ``OpenLog.state``.
+        is_small: Whether the rows before are few.
+
+    Raises:
+        ChangeLogError: Without rows before, changes that the state needs were pruned.
+    """
+    table = log.table(name)
+    if before is None:
+        log.check_retained(table)
+    return advance(
+        before,
+        changes.rows,
+        table,
+        on_missing,
+        summary=changes.summary,
+        is_small=is_small,
+        is_whole=log.is_whole(table),
+    )
+
+
+def has_key(table: Table, version: Version) -> bool:
+    """Return whether the rows of a version can be found by the key with which all later changes are described."""
+    keys = {tuple(each.key_columns) for each in table.identities if each.last > version.last}
+    return (
+        table.replica_identity != RelationReplicaIdentity.FULL
+        and bool(table.key_columns)
+        and set(table.key_columns) <= set(table.current)  # DROP COLUMN drops the key too, and sends no message
+        and keys <= {table.key_columns}
+        and tuple(map(escaped, version.shape.key_columns)) == table.key_columns
+    )
+
+
+def net_of_step(
+    log: OpenLog, name: str, changes: TableChanges, on_missing: OnMissing, naming: Naming
+) -> NetChanges | None:
+    """Return the net changes of a table; None if a truncate is among them."""
+    table = log.table(name)
+    counted = counted_changes(changes.rows, table)
+    if survey(counted, summary=changes.summary).truncated is not None:
+        return None
+    demand = demand_of(table, on_missing, log.is_whole(table))
+    rows = net_changes(counted, table.key_columns, table.current, changes.summary)
+    if demand.rows:
+        key = F.to_json(F.struct(*map(column, table.key_columns)))
+        refused = demand.refuse_row(F.struct("_commit_lsn", "_seq"), key).cast("bigint")
+        rows = rows.withColumn("_missing", F.when(F.col("_missing") > 1, refused).otherwise(F.col("_missing")))
+    return NetChanges(rows, changes.summary.moved and bool(changes.summary.unsent), naming, demand)
+
+
+def check_whole(log: OpenLog, progress: Progress, step: TableStep) -> None:
+    """Raise ChangeLogError for an incomplete table of the log that would replace one of an earlier log."""
+    lacks = {lack.relation_oid: lack for lack in log.lacks}
+    lack, replaced = lacks.get(step.dataset.version.oid), step.replaced
+    if lack is not None and replaced is not None and progress.is_foreign(replaced.version):
+        raise ChangeLogError(f"{step.table}: its rows of an earlier log are kept: {lack}")

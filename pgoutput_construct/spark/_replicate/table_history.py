@@ -1,0 +1,203 @@
+"""Every row that a table had, with the times between which it existed: slowly changing dimensions of type 2.
+
+A history is the intervals of ``_state/intervals``, written down as changes come: a row is added when it comes, and
+completed when it ends.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
+
+from pgoutput_construct.spark._execution import as_leaf, plain_errors
+from pgoutput_construct.spark._log_view.added_columns import escaped
+from pgoutput_construct.spark._log_view.change_columns import (
+    BEFORE_ALL,
+    CARRIED,
+    CHANGED,
+    POSITION,
+    SHAPE,
+    STORED,
+    TRUNCATE,
+    TURN,
+    column,
+)
+from pgoutput_construct.spark._log_view.replicated_tables import Identity, Table
+from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._replicate.batch_plan import TableStep
+from pgoutput_construct.spark._replicate.sink import HISTORY, ROW_KEY, MergingSink, Sink, with_renamed_columns
+from pgoutput_construct.spark._replicate.staging import TableChanges
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
+from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey
+from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
+from pgoutput_construct.spark._state.identity_phases import phase_changes, require_keys
+from pgoutput_construct.spark._state.intervals import OPEN
+from pgoutput_construct.spark._state.moved_values import with_moved_values
+from pgoutput_construct.spark._state.replay_tasks import Emit, replay_events, replay_rows
+from pgoutput_construct.spark._state.row_replay import Replay, ReplayResult
+from pgoutput_construct.spark._state.schema_evolution import (
+    cast_columns,
+    shapes_of,
+    stored_rows,
+    with_defaults,
+    with_shapes,
+)
+from pgoutput_construct.stream.rows import SNAPSHOT
+from pgoutput_construct.wire.protocol import RelationReplicaIdentity
+
+__all__ = ["history", "record_history"]
+
+
+def record_history(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, changes: TableChanges) -> Dataset:
+    """Bring the history of a table up to the end of a log: add new rows, complete those that ended.
+
+    Rows that a copy of the table supersedes end when the copy is applied; of the changes before it only those are
+    recorded that an earlier batch applied.
+
+    Args:
+        log: The log.
+        spark: The session.
+        sink: The format of the tables.
+        step: What to do.
+        changes: The changes that the step needs.
+    """
+    table, before, naming = log.table(step.table), step.before, sink.naming_of(step.dataset)
+    counted = counted_changes(changes.rows, table)
+    names = {escaped(name): escaped(other) for name, other in step.renamed.items()}
+    there = None if before is None else with_renamed_columns(sink.read_for_replay(spark, before), names)
+    rows = history(there, counted, table, step.has_new_copy, changes.summary)
+    if there is None or step.before is None:
+        return sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
+    rows.persist()  # they are read more than once
+    try:
+        return _write_into(spark, sink, step, step.before, there, rows, table)
+    finally:
+        rows.unpersist()
+
+
+def _write_into(
+    spark: SparkSession, sink: Sink, step: TableStep, before: Dataset, there: DataFrame, rows: DataFrame, table: Table
+) -> Dataset:
+    """Write rows into an existing history."""
+    is_same = all(field in rows.schema.fields for field in there.schema if field.name in rows.columns)
+    is_here, has_room = before.directory == step.dataset.directory, set(rows.columns) <= set(there.columns)
+    naming = sink.naming_of(step.dataset)
+    can_record = is_same and is_here and not step.has_defaults and not step.renamed and naming == sink.naming_of(before)
+    if isinstance(sink, MergingSink) and can_record and (sink.alters or has_room):
+        return sink.record(spark, step.dataset, naming.for_dataset(rows))
+    together = _with_replaced_rows(with_defaults(there, table), rows)
+    return sink.replace(spark, step.dataset, naming.for_dataset(together), step.replaced)
+
+
+def _with_replaced_rows(there: DataFrame, rows: DataFrame) -> DataFrame:
+    """Return a history with rows replaced or added; dropped columns stay, in their present types."""
+    places = rows.select(*ROW_KEY)
+    kinds = {field.name: field.dataType for field in rows.schema if field.name in there.columns}
+    kept = cast_columns(there, {name: kind for name, kind in kinds.items() if name not in HISTORY})
+    return kept.join(places, [*ROW_KEY], "left_anti").unionByName(rows, allowMissingColumns=True)
+
+
+_FROM: Final = ("_op", "_commit_time", "_unchanged")
+
+
+def history(
+    before: DataFrame | None, changes: DataFrame, table: Table, begins: bool, summary: ChangeSummary | None = None
+) -> DataFrame:
+    """Return the rows that are new in a table's history, and earlier ones that have ended since: with HISTORY.
+
+    Args:
+        before: The history, None for none.
+        changes: The changes since that count, copied rows as inserts before all.
+        table: The table.
+        begins: Whether the table begins again with them, so that all earlier rows have ended.
+        summary: What whoever decoded the changes reports of them.
+    """
+    opened = (
+        None if before is None else before.where("_ended_by IS NULL").withColumnRenamed("_valid_from", "_commit_time")
+    )
+    stays = None if begins else opened
+    shapes, events = tuple(shapes_of(table, stays)), with_shapes(changes, table)
+    phases, left = phase_changes(events, table, stays), None
+    if stays is not None:
+        left = stored_rows(stays, table, events, _FROM).withColumn(TURN, F.lit(STORED))
+    found = list[DataFrame]()
+    for number, (phase, mine) in enumerate(phases, 1):
+        is_last = number == len(phases)
+        rows = None if left is None else require_keys(left, table, phase)
+        intervals = _intervals(rows, mine, table, phase, shapes, summary, apart=len(phases) == 1)
+        intervals = intervals if is_last else as_leaf(intervals)
+        is_open = F.col("_ended_by").isNull()
+        found.append(intervals.where((is_open & (F.col(TURN) != STORED)) | ~is_open if is_last else ~is_open))
+        carried = F.when(F.col(TURN) == CHANGED, CARRIED).otherwise(F.col(TURN))
+        left = intervals.where(is_open).withColumn(TURN, carried).drop("_valid_to", "_ended_by")
+    rows = _history_rows(reduce(lambda one, other: as_leaf(one).unionAll(other), found), table)
+    if opened is None or not begins:
+        return rows
+    ended = opened.withColumns({"_ended_by": F.lit(SNAPSHOT), "_valid_to": F.lit(None).cast("timestamp")})
+    old = stored_rows(ended, table, events, (*_FROM, "_valid_to", "_ended_by"))
+    return rows.unionByName(_history_rows(old, table))
+
+
+def _history_rows(rows: DataFrame, table: Table) -> DataFrame:
+    """Return rows with the columns of a history."""
+    copied = F.when(F.col("_commit_lsn") == BEFORE_ALL, SNAPSHOT).otherwise(F.col("_op"))
+    named = restore_copy_lsn(rows.withColumn("_op", copied), table).withColumnRenamed("_commit_time", "_valid_from")
+    return named.select(*map(column, table.current), *HISTORY)
+
+
+def _intervals(
+    before: DataFrame | None,
+    changes: DataFrame,
+    table: Table,
+    phase: Identity,
+    shapes: Sequence[frozenset[str]],
+    summary: ChangeSummary | None,
+    apart: bool,
+) -> DataFrame:
+    """Return the rows of one phase: columns, ``_valid_to``, ``_ended_by``, ``__shape`` and ``__turn``."""
+    is_full = phase.replica_identity == RelationReplicaIdentity.FULL
+    names, keys = tuple(table.columns.names), phase.key_columns
+    found = survey(changes, keys, names, summary)
+    truncates = _truncates(changes) if found.truncated is not None else []
+    replay = Replay(
+        names,
+        None if is_full else keys,
+        tuple(name for name in names if name in found.unsent),
+        tuple(shapes),
+        tuple((row["_commit_lsn"], row["_seq"]) for row in truncates),
+    )
+    rows = changes.where(F.col("_op") != TRUNCATE)
+    if found.chained and replay.open_columns:
+        rows = with_moved_values(before, rows, replay, found)
+    events, _ = replay_events(before, rows, replay, found, apart)
+    given = {field.name: field for field in events.schema}
+    kept = [*names, "_untyped", *POSITION, *_FROM, SHAPE, TURN]
+    ends = [T.StructField("_valid_to", T.TimestampType()), T.StructField("_ended_by", T.StringType())]
+    schema = T.StructType([*(T.StructField(name, given[name].dataType) for name in kept), *ends])
+    return replay_rows(events, replay, _emit(kept, [row["_commit_time"] for row in truncates]), schema)
+
+
+def _emit(kept: Sequence[str], times: Sequence[object]) -> Emit:
+    def emit(done: ReplayResult, is_end: bool) -> pa.Table:
+        ended = done.intervals.ended
+        chosen = np.flatnonzero(done.events.comes & ((ended != OPEN) | is_end))
+        found = done.rows(chosen, done.rule.columns)
+        arrays = [found[name] if name in found else done.change_column(name, chosen) for name in kept]
+        of_truncates = pa.array(times, pa.timestamp("us", "UTC")), pa.array([TRUNCATE] * len(times), pa.string())
+        ends = [done.ends(name, chosen, each) for name, each in zip(("_commit_time", "_op"), of_truncates, strict=True)]
+        return pa.Table.from_arrays([*arrays, *ends], [*kept, "_valid_to", "_ended_by"])
+
+    return emit
+
+
+def _truncates(changes: DataFrame) -> list[Row]:
+    """Return the truncates, in order; few. Times are microseconds, which no session time zone shifts."""
+    rows = changes.where(F.col("_op") == TRUNCATE)
+    with plain_errors():
+        found = rows.select(*POSITION, F.unix_micros("_commit_time").alias("_commit_time")).collect()
+    return sorted(found, key=lambda row: (row["_commit_lsn"], row["_seq"]))

@@ -1,0 +1,366 @@
+"""The notes of a warehouse: which datasets it has, up to which seq of the log each is, and the shape of its table."""
+
+import json
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from hashlib import sha256
+from typing import Any, Final, NamedTuple, Self
+from urllib.parse import urlsplit, urlunsplit
+
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
+from pgoutput_construct.changelog.reader import LogIdentity
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition, Table, table_of_directory
+from pgoutput_construct.stream.identifiers import normal_name, qualified_name
+from pgoutput_construct.wire import Lsn
+
+__all__ = [
+    "HISTORY_SUFFIX",
+    "STAGED",
+    "Dataset",
+    "Progress",
+    "TableShape",
+    "Version",
+    "Warehouse",
+    "note_name",
+    "note_owner",
+]
+
+HISTORY_SUFFIX: Final = ".history"
+"""The suffix of the directory of a history, after that of its table: no other directory has two dots."""
+STAGED: Final = "staged"
+"""The directory of staged changes: no table's, which has a dot."""
+_NOWHERE: ChangePosition = (-1, -1)
+_FOLDER: Final = "_datasets"
+_PROGRESS: Final = "_warehouse.json"
+_DAMAGED: Final = {
+    False: (
+        "no note of a warehouse",
+        "choose another warehouse, or remove the file: the tables are then written again from the log",
+    ),
+    True: (
+        "the note of a table, or of its history, is damaged",
+        "remove the file, or give replicate --resync TABLE (resync=): the table is then written again from the log",
+    ),
+}
+"""What is wrong with a note, and the remedy: by whether it is a dataset's."""
+_LONGEST: Final = 200  # bytes of a note's name: file systems take 255
+_AT_ONCE: Final = 8
+_SCHEMES: Final = {"s3": "s3a"}  # as Hadoop calls it
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """How a table was described: what decides whether its rows can be brought up to date by changes."""
+
+    columns: Mapping[str, str]
+    """All columns that it ever had in the log, and their types."""
+    current: tuple[str, ...]
+    """The present ones."""
+    key_columns: tuple[str, ...]
+    """Those of its replica identity."""
+    replica_identity: str
+    """As relreplident in pg_class."""
+    copy: int | None
+    """The seq of the copy that its state begins with; None for none."""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """The attribute numbers of columns (pg_attribute.attnum), as far as they are known; of a history's also those
+    that the log no longer has.
+    """
+
+    @classmethod
+    def from_table(cls, table: Table) -> Self:
+        """Return the shape of a table as the log has it."""
+        columns = {field.name: str(field.type) for field in table.columns}
+        copy = table.base.copy.seq if table.base else None
+        return cls(columns, table.current, table.key_columns, table.replica_identity, copy, table.numbers)
+
+    def renamed_in(self, later: "TableShape") -> dict[str, str]:
+        """Return the later names of renamed columns, by their names here.
+
+        A dropped one, whose name another one has later, is called ``name_dropped_number``, as in ``Table``.
+        """
+        names = {number: name for name, number in later.numbers.items()}
+        found = {}
+        for name, number in self.numbers.items():
+            if number not in names and later.numbers.get(name, number) != number:
+                names[number] = f"{name}_dropped_{number}"
+            if names.get(number, name) != name:
+                found[name] = names[number]
+        return found
+
+    def continuing(self, before: "TableShape") -> Self:
+        """Return the shape with the numbers of an earlier one's columns, under their present names."""
+        renamed = before.renamed_in(self)
+        earlier = {renamed.get(name, name): number for name, number in before.numbers.items()}
+        return replace(self, numbers={**earlier, **self.numbers})
+
+    def added_in(self, later: "TableShape") -> tuple[str, ...] | None:
+        """Return the columns that were added since; None where changes alone do not lead to ``later``.
+
+        Columns may have been dropped. A renamed, or dropped and re-created, one has another name or order; one of
+        another type has other values.
+        """
+        kept = tuple(name for name in self.current if name in later.current)
+        added = later.current[len(kept) :]
+        known = {name: kind for name, kind in later.columns.items() if name not in added}
+        same = later.current[: len(kept)] == kept and known == self.columns and self.copy == later.copy
+        return added if same and not self.renamed_in(later) else None
+
+
+@dataclass(frozen=True)
+class Version:
+    """The state of a table in a dataset. It is written with the data, in one commit."""
+
+    table: str
+    """Schema and name, as SQL writes them."""
+    oid: int
+    """The table's OID."""
+    batch: int
+    """The number of the batch that wrote it."""
+    seq: int
+    """Everything that ended in the log up to this seq is in it."""
+    last: ChangePosition
+    """The position of the last change that the log had of the table."""
+    shape: TableShape
+    """How the table was described."""
+
+    @classmethod
+    def from_table(cls, table: Table, batch: int, seq: int) -> Self:
+        """Return the version of a table as a log has it, up to ``seq``."""
+        last = max((each.last for each in table.identities), default=_NOWHERE)
+        return cls(table.qualified, table.relation_oid, batch, seq, last, TableShape.from_table(table))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values that a person can read."""
+        commit_lsn, place = self.last
+        return asdict(self) | {"last": {"commit_lsn": str(Lsn(commit_lsn)) if commit_lsn >= 0 else None, "seq": place}}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Read the result of ``to_json``; raise KeyError, TypeError or ValueError for anything else."""
+        shape = {**content["shape"], **{name: tuple(content["shape"][name]) for name in ("current", "key_columns")}}
+        lsn = content["last"]["commit_lsn"]
+        last = (_NOWHERE[0] if lsn is None else int(Lsn(lsn)), int(content["last"]["seq"]))
+        # Earlier versions wrote keywords, and names with a dollar sign, without quotes.
+        return cls(**{**content, "table": normal_name(content["table"]), "last": last, "shape": TableShape(**shape)})
+
+    def to_text(self) -> str:
+        """Return it as text, for formats whose metadata are text."""
+        return json.dumps(self.to_json())
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a warehouse has come; written before and after each batch."""
+
+    format: str
+    """The format of its tables."""
+    batch: int = 0
+    """The number of the last batch, 0 before the first."""
+    seq: int = -1
+    """The last seq of that batch."""
+    done: bool = True
+    """Whether the notes of all tables are up to date with their data; False during a batch, and after one that was
+    interrupted, or failed in a table.
+    """
+    prefix: str = "_"
+    """The prefix of added columns."""
+    troubled: Mapping[str, str] = field(default_factory=dict)
+    """Tables that were not brought up to date, each with the reason."""
+    applied: int | None = None
+    """The last seq of the last batch: every table without an own seq has everything that ended by then."""
+    log: LogIdentity | None = None
+    """The log of the tables; None in a note of an earlier version."""
+    adopted: int = 0
+    """Datasets that batches up to this one wrote are of an earlier log."""
+    reader: str = ""
+    """The name of the warehouse as a reader of its log."""
+    lacking: tuple[int, ...] = ()
+    """The OIDs of tables that the log did not have completely when they were applied last."""
+    own_seqs: Mapping[int, int] = field(default_factory=dict)
+    """The seqs of tables in trouble, by OID: each has everything that ended by its own."""
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Read the result of ``to_json``; raise KeyError, TypeError or ValueError for anything else."""
+        log, lacking = content.get("log"), tuple(content.get("lacking", ()))
+        own_seqs = {int(oid): int(seq) for oid, seq in content.get("own_seqs", {}).items()}
+        known = cls(**{**content, "log": log and LogIdentity.from_json(log), "lacking": lacking, "own_seqs": own_seqs})
+        is_earlier = known.applied is None and known.done  # of an earlier version
+        return replace(known, applied=known.seq) if is_earlier else known
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values that a person can read."""
+        return asdict(self)
+
+    def to_seq(self, version: Version) -> int:
+        """Return the seq up to which a dataset has everything that ended in the log."""
+        applied = -1 if self.applied is None else self.applied
+        return max(version.seq, self.own_seqs.get(version.oid, applied))
+
+    def is_foreign(self, version: Version) -> bool:
+        """Return whether a dataset is of an earlier log."""
+        return version.batch <= self.adopted
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One dataset, as its note has it."""
+
+    directory: str
+    """Its name in the warehouse, see ``directory_name``."""
+    version: Version
+    """What it holds: with Parquet the truth itself, with others the state after the last completed batch."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """What its format stores in addition."""
+    is_history: bool = False
+    """Whether it has all rows that the table ever had, not the present ones."""
+
+
+class Warehouse:
+    """The directory, or the URL in an object store, that holds the datasets of a log."""
+
+    def __init__(self, address: Address | LogStore) -> None:
+        """Name a warehouse, which need not exist yet; raises ChangeLogError for an invalid address."""
+        self.store = open_store(address, private=False)  # as Spark writes its tables
+        self.path = spark_path(self.store)
+
+    def progress(self) -> Progress | None:
+        """Return how far it has come, None where there is no warehouse; raises PgoutputError for a damaged note."""
+        content = self._read(_PROGRESS)
+        return None if content is None else self._parsed(_PROGRESS, lambda: Progress.from_json(content))
+
+    def existing_progress(self) -> Progress:
+        """Return how far it has come; raises PgoutputError where there is no warehouse, or its note is damaged."""
+        if (progress := self.progress()) is None:
+            raise PgoutputError(f"{self.store}: no warehouse here (no table was replicated into it)")
+        return progress
+
+    def write_progress(self, progress: Progress) -> None:
+        """Write how far it has come, durably; the first one creates the warehouse."""
+        self.store.prepare()
+        self.store.write(_PROGRESS, json.dumps(progress.to_json()).encode())
+
+    def datasets(self) -> dict[str, Dataset]:
+        """Return the datasets by directory; raises PgoutputError if a note is damaged."""
+        found, damaged = self.readable_datasets()
+        for error in damaged.values():
+            raise error
+        return found
+
+    def readable_datasets(self) -> tuple[dict[str, Dataset], dict[str, PgoutputError]]:
+        """Return the datasets by directory, and the errors of damaged notes, by their names."""
+        found, damaged = dict[str, Dataset](), dict[str, PgoutputError]()
+        for name in sorted(name for name in self.store.files(_FOLDER) if name.endswith(".json")):
+            note = f"{_FOLDER}/{name}"
+            try:
+                dataset = self._dataset(note)
+            except PgoutputError as error:
+                damaged[note] = error
+                continue
+            if dataset is not None:
+                found[dataset.directory] = dataset
+        return found, damaged
+
+    def dataset(self, directory: str) -> Dataset | None:
+        """Return one dataset, None where there is none; raises PgoutputError if its note is damaged."""
+        return self._dataset(note_name(directory))
+
+    def find(self, table: str, is_history: bool = False) -> Dataset:
+        """Return the dataset of a table, or of its history, by its name as ``version.table`` has it.
+
+        Raises PgoutputError where there is none; if its own note is damaged, or one that may be its, with that.
+        """
+        datasets, damaged = self.readable_datasets()
+        known = {each.version.table: each for each in datasets.values() if each.is_history == is_history}
+        if table in known:
+            return known[table]
+        for note, error in damaged.items():
+            if note_owner(note) in (NoteOwner(table, is_history), NoteOwner(note, False)):
+                raise error
+        what = "history of the table" if is_history else "table"
+        raise PgoutputError(f"{self.store}: no {what} {table}: it has {', '.join(sorted(known)) or 'none'}")
+
+    def write_note(self, dataset: Dataset) -> None:
+        """Write the note of a dataset: durable when this returns; readers see this one or the one before."""
+        content = {"directory": dataset.directory, "is_history": dataset.is_history, **dataset.version.to_json()}
+        self.store.write(
+            note_name(dataset.directory), json.dumps(content | {"details": dict(dataset.details)}, indent=1).encode()
+        )
+
+    def write_notes(self, datasets: Iterable[Dataset]) -> None:
+        """Write the notes of datasets, several at a time: each waits for a disk or a network."""
+        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="note") as pool:
+            for _ in pool.map(self.write_note, datasets):
+                pass
+
+    def remove_note(self, directory: str) -> None:
+        """Remove the note of a dataset, which then does not exist for readers."""
+        self.store.delete(note_name(directory))
+
+    def _dataset(self, name: str) -> Dataset | None:
+        content = self._read(name)
+        return None if content is None else self._parsed(name, lambda: _read_dataset(content, name))
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        try:
+            text = self.store.read(name)
+        except MissingFileError:
+            return None
+        return self._parsed(name, lambda: dict(json.loads(text)))
+
+    def _parsed(self, name: str, make: Any) -> Any:
+        try:
+            return make()
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            what, remedy = _DAMAGED[name.startswith(f"{_FOLDER}/")]
+            reason = f"{type(error).__name__}: {error}"
+            raise PgoutputError(f"{self.store.path_of(name)}: {what}: {reason}; {remedy}") from None
+
+
+def spark_path(store: LogStore) -> str:
+    """Return the path of a store for Spark: without credentials, which Hadoop's own settings must have."""
+    if isinstance(store, LocalStore):
+        return f"file://{store.directory}"
+    parts = urlsplit(store.shown)
+    return urlunsplit((_SCHEMES.get(parts.scheme, parts.scheme), parts.netloc, parts.path.rstrip("/"), "", ""))
+
+
+class NoteOwner(NamedTuple):
+    """The dataset of a note that cannot be read, by its name."""
+
+    table: str
+    """The table; the name of the note where that does not contain it."""
+    is_history: bool
+    """Whether it is that of the history."""
+
+
+def note_owner(note: str) -> NoteOwner:
+    """Return the owner of a note by its name alone."""
+    directory = note.removeprefix(f"{_FOLDER}/").removesuffix(".json")
+    own = directory.removesuffix(HISTORY_SUFFIX)
+    try:
+        return NoteOwner(qualified_name(*table_of_directory(own)), own != directory)
+    except (PgoutputError, ValueError):
+        return NoteOwner(note, False)
+
+
+def note_name(directory: str) -> str:
+    """Return the name of the note of a dataset."""
+    name = directory.encode("utf-8", "surrogateescape")
+    return f"{_FOLDER}/{directory if len(name) <= _LONGEST else sha256(name).hexdigest()}.json"
+
+
+def _read_dataset(content: Mapping[str, Any], name: str) -> Dataset:
+    """Return the dataset of a note; raise ValueError for a note under the name of another one."""
+    version = {key: value for key, value in content.items() if key not in ("directory", "details", "is_history")}
+    found = Dataset(
+        content["directory"], Version.from_json(version), dict(content["details"]), bool(content["is_history"])
+    )
+    if note_name(found.directory) != name:
+        raise ValueError(f"it is that of {found.directory!r}")
+    return found

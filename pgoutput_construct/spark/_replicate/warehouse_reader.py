@@ -1,0 +1,113 @@
+"""Reading a warehouse: its formats by name, tables, histories, and reports of changes whose rows did not exist."""
+
+from typing import Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from pgoutput_construct.changelog._store.store import Address
+from pgoutput_construct.spark._log_view.added_columns import escaped
+from pgoutput_construct.spark._log_view.replicated_tables import plain_path
+from pgoutput_construct.spark._replicate.batch_plan import TableStep
+from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
+from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
+from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
+from pgoutput_construct.spark._replicate.sink import Sink, unescape_references
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
+from pgoutput_construct.spark.formats import check_format
+from pgoutput_construct.stream.identifiers import normal_name
+
+__all__ = ["forget_missing", "open_sink", "read_current", "read_history", "read_missing", "report_missing"]
+
+
+def read_current(spark: SparkSession, warehouse: Address, table: str) -> DataFrame:
+    """Return the rows of a table as the last batch of ``replicate`` left them: its columns, and those of the change.
+
+    ``table`` is its name as SQL writes it, such as ``public.orders``. The DataFrame is of one version: call this again
+    for later ones. Raises PgoutputError where there is no such warehouse or table.
+    """
+    return _read_rows(spark, warehouse, table, is_history=False)
+
+
+def read_history(spark: SparkSession, warehouse: Address, table: str) -> DataFrame:
+    """Return all rows that a table ever had, as ``replicate(history=True)`` recorded them; raises as ``read_current``.
+
+    The columns are those of the table, and HISTORY: ``_valid_from`` and ``_valid_to`` among them.
+    """
+    return _read_rows(spark, warehouse, table, is_history=True)
+
+
+def _read_rows(spark: SparkSession, warehouse: Address, table: str, is_history: bool) -> DataFrame:
+    place = Warehouse(warehouse)
+    progress = place.existing_progress()
+    check_format(spark, progress.format)
+    dataset = place.find(normal_name(table), is_history)
+    sink = open_sink(progress.format, place)
+    sink.prepare(spark)
+    return sink.read(spark, dataset)
+
+
+def open_sink(name: str, warehouse: Warehouse, grace: float = 0.0) -> Sink:
+    """Return the sink of a format; ``grace`` as in ``replicate``."""
+    match name:
+        case "parquet":
+            return ParquetSink(warehouse, grace)
+        case "delta":
+            return DeltaSink(warehouse)
+        case "iceberg":
+            return IcebergSink(warehouse)
+    raise AssertionError(name)
+
+
+_FOLDER: Final = "missing"  # no table's directory, which has a dot
+_NOTHING: Final = "PATH_NOT_FOUND"
+_COLUMNS: Final = "_commit_lsn bigint, _seq bigint, _op string, _row map<string, string>, _unchanged array<string>"
+
+
+def read_missing(spark: SparkSession, warehouse: Address, table: str) -> DataFrame:
+    """Return the changes of rows that did not exist, which ``replicate(on_missing="report")`` reported.
+
+    They are those since the table was written as a whole: updates and deletes, with the columns of
+    ``OpenLog.missing_rows``. Raises PgoutputError where there is no such table.
+    """
+    place = Warehouse(warehouse)
+    return _read_reports(spark, plain_path(f"{place.path}/{_reports_folder(place.find(normal_name(table)))}"))
+
+
+def report_missing(warehouse: Warehouse, step: TableStep, rows: DataFrame) -> int:
+    """Store the changes of a step whose rows did not exist; return their number.
+
+    A step that is repeated after an interrupted batch overwrites its report with the same.
+    """
+    if any(name != escaped(name) for name in step.dataset.version.shape.columns):
+        rows = unescape_references(rows, "_row", "_unchanged")
+    found = rows.persist()
+    try:
+        count = found.count()
+        if count:
+            # Named after the seq that the changes of the step begin after.
+            path = f"{warehouse.path}/{_reports_folder(step.dataset)}/after-{step.after}"
+            found.coalesce(1).write.mode("overwrite").parquet(path)
+        return count
+    finally:
+        found.unpersist()
+
+
+def forget_missing(warehouse: Warehouse, dataset: Dataset) -> None:
+    """Remove the reports of a table."""
+    if not dataset.is_history:
+        warehouse.store.remove(_reports_folder(dataset))
+
+
+def _read_reports(spark: SparkSession, path: str) -> DataFrame:
+    reader = spark.read.schema(_COLUMNS).option("recursiveFileLookup", True)
+    try:
+        return reader.parquet(path)
+    except AnalysisException as error:
+        if error.getCondition() != _NOTHING:
+            raise
+        return spark.createDataFrame([], _COLUMNS)
+
+
+def _reports_folder(dataset: Dataset) -> str:
+    return f"{_FOLDER}/{dataset.directory}"

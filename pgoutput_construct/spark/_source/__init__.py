@@ -1,0 +1,16 @@
+"""The data source ``pgoutput``: what a session reads with ``format("pgoutput")``; driver and executors import it.
+
+In come options; out go batches of rows in Arrow. Data goes one way: ``datasource`` (the class that Spark knows) reads
+``source_options``; ``log_readers`` ask for the range of the log that is read (``read_range``) and for a view of it
+(``views``: tables; ``row_views``: changes of all tables, quarantine; ``raw_views``: transactions, messages, events);
+``task_plan`` makes tasks of the index; in an executor ``segment_rows`` reads the segments of a task, checks them, and
+decodes the selected rows. Start reading at ``log_readers``, then ``task_plan``, then ``segment_rows``.
+
+``micro_batches`` says how far a micro-batch of a stream goes; ``live_slot`` reads a slot without a log, and
+``message_decoder`` decodes payloads that came another way, such as Kafka.
+
+Invariants: the driver reads the index and no payload; a task gets no more than its segments and what it cannot learn
+from them; a row that cannot be decoded is an error with segment, seq and field, or a row of the view ``quarantine``.
+"""
+
+__all__: list[str] = []

@@ -1,0 +1,192 @@
+"""A slot without a change log: peeked at in a task, advanced when Spark has committed what was read.
+
+Until then a read can be repeated: the server decodes again from the slot's confirmed position.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pgoutput_construct.changelog._index.index_builder import IndexBuilder
+from pgoutput_construct.changelog._index.planning import committed, relation_history, spans_of
+from pgoutput_construct.changelog._segment.block import Block
+from pgoutput_construct.changelog._segment.segment_schema import segment_table
+from pgoutput_construct.columnar import chosen_types, columns_schema
+from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.postgres.peeking import open_slot
+from pgoutput_construct.spark._log_view.added_columns import Prefix
+from pgoutput_construct.spark._log_view.change_columns import CHANGE, changes_schema
+from pgoutput_construct.spark._log_view.visible_rows import LogPlan
+from pgoutput_construct.spark._source.micro_batches import PollInterval, query_fields
+from pgoutput_construct.spark._source.segment_rows import SegmentPart, decode_part
+from pgoutput_construct.spark._source.source_options import SourceOptions
+from pgoutput_construct.spark._source.task_plan import ReaderColumns
+from pgoutput_construct.stream.identifiers import split_name
+from pgoutput_construct.stream.relations import Description
+from pgoutput_construct.wire import Commit, Lsn, Relation, Type, parse
+from pgoutput_construct.wire.options import STATE_PARAMETERS
+
+__all__ = ["LiveReader", "LiveStreamReader", "live_schema"]
+
+_LAYOUT = {"proto_version": 1}
+_POLL_SECONDS = 0.5
+"""The least seconds between two polls of a slot without news: for each the server decodes its WAL again."""
+
+
+def live_schema(options: SourceOptions) -> pa.Schema:
+    """Return the requested columns of a table as the server has it now, and those of CHANGE."""
+    with _slot(options) as slot:
+        description = _description(slot.describe(*split_name(options.table or "")))
+        columns = columns_schema(description, chosen_types(options.types or ""))
+    if options.columns is not None:
+        columns = pa.schema([columns.field(name) for name in columns.names if name in options.columns])
+    prefix = Prefix(options.metadataPrefix)
+    prefix.check(str(options.table), columns.names, case_sensitive=True)  # Spark itself minds what is set
+    return prefix.reader_schema(changes_schema(prefix.replay_columns(columns)))
+
+
+@dataclass
+class _Peek(InputPartition):
+    """A task: the transactions that end after one LSN, up to another."""
+
+    options: SourceOptions = field(repr=False)
+    after: int
+    until: int
+    schema: pa.Schema
+
+
+class LiveReader(DataSourceReader):
+    """Reads everything that a slot has now, and does not advance it."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self.options = options
+        self.schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """Return one task: a slot has one reader at a time."""
+        with _slot(self.options) as slot:
+            ends = slot.ends()
+        return [_task(self.options, self.schema, 0, ends[-1].end_lsn)] if ends else []
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Peek at the slot."""
+        return _read(partition) if isinstance(partition, _Peek) else iter(())
+
+
+class LiveStreamReader(DataSourceStreamReader):
+    """Reads a slot transaction by transaction; an offset is the end of one in the WAL.
+
+    It also has the time of that commit, and ``finalizedUntil``: no later commit of the slot is earlier. A reader
+    of PySpark 4.1 that restarts does not know the offset of its query. Spark commits a batch, which advances the slot,
+    when it plans the next one; so the slot still has the last transaction, the same offset is returned, and no empty
+    batch is made.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self.options = options
+        self.schema = schema
+        self._last: dict[str, Any] | None = None
+        self._answer: dict[str, Any] = {}
+        self._interval = PollInterval(_POLL_SECONDS)
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name, as those below
+        """Return the slot's confirmed position."""
+        with _slot(self.options) as slot:
+            return {"end_lsn": str(slot.confirmed)}
+
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
+        """Return the end of the last transaction in the slot, or of the last within the limit."""
+        last = start or self._last
+        self._answer = self._interval.poll(lambda: self._next(last), lambda found: found != self._answer)
+        return self._answer
+
+    def _next(self, last: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the offset where the next micro-batch ends; the last one where nothing is new."""
+        after = 0 if last is None else int(Lsn(last["end_lsn"]))
+        with _slot(self.options) as slot:
+            ends = [commit for commit in slot.ends() if commit.end_lsn > after]
+            if not ends:
+                return last or {"end_lsn": str(slot.confirmed)}
+        most = self.options.maxTransactionsPerTrigger if last else None
+        return _offset(ends, min(most or len(ends), len(ends)))
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """Return one task: a slot has one reader at a time."""
+        self._last = end
+        return [_task(self.options, self.schema, int(Lsn(start["end_lsn"])), int(Lsn(end["end_lsn"])))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Peek at the slot."""
+        assert isinstance(partition, _Peek)
+        return _read(partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Advance the slot past what was read."""
+        with _slot(self.options) as slot:
+            slot.advance(Lsn(end["end_lsn"]))
+
+
+def _slot(options: SourceOptions) -> Any:
+    assert options.dsn is not None and options.slot is not None
+    return open_slot(options.dsn, options.slot, options.publications or ())
+
+
+def _offset(commits: Sequence[Commit], count: int) -> dict[str, Any]:
+    """Return the offset after the first ``count`` commits, whose timestamps are not always in order."""
+    last, final = commits[count - 1], min(commit.commit_time for commit in commits[count - 1 :])
+    times = {"commit_time": str(last.commit_time), "finalizedUntil": str(final)}
+    return {"end_lsn": str(last.end_lsn), **times}
+
+
+def _task(options: SourceOptions, schema: StructType, after: int, until: int) -> _Peek:
+    known = live_schema(options)
+    return _Peek(options, after, until, query_fields(known, schema, options, options.table or ""))
+
+
+def _read(task: _Peek) -> Iterator[pa.RecordBatch]:
+    options = task.options
+    with _slot(options) as slot:
+        payloads = slot.payloads(Lsn(task.until))
+    if not payloads:
+        return
+    part, used = _part(options, payloads, task.after, task.until)
+    prefix = Prefix(options.metadataPrefix)
+    inner = prefix.replay_schema(task.schema)
+    columns = pa.schema([each for each in inner if each.name not in CHANGE])
+    yield from map(prefix.reader_batch, decode_part(part, columns, inner, used, options.badRecords != "fail"))
+
+
+def _part(
+    options: SourceOptions, payloads: list[bytes], after: int, until: int
+) -> tuple[SegmentPart, dict[int, ReaderColumns]]:
+    """Index payloads as a change log would."""
+    zeros, count = np.zeros(len(payloads), np.int64), len(payloads)
+    states = {name: np.zeros(count, np.bool_) for name in STATE_PARAMETERS}
+    block = Block.from_payloads(payloads, zeros, zeros, _LAYOUT, states, np.full(count, OUTSIDE))
+    builder = IndexBuilder()
+    builder.add(block)
+    index = builder.finish(until)
+    transactions = committed(index.transactions)
+    ends = transactions["end_lsn"].to_numpy()
+    selected = transactions.filter(pa.array((ends > after) & (ends <= until)))
+    history = relation_history(index)
+    (rows,) = segment_table([block], 0).combine_chunks().to_batches()
+    mine, own = split_name(options.table or ""), Prefix(options.metadataPrefix)
+    used = {
+        each.seq: ReaderColumns(tuple(own.replay_name(column.name) for column in each.relation.columns), {})
+        for each in history.descriptions
+        if (each.relation.namespace or "pg_catalog", each.relation.name) == mine
+    }
+    return SegmentPart(f"(slot {options.slot})", rows, block.index, LogPlan(spans_of(selected), history)), used
+
+
+def _description(payloads: list[bytes]) -> Description:
+    messages = [parse(payload) for payload in payloads]
+    types = {message.type_oid: message for message in messages if isinstance(message, Type)}
+    (relation,) = (message for message in messages if isinstance(message, Relation))
+    return Description(0, relation, types)

@@ -1,0 +1,181 @@
+"""Which log a read is of, as of which seq, and which transactions and copies of it are selected."""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._index.log_index import LogIndex
+from pgoutput_construct.changelog._index.planning import LostEnd, commits_of, committed, lost_ends
+from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark._execution import cache_archives
+from pgoutput_construct.spark._log_view.log_tables import LogTables
+from pgoutput_construct.spark._source.source_options import SourceOptions
+from pgoutput_construct.wire import Lsn, Timestamp
+
+__all__ = ["LogRange", "log_address", "log_as_of", "log_at", "range_between", "range_of", "tables_at"]
+
+
+def log_as_of(options: SourceOptions) -> tuple[ChangeLog, int]:
+    """Open the log that options name, and return the seq as of which it is read."""
+    log = log_at(log_address(options))
+    return log, as_of_seq(log, options)
+
+
+_MOST: Final = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class LsnBounds:
+    """The first and the last ``_commit_lsn`` of selected rows, both included.
+
+    They come from options, never those of a filter that Spark pushes down (``DataSourceReader.pushFilters``): up to
+    version 4 it stores what a read with pushed filters is planned to read in the source (``setReadInfo`` in
+    PythonScanBuilder), not in the scan. Any other read of the same DataFrame, in that plan or in a later one, would
+    lack the rows that the filter excluded.
+    """
+
+    first_lsn: int = 0
+    last_lsn: int = _MOST
+
+    def mask(self, lsns: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return whether each transaction, given by its commit LSN, is selected."""
+        found: NDArray[np.bool_] = (lsns >= self.first_lsn) & (lsns <= self.last_lsn)
+        return found
+
+    def includes(self, copy: TableCopy) -> bool:
+        """Return whether the rows of a copy are selected."""
+        return self.first_lsn <= copy.snapshot.lsn <= self.last_lsn
+
+
+@dataclass(frozen=True)
+class LogRange:
+    """The transactions and copies that a read selects."""
+
+    after: int
+    """Those that ended after this seq,"""
+    until: int
+    """up to this one,"""
+    bounds: LsnBounds = field(default_factory=LsnBounds)
+    """and committed between these;"""
+    lost: tuple[LostEnd, ...] = ()
+    """without those of timelines that the server lost (``planning.lost_ends``)."""
+
+    def mask(self, transactions: pa.Table) -> NDArray[np.bool_]:
+        """Return whether each committed transaction is selected."""
+        seqs, lsns = (transactions[name].to_numpy() for name in ("seq", "commit_lsn"))
+        selected: NDArray[np.bool_] = (seqs > self.after) & (seqs <= self.until) & self.bounds.mask(lsns)
+        return selected
+
+    def transactions(self, index: SegmentIndex) -> pa.Table:
+        """Return the selected transactions of an index."""
+        found = committed(index.transactions, self.lost)
+        return found.filter(pa.array(self.mask(found)))
+
+
+def range_of(log: ChangeLog, as_of: int, options: SourceOptions) -> LogRange:
+    """Return the range of a batch read."""
+    return range_between(log, -1 if options.fromSeq is None else options.fromSeq - 1, as_of, options)
+
+
+def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions) -> LogRange:
+    """Return the range of what ended after one seq, up to another."""
+    lost = tuple(
+        (seq, end) for seq, end in lost_ends(log.index) if seq <= until
+    )  # what was lost later still existed then
+    return LogRange(after, until, bounds_of(options), lost)
+
+
+Numbers = NDArray[np.int64]
+
+
+def as_of_seq(log: ChangeLog, options: SourceOptions) -> int:
+    """Return the seq as of which options read a log; raise ChangeLogError where it does not reach that position yet.
+
+    The log must have everything that committed up to an LSN. A time, like recovery_target_time, means everything before
+    the first commit that is later: the order of commits is not always that of their timestamps.
+    """
+    if options.asOfSeq is not None:
+        return options.asOfSeq
+    if options.asOfLsn is not None:
+        _check_complete(log, options.asOfLsn)
+        return _last_seq_by(log.index, "lsn", options.asOfLsn)
+    if options.asOfTime is not None:
+        return _last_seq_by(log.index, "time", options.asOfTime)
+    return log.index.last_seq
+
+
+def bounds_of(options: SourceOptions) -> LsnBounds:
+    """Return the LSNs between which selected rows committed.
+
+    A copy that was made after an LSN may come before its commits in the log, so that the seq alone does not exclude it.
+    """
+    last = (int(each) for each in (options.asOfLsn, options.untilLsn) if each is not None)
+    return LsnBounds(int(options.fromLsn or 0), min(last, default=LsnBounds.last_lsn))
+
+
+def _check_complete(log: ChangeLog, lsn: Lsn) -> None:
+    known = max(int(log.complete_lsn), int(commits_of(log.index)["most_lsn"].max()))
+    if lsn > known:
+        raise ChangeLogError(
+            f"{log.store}: asOfLsn is {lsn}, but the log is complete up to {Lsn(known)} only: what may still commit "
+            "before that is not known; read it as of an earlier position, or when the capture has come further"
+        )
+
+
+def _last_seq_by(index: LogIndex, what: str, limit: int) -> int:
+    """Return the seq of the last transaction or event up to an LSN or a time, before the first that is later."""
+    lost, end, found = lost_ends(index), index.last_seq + 1, np.array([], np.int64)
+    commits = commits_of(index, lost)
+    has_some = commits["commits"] > 0
+    for place in np.flatnonzero(has_some & (commits[f"most_{what}"] > limit))[:1].tolist():
+        transactions = committed(index.one(place).transactions, lost)
+        seqs, numbers = (_numbers(transactions[name]) for name in ("seq", f"commit_{what}"))
+        end = int(seqs[np.flatnonzero(numbers > limit)[0]])
+        found = seqs[seqs < end]
+    events, before = index.entries("events"), commits["last_commit"][has_some]
+    of_events = _numbers(events["seq"])[_numbers(events[what]) <= limit]
+    found = np.concatenate([found, before[before < end], of_events[of_events < end]])
+    if not len(found):
+        name = Lsn(limit) if what == "lsn" else Timestamp(limit)
+        raise ChangeLogError(f"the log begins after {name}: read it as of a later position")
+    return int(found.max())
+
+
+def _numbers(column: pa.ChunkedArray) -> Numbers:
+    numbers: Numbers = column.to_numpy()
+    return numbers
+
+
+_latest: dict[str, tuple[dict[str, int], ChangeLog]] = {}
+
+
+def log_address(options: SourceOptions) -> str:
+    """Return the address of the log that options name."""
+    assert options.path is not None
+    return options.path
+
+
+def log_at(address: str) -> ChangeLog:
+    """Return the log at an address as it is now; it is opened again only if the names or sizes of its files changed."""
+    cache_archives()
+    files, log = _latest.get(address, ({}, None))
+    found = open_store(address).files()
+    if log is None or found != files:
+        log = ChangeLog(address, log)
+        _latest.clear()
+        _latest[address] = found, log
+    return log
+
+
+@lru_cache(maxsize=1)  # those of earlier micro-batches are of no use
+def tables_at(log: ChangeLog, as_of: int, types: str = "", allow_undescribed: bool = False) -> LogTables:
+    """Return the tables of a log as of a seq; see ``LogTables.from_log``."""
+    return LogTables.from_log(log, as_of, types, allow_undescribed=allow_undescribed)

@@ -1,0 +1,198 @@
+"""The options of the data source: one table of them, and how their texts are read."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import Any, Final, NamedTuple
+
+from pgoutput_construct.columnar import chosen_types
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefix
+from pgoutput_construct.stream.identifiers import normal_name
+from pgoutput_construct.wire import Lsn, Timestamp
+
+__all__ = ["OPTIONS", "VIEWS", "SourceOptions", "read_options"]
+
+VIEWS: Final[Mapping[str, str]] = {
+    "table": "the changes of one table, typed",
+    "changes": "the changes of all tables, old and new rows as maps of text",
+    "transactions": "the committed transactions",
+    "messages": "the messages as they were sent, with the fields that their classes have",
+    "events": "what the capture wrote in addition to the messages",
+    "quarantine": "the malformed rows, each with the reason",
+    "batches": "one row a micro-batch: the range of seqs that it is",
+}
+"""What can be read of a log."""
+
+
+def _word(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"it is one of {', '.join(words)}")
+        return text
+
+    return read
+
+
+def _number(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError("it is a number from 1 on")
+    return number
+
+
+def _seq(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError("it is the seq of a row of the log")
+    return int(text)
+
+
+def _lsn(text: str) -> Lsn:
+    """Read a position as PostgreSQL writes it, or as a number, which ``_commit_lsn`` is."""
+    return Lsn(int(text)) if text.isdecimal() else Lsn(text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = json.loads(text) if text.lstrip().startswith("[") else text.split(",")
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("names are separated by commas, or a JSON array of texts")
+    return tuple(name if text.startswith("[") else name.strip() for name in names)
+
+
+def _types(text: str) -> str:
+    chosen_types(text)
+    return text
+
+
+def _table(text: str) -> str:
+    names = _names(text) if text.startswith("[") else (text,)
+    if len(names) != 1:
+        raise ValueError("it is one table, or a JSON array of it")
+    return normal_name(names[0])
+
+
+def _time(text: str) -> Timestamp:
+    moment = datetime.fromisoformat(text)
+    return Timestamp.from_datetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+class SourceOption(NamedTuple):
+    """One option."""
+
+    name: str
+    read: Callable[[str], Any]
+    """Makes its value of a text; raises ValueError for one that is none."""
+    default: str | None
+    """The text that counts where it is left out."""
+    meaning: str
+
+
+OPTIONS: Final = (
+    SourceOption("path", str, None, "the log: a directory, or an address such as s3://bucket/folder"),
+    SourceOption("view", _word(*VIEWS), "table", f"what is read: {', '.join(VIEWS)}"),
+    SourceOption("table", _table, None, "of the view table: schema.table, in double quotes where SQL needs them"),
+    SourceOption("columns", _names, None, "only these columns of the table are decoded: a,b or a JSON array"),
+    SourceOption("types", _types, "", "types of columns by choice, such as numeric=decimal(38,10),uuid=binary"),
+    SourceOption(
+        "metadataPrefix", check_prefix, PREFIX, "of the view table: how columns begin that are added, instead of _"
+    ),
+    SourceOption("asOfSeq", _seq, None, "what had ended by this seq of the log"),
+    SourceOption("asOfLsn", _lsn, None, "what committed up to and at this position, such as 0/16B3748"),
+    SourceOption("asOfTime", _time, None, "all before the first commit that is later, ISO 8601, UTC without a zone"),
+    SourceOption("fromLsn", _lsn, None, "only what committed at this position or later"),
+    SourceOption("untilLsn", _lsn, None, "only what committed at this position or before"),
+    SourceOption("fromSeq", _seq, None, "only what ended at this seq or later; where a stream begins"),
+    SourceOption("maxTransactionsPerTrigger", _number, None, "transactions in a micro-batch, at most"),
+    SourceOption(
+        "maxBytesPerTrigger", _number, None, "bytes of payloads in a micro-batch of a log; one transaction may be more"
+    ),
+    SourceOption("schemaChange", _word("fail", "ignore"), "fail", "a stream whose table has changed: fail, or ignore"),
+    SourceOption("reader", str, None, "of a stream: a name, for whose sake prune keeps what the stream has not read"),
+    SourceOption("dsn", str, None, "live, instead of path: a server's connection string; best without its password"),
+    SourceOption("slot", str, None, "live: the slot, of pgoutput and without two_phase, that nobody else reads"),
+    SourceOption("publications", _names, None, "live: those that count, a,b or a JSON array; else all of the database"),
+    SourceOption(
+        "badRecords",
+        _word("fail", "quarantine"),
+        "fail",
+        "malformed rows: fail, or quarantine: they are left to the view of that name",
+    ),
+)
+"""All options."""
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """The options that were given, read."""
+
+    path: str | None = field(default=None, repr=False)
+    view: str = "table"
+    table: str | None = None
+    columns: tuple[str, ...] | None = None
+    types: str = ""
+    metadataPrefix: str = PREFIX  # noqa: N815 - as Spark writes options
+    asOfSeq: int | None = None  # noqa: N815
+    asOfLsn: Lsn | None = None  # noqa: N815
+    asOfTime: Timestamp | None = None  # noqa: N815
+    fromLsn: Lsn | None = None  # noqa: N815
+    untilLsn: Lsn | None = None  # noqa: N815
+    fromSeq: int | None = None  # noqa: N815
+    maxTransactionsPerTrigger: int | None = None  # noqa: N815
+    maxBytesPerTrigger: int | None = None  # noqa: N815
+    schemaChange: str = "fail"  # noqa: N815
+    reader: str | None = None
+    dsn: str | None = field(default=None, repr=False)
+    slot: str | None = None
+    publications: tuple[str, ...] | None = None
+    badRecords: str = "fail"  # noqa: N815
+
+
+def read_options(given: Mapping[str, str]) -> SourceOptions:
+    """Read options, whose names are told apart without case; raise PgoutputError that names the one that is wrong."""
+    known = {option.name.lower(): option for option in OPTIONS}
+    texts = {name.lower(): text for name, text in given.items()}
+    for name in texts.keys() - known.keys():
+        close = [known[each].name for each in get_close_matches(name, known, 1)]
+        hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(each.name for each in OPTIONS)}"
+        raise PgoutputError(f"the data source pgoutput has no option {name!r}: {hint}")
+    options = {option.name: _value(option, texts.get(name, option.default)) for name, option in known.items()}
+    _check(options)
+    return SourceOptions(**options)
+
+
+def _check(options: Mapping[str, Any]) -> None:
+    """Raise PgoutputError for options that are no read together."""
+    is_live = options["dsn"] is not None
+    if is_live == (options["path"] is not None):
+        raise PgoutputError(
+            "the data source pgoutput needs the option path (a change log's directory or address), or dsn and slot: "
+            "one of both"
+        )
+    if is_live and (options["slot"] is None or options["view"] != "table"):
+        raise PgoutputError(
+            "a live read needs the option slot, and has the view table alone; capture into a change log"
+        )
+    if options["view"] == "table" and not options["table"]:
+        raise PgoutputError("the data source pgoutput needs the option table, such as public.orders, or another view")
+    if options["view"] != "table" and options["metadataPrefix"] != PREFIX:
+        raise PgoutputError("the option metadataPrefix is of the view table: other views have columns of their own")
+    if sum(options[name] is not None for name in _POSITIONS) > 1:
+        raise PgoutputError(f"of the options {', '.join(_POSITIONS)} one can be given")
+    if is_live and any(options[name] is not None for name in (*_POSITIONS, "fromLsn", "untilLsn", "fromSeq", "reader")):
+        raise PgoutputError("a live read begins where its slot is: leave out positions, or read a change log")
+    if is_live and options["maxBytesPerTrigger"] is not None:
+        raise PgoutputError("a live read does not know the sizes of transactions: give maxTransactionsPerTrigger")
+
+
+_POSITIONS: Final = ("asOfSeq", "asOfLsn", "asOfTime")
+
+
+def _value(option: SourceOption, text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        return option.read(text)
+    except (ValueError, TypeError) as error:
+        raise PgoutputError(f"the option {option.name} is {text!r}: {error}") from error

@@ -1,0 +1,264 @@
+"""Which segments a read needs, and the tasks that read them: planned from the index, without a payload."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from math import ceil
+from operator import itemgetter
+from os import cpu_count
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql.datasource import InputPartition
+
+from pgoutput_construct.changelog._facts.completeness import present_copies
+from pgoutput_construct.changelog._facts.copies import TableCopy
+from pgoutput_construct.changelog._index.log_index import LogIndex, is_own
+from pgoutput_construct.changelog._index.planning import commits_of, committed, spans_of
+from pgoutput_construct.changelog._index.row_counts import COPIED, PLAIN
+from pgoutput_construct.changelog._segment.footer import Segment
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.spark._log_view.added_columns import DEFAULT_PREFIX, Prefix
+from pgoutput_construct.spark._log_view.log_tables import LogTables
+from pgoutput_construct.spark._log_view.replicated_tables import Table
+from pgoutput_construct.spark._log_view.table_columns import ColumnDefault
+from pgoutput_construct.spark._log_view.visible_rows import LogPlan
+from pgoutput_construct.spark._source.read_range import LogRange
+from pgoutput_construct.stream.relations import RelationHistory
+from pgoutput_construct.stream.transaction_reader import SPAN_COLUMNS, Spans
+
+__all__ = [
+    "ReaderColumns",
+    "SegmentGroup",
+    "SelectedRuns",
+    "TableTask",
+    "ViewTask",
+    "columns_of_group",
+    "described_groups",
+    "groups_in_range",
+    "groups_with_rows",
+    "reader_columns",
+    "table_tasks",
+]
+
+Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+_TASK_ROWS: Final = 1_000_000
+_TASK_BYTES: Final = 1 << 28
+"""Rows, or bytes of payloads, of one task: starting a task is expensive, and so are the first rows of a Parquet file,
+before dictionary encoding falls back to plain."""
+_LEAST: Final = 1 / 4
+"""A task may have this part of that where there would be fewer tasks than processors."""
+_FEW: Final = 4
+
+
+class SelectedRuns:
+    """The rows in a range of a log: runs of the index's ``rows``, and what makes them visible."""
+
+    def __init__(self, index: LogIndex, selected: LogRange, oids: Sequence[int] | None = None) -> None:
+        """``oids`` are the relations whose rows are selected, None for all."""
+        commits, first_seqs = commits_of(index, selected.lost), index.table["first_seq"].to_numpy()
+        with_own, in_part = _segments_with_own(commits, selected)
+        for place in np.flatnonzero(in_part).tolist():
+            some = selected.transactions(index.one(place))
+            own = is_own(some, np.full(len(some), first_seqs[place]))
+            with_own[place] = bool(own.any())
+        marked, places = index.located("marked")
+        is_selected = _committed(marked, selected)
+        marked, places = marked.filter(pa.array(is_selected)), places[is_selected]
+        self.spans = spans_of(marked.filter(pa.array(~is_own(marked, first_seqs[places]))))
+        self.copies = _copies(index, selected)
+        self._find(index, with_own, oids)
+
+    def _find(self, index: LogIndex, with_own: Flags, oids: Sequence[int] | None) -> None:
+        runs, places = index.located("rows")
+        span, first_seq, xids = (runs[name].to_numpy() for name in ("span", "first_seq", "xid"))
+        chunks = np.where(span == COPIED, xids, -1)
+        plan = LogPlan(self.spans, RelationHistory(), self.copies)
+        _, found = plan.origins_at(first_seq, xids, chunks)
+        found |= (span == PLAIN) & with_own[places]
+        if oids is not None:
+            found &= np.isin(runs["oid"].to_numpy(), np.array(oids, np.int64))
+        self.places = places[found]
+        """The segment of each run."""
+        self.descriptions: Numbers = runs["description"].to_numpy()[found]
+        """The seq of the Relation that describes each run."""
+
+
+def _segments_with_own(commits: Mapping[str, Numbers], selected: LogRange) -> tuple[Flags, Flags]:
+    """Return which segments contain matching transactions, and for which the statistics are inconclusive."""
+    bounds, own = selected.bounds, commits["own"] > 0
+    within, without = own.copy(), ~own
+    for least, most, first, last in (
+        ("first_commit", "last_commit", selected.after + 1, selected.until),
+        ("least_lsn", "most_lsn", bounds.first_lsn, bounds.last_lsn),
+    ):
+        within &= (commits[least] >= first) & (commits[most] <= last)
+        without |= (commits[most] < first) | (commits[least] > last)
+    return within, ~within & ~without
+
+
+def _committed(transactions: pa.Table, selected: LogRange) -> Flags:
+    numbered = transactions.append_column("row", pa.array(np.arange(len(transactions))))
+    found = committed(numbered.select(["row", "seq", "outcome", "end_lsn", "commit_lsn", "commit_time"]), selected.lost)
+    flags = np.zeros(len(transactions), np.bool_)
+    flags[found["row"].to_numpy()[selected.mask(found)]] = True
+    return flags
+
+
+def _copies(index: LogIndex, selected: LogRange) -> tuple[TableCopy, ...]:
+    copies = (copy for copy in present_copies(index) if copy.rows and selected.after < copy.seq <= selected.until)
+    return tuple(sorted((copy for copy in copies if selected.bounds.includes(copy)), key=lambda copy: copy.first_chunk))
+
+
+@dataclass(frozen=True)
+class SegmentGroup(InputPartition):
+    """The segments of one task, and which of their transactions are selected."""
+
+    segments: tuple[Segment, ...]
+    range: LogRange
+    spans: Spans | None = None
+    """The selected transactions that are not of one segment alone (``log_index.is_own``), None for none."""
+    copies: tuple[TableCopy, ...] = ()
+    """The selected copies."""
+
+
+def groups_with_rows(
+    log: ChangeLog, index: LogIndex, selected: LogRange, found: SelectedRuns
+) -> Iterator[SegmentGroup]:
+    """Yield the segments that have selected rows, in a group for each task."""
+    for group in _groups_of(log, index, np.unique(found.places), selected):
+        spans = _overlapping_spans(found.spans, group.segments[0].first_seq, group.segments[-1].last_seq)
+        yield replace(group, spans=spans, copies=found.copies)
+
+
+def groups_in_range(log: ChangeLog, selected: LogRange) -> Iterator[SegmentGroup]:
+    """Yield all segments between the seqs of a range, in a group for each task."""
+    first, last = log.segments.place(selected.after + 1), log.segments.place(selected.until)
+    yield from _groups_of(log, log.index, np.arange(max(first, 0), last + 1), selected)
+
+
+def _groups_of(log: ChangeLog, index: LogIndex, places: Numbers, selected: LogRange) -> Iterator[SegmentGroup]:
+    if not len(places):
+        return
+    first = int(places[0])
+    known: Sequence[Segment] = log.segments[first : int(places[-1]) + 1]
+    if len(places) > _FEW:
+        known = list(known)  # reading them one by one takes ten times as long
+    listed = ((place, known[place - first]) for place in places.tolist())
+    bare = [(place, each if each.index is None else replace(each, index=None)) for place, each in listed]
+    for group in _groups(bare):
+        yield SegmentGroup(tuple(segment for _, segment in group), selected)
+
+
+@dataclass(frozen=True)
+class ViewTask(InputPartition):
+    """A task of a view that is not of one table."""
+
+    group: SegmentGroup
+    schema: pa.Schema
+    """The columns to return."""
+    skips_malformed: bool = False
+    """Whether malformed rows are skipped, instead of an error."""
+
+
+@dataclass(frozen=True)
+class ReaderColumns:
+    """How a reader sees the rows that one Relation describes."""
+
+    names: tuple[str, ...]
+    """The names of the Relation's columns in the table as it is now."""
+    missing: Mapping[str, ColumnDefault]
+    """The defaults of columns that were added later."""
+
+
+@dataclass(frozen=True)
+class TableTask(InputPartition):
+    """A task: the rows of one table in a group of segments."""
+
+    group: SegmentGroup
+    table: str
+    """The name of the table, for messages."""
+    oids: tuple[int, ...]
+    """The OIDs of the tables that had this name."""
+    columns: pa.Schema
+    """The selected columns of the table."""
+    schema: pa.Schema
+    """The columns of the returned rows, those of CHANGE among them."""
+    used: Mapping[int, ReaderColumns]
+    """The Relations that describe the rows, by their seqs."""
+    skips_malformed: bool = False
+    """Whether malformed rows are skipped, instead of an error."""
+    prefix: Prefix = DEFAULT_PREFIX
+    """The prefix of added columns in the returned rows."""
+
+
+def table_tasks(
+    opened: LogTables,
+    table: Table,
+    selected: LogRange,
+    columns: pa.Schema,
+    schema: pa.Schema,
+    skips_malformed: bool = False,
+    prefix: Prefix = DEFAULT_PREFIX,
+) -> list[TableTask]:
+    """Plan a read of a table.
+
+    Args:
+        opened: The log.
+        table: The table, under the names of replays (``added_columns``).
+        selected: The range of the log.
+        columns: The selected columns of the table, under these names.
+        schema: All columns to return, under these names.
+        skips_malformed: Whether malformed rows are skipped, instead of an error.
+        prefix: The prefix that added columns have for the reader.
+    """
+    oids, used = table.relation_oids, reader_columns(opened, table)
+    return [
+        TableTask(
+            group, table.qualified, oids, columns, schema, columns_of_group(used, described), skips_malformed, prefix
+        )
+        for group, described in described_groups(opened, selected, oids)
+    ]
+
+
+def described_groups(
+    opened: LogTables, selected: LogRange, oids: Sequence[int]
+) -> Iterator[tuple[SegmentGroup, list[int]]]:
+    """Yield groups of segments with rows of some relations, and the seqs of the Relations that describe them."""
+    found = SelectedRuns(opened.index, selected, oids)
+    for group in groups_with_rows(opened.log, opened.index, selected, found):
+        first, last = (opened.log.segments.place(s.first_seq) for s in (group.segments[0], group.segments[-1]))
+        yield group, np.unique(found.descriptions[(found.places >= first) & (found.places <= last)]).tolist()
+
+
+def columns_of_group(used: Mapping[int, ReaderColumns], described: Iterable[int]) -> dict[int, ReaderColumns]:
+    """Return the descriptions of a table that occur in a group."""
+    return {seq: used[seq] for seq in described if seq in used}
+
+
+def reader_columns(opened: LogTables, table: Table) -> dict[int, ReaderColumns]:
+    """Return the descriptions of a table, by the seqs of the Relations."""
+    descriptions = opened.plan.history.descriptions
+    return {descriptions[i].seq: ReaderColumns(names, table.missing.get(i, {})) for i, names in table.names.items()}
+
+
+def _groups(segments: Sequence[tuple[int, Segment]]) -> Iterator[list[tuple[int, Segment]]]:
+    """Yield the segments of each task, in order; tasks have about the same size."""
+    sizes = np.array([max(each.rows / _TASK_ROWS, each.payload_bytes / _TASK_BYTES) for _, each in segments])
+    ends = np.cumsum(sizes)
+    tasks = max(ceil(ends[-1]), min(cpu_count() or 1, int(ends[-1] / _LEAST)), 1)
+    places = ((ends - sizes / 2) * tasks / max(ends[-1], 1 / _TASK_ROWS)).astype(np.int64).tolist()
+    for _, group in groupby(zip(places, segments, strict=True), itemgetter(0)):
+        yield [segment for _, segment in group]
+
+
+def _overlapping_spans(spans: Spans, first: int, last: int) -> Spans:
+    """Return the spans that overlap a range of seqs."""
+    starts, ends = (np.frombuffer(column, np.int64) for column in (spans.first_seq, spans.last_seq))
+    begin, end = int(np.searchsorted(ends, first)), int(np.searchsorted(starts, last, "right"))
+    columns = {name: getattr(spans, name)[begin:end] for name in SPAN_COLUMNS}
+    aborted = {place - begin: xids for place, xids in spans.aborted.items() if begin <= place < end}
+    return Spans(**columns, aborted=aborted)

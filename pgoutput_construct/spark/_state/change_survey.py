@@ -1,0 +1,171 @@
+"""What changes contain, as far as it decides how they are applied: truncates, moved keys, unsent values, texts.
+
+``survey`` reads it from changes; whoever decoded them can report it instead (``summarize``), so that they are not read
+once more.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+from pgoutput_construct.spark._execution import plain_errors
+from pgoutput_construct.spark._log_view.change_columns import (
+    BEFORE,
+    CHANGE,
+    DELETE,
+    NEW,
+    SHAPE,
+    TRUNCATE,
+    is_unsent,
+    position,
+    position_at,
+)
+from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition
+from pgoutput_construct.spark._state.equality import exact
+from pgoutput_construct.stream.rows import OPERATIONS
+from pgoutput_construct.wire.messages import Truncate, Update
+
+__all__ = ["ChangeSummary", "ChangeSurvey", "after_truncate", "combined_summary", "moves_key", "summarize", "survey"]
+
+_BITS: Final = 62
+"""Columns per 64-bit number of flags."""
+_FEW: Final = 200_000
+"""The most changes whose keys are broadcast."""
+
+
+def moves_key(changes: DataFrame, key_columns: Sequence[str]) -> Column:
+    """Return whether an update changed the key of its row; an unsent column of the key did not change."""
+    same = F.lit(True)
+    for name in key_columns:
+        kind = changes.schema[name].dataType
+        old, new = (exact(side.value(name), kind) for side in (BEFORE, NEW))
+        same &= is_unsent(name) | (old.eqNullSafe(new) & BEFORE.text(name).eqNullSafe(NEW.text(name)))
+    has_new = ~F.col("_op").isin(DELETE, TRUNCATE)
+    return has_new & F.col("_before").isNotNull() & ~same
+
+
+class ChangeSurvey(NamedTuple):
+    """What changes contain; all but their number also counts those before the last truncate."""
+
+    changes: int
+    """Their number."""
+    truncated: ChangePosition | None
+    """The position of the last truncate, which removed all rows before it; None for none."""
+    unsent: frozenset[str]
+    """Columns that some update did not send: TOASTed values that it did not change."""
+    moved: bool
+    """Whether some row's key changed."""
+    chained: bool
+    """Whether one of these updates has unsent values, too, which are to be found under its old key."""
+    untyped: bool
+    """Whether ``_untyped`` is not null in some change."""
+
+    def broadcast_if_few(self, touched: DataFrame) -> DataFrame:
+        """Return the keys that changes touch, broadcast if they are few: rows joined with them are not shuffled.
+
+        Spark does not know the size of a leaf of a plan.
+        """
+        return F.broadcast(touched) if self.changes <= _FEW else touched
+
+
+class ChangeSummary(NamedTuple):
+    """Upper bounds reported by whoever decoded the changes; the actual values may be lower.
+
+    A rolled-back change, or one that a copy contains, may be among those that were decoded.
+    """
+
+    changes: int
+    """Their number."""
+    truncates: bool
+    """Whether a truncate is among them."""
+    unsent: frozenset[str]
+    """Columns that some update did not send."""
+    moved: bool
+    """Whether some update has an old row or key."""
+    chained: bool
+    """Whether one of these has unsent values, too."""
+    untyped: bool
+    """Whether ``_untyped`` is not null in some change."""
+
+
+def survey(
+    changes: DataFrame,
+    key_columns: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    summary: ChangeSummary | None = None,
+) -> ChangeSurvey:
+    """Survey changes of a table.
+
+    Args:
+        changes: The changes.
+        key_columns: The columns of its key; without one only truncates are looked for.
+        columns: The columns of its rows.
+        summary: What whoever decoded the changes reports of them: it is enough unless there are truncates. Without it,
+            few columns of the changes are read, once.
+    """
+    if summary is not None and not summary.truncates:
+        return ChangeSurvey(summary.changes, None, *summary[2:])
+    return _read(changes, key_columns, columns)
+
+
+def _read(changes: DataFrame, key_columns: Sequence[str], columns: Sequence[str]) -> ChangeSurvey:
+    others = F.array(*(F.lit(name) for name in columns if name not in key_columns)).cast("array<string>")
+    left_out, own = F.size("_unchanged") > 0, [name for name in changes.columns if name not in (*CHANGE, SHAPE)]
+    parts = [own[begin : begin + _BITS] for begin in range(0, len(own), _BITS)]
+    moved = moves_key(changes, key_columns) if key_columns else F.lit(False)
+    with plain_errors():
+        (row,) = changes.agg(
+            F.count("*").alias("changes"),
+            F.max(F.when(F.col("_op") == TRUNCATE, position())).alias("truncated"),
+            *(F.bit_or(F.when(left_out, _bits(part))).alias(f"unsent{place}") for place, part in enumerate(parts)),
+            F.max(moved).alias("moved"),
+            F.max(moved & left_out & F.arrays_overlap("_unchanged", others)).alias("chained"),
+            F.max(F.size("_untyped") > 0).alias("untyped"),
+        ).collect()
+    truncated = None if row["truncated"] is None else (row["truncated"][0], row["truncated"][1])
+    said = [row[f"unsent{place}"] or 0 for place in range(len(parts))]
+    found = frozenset(own[place] for place in range(len(own)) if said[place // _BITS] >> place % _BITS & 1)
+    return ChangeSurvey(
+        row["changes"], truncated, found, *(bool(row[name]) for name in ("moved", "chained", "untyped"))
+    )
+
+
+def _bits(names: Sequence[str]) -> Column:
+    """Return the unsent columns of a change, one bit each: unlike for sets of names, Spark generates code for bits."""
+    is_out = (F.array_contains("_unchanged", name) for name in names)
+    bits = (F.when(each, F.lit(1 << place).cast("bigint")).otherwise(0) for place, each in enumerate(is_out))
+    return reduce(add, bits)
+
+
+def after_truncate(changes: DataFrame, truncated: ChangePosition | None) -> DataFrame:
+    """Return the changes after the last truncate."""
+    return changes if truncated is None else changes.where(position() > position_at(truncated))
+
+
+def combined_summary(one: ChangeSummary, other: ChangeSummary) -> ChangeSummary:
+    """Return the summary of the changes of two."""
+    flags = (a or b for a, b in zip(one[3:], other[3:], strict=True))
+    return ChangeSummary(
+        one.changes + other.changes, one.truncates or other.truncates, one.unsent | other.unsent, *flags
+    )
+
+
+def summarize(batch: pa.RecordBatch) -> ChangeSummary:
+    """Return the summary of a batch of changes."""
+    op, unchanged = batch.column("_op"), batch.column("_unchanged")
+    # Changes of a table without columns have no ``_before``.
+    old = batch.column("_before") if "_before" in batch.schema.names else pa.nulls(len(batch))
+    is_moved = pc.and_(pc.equal(op, OPERATIONS[Update]), old.is_valid())
+    left_out = pc.fill_null(pc.greater(pc.list_value_length(unchanged), 0), False)
+    truncates, moved, chained = (
+        pc.any(flags, min_count=0).as_py()
+        for flags in (pc.equal(op, OPERATIONS[Truncate]), is_moved, pc.and_(is_moved, left_out))
+    )
+    unsent = frozenset(pc.unique(unchanged.flatten()).to_pylist())
+    return ChangeSummary(batch.num_rows, truncates, unsent, moved, chained, len(batch.column("_untyped").keys) > 0)

@@ -1,0 +1,189 @@
+"""What a table of a warehouse must hold under a snapshot: its present rows, with the changes that the snapshot sees."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.changelog._index.log_index import LogIndex, apart
+from pgoutput_construct.changelog._index.planning import commits_of, committed, walked
+from pgoutput_construct.changelog._segment.block import Flags, Numbers
+from pgoutput_construct.changelog._store.store import Address
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._log_view.added_columns import Prefix
+from pgoutput_construct.spark._log_view.change_columns import column, position, position_at
+from pgoutput_construct.spark._log_view.replicated_tables import Table
+from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._replicate.sink import Naming, Sink, unescape_references
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, TableShape, Warehouse, note_owner
+from pgoutput_construct.spark._replicate.warehouse_reader import open_sink
+from pgoutput_construct.spark._state.table_state import advance
+from pgoutput_construct.spark._verify.part_checksums import TEXTS
+from pgoutput_construct.spark.formats import check_format
+from pgoutput_construct.stream.identifiers import normal_name
+from pgoutput_construct.stream.rows import SNAPSHOT
+
+__all__ = [
+    "OutdatedTableError",
+    "WarehouseTable",
+    "chosen_tables",
+    "expected_rows",
+    "format_of",
+    "is_ahead",
+    "near_the_end",
+    "read_warehouse_table",
+    "table_of_dataset",
+]
+
+_XIDS = 2**32
+
+
+class OutdatedTableError(Exception):
+    """A table of the warehouse cannot be compared before it is brought up to date. Never leaves this room."""
+
+
+def table_of_dataset(log: OpenLog, dataset: Dataset) -> Table:
+    """Return the table of a dataset in the log.
+
+    Raises OutdatedTableError if it was altered, copied, rewritten or dropped since, because then changes do not lead to
+    its rows; and if it was renamed, because another table may have its name now.
+    """
+    version = dataset.version
+    for table in log.opened.tables.values():
+        if table.relation_oid == version.oid and not table.dropped:
+            if table.qualified != version.table:
+                raise OutdatedTableError(
+                    f"{version.table} was renamed to {table.qualified} after the warehouse read it"
+                )
+            if version.shape.added_in(TableShape.from_table(table)) is None:
+                raise OutdatedTableError(f"{version.table} was altered or copied again after the warehouse read it")
+            for lack in log.lacks:
+                if lack.relation_oid == version.oid and lack.stale_since is not None:
+                    raise OutdatedTableError(str(lack))
+            return table
+    raise OutdatedTableError(f"{version.table} was dropped after the warehouse read it")
+
+
+@dataclass(frozen=True)
+class WarehouseTable:
+    """A table as a warehouse has it."""
+
+    dataset: Dataset
+    """The dataset, with the version of the rows."""
+    rows: DataFrame
+    """Its rows, under the names of replays (``added_columns``); persisted, so that later writes do not change them."""
+
+
+def expected_rows(log: OpenLog, table: Table, stored: WarehouseTable, snapshot: Snapshot) -> DataFrame:
+    """Return the rows that the table has under a snapshot: its present columns, and TEXTS.
+
+    The log must have everything that the snapshot sees, and the snapshot must see everything that the dataset has
+    (``is_ahead``).
+
+    Args:
+        log: The log.
+        table: The table.
+        stored: Its rows in the warehouse.
+        snapshot: The snapshot.
+    """
+    log = log.with_prefix(Prefix.avoiding(table.columns.names))
+    inner, changes = log.replay_input(table.qualified, log.changes(table.qualified))
+    since = changes.where((F.col("_op") != SNAPSHOT) & (position() > position_at(stored.dataset.version.last)))
+    since = since.where(~_invisible(snapshot))
+    rows = advance(stored.rows, since, inner, "report")  # missing rows show as differences
+    texts = unescape_references(rows, "_untyped")
+    own = (column(name).alias(given) for name, given in zip(inner.current, table.current, strict=True))
+    return texts.select(*own, F.col("_untyped").alias(TEXTS))
+
+
+def is_ahead(log: OpenLog, seq: int, snapshot: Snapshot) -> bool:
+    """Return whether a snapshot does not see some transaction that ended in the log up to ``seq``.
+
+    Such a transaction waits for a synchronous standby: it is in the WAL, but not visible yet.
+    """
+    index = log.opened.index
+    ended = committed(index.slice(_first_unseen(index, seq, snapshot)).transactions)
+    xids = ended.filter(pc.less_equal(ended["seq"], seq))["xid"].to_numpy()
+    return bool((snapshot.invisible(xids) & near_the_end(xids, snapshot.xmax)).any())
+
+
+def _first_unseen(index: LogIndex, seq: int, snapshot: Snapshot) -> int:
+    """Return the index of the first segment that may have transactions, up to a seq, which a snapshot does not see.
+
+    All before the oldest transaction that was in progress are visible.
+    """
+    numbers = commits_of(index)
+    places = np.flatnonzero((numbers["commits"] > 0) & (numbers["first_commit"] <= seq))
+    if not len(places):
+        return len(index)
+    commits = {name: column[places] for name, column in numbers.items()}
+    begins, last = walked(commits), committed(index.one(int(places[-1])).transactions)
+    xids = last.filter(pc.less_equal(last["seq"], seq))["xid"].to_numpy()
+    end = begins[-1] + apart(np.diff(np.append(xids, snapshot.xmax % _XIDS))).sum() - (snapshot.xmax - snapshot.xmin)
+    return int(next(iter(places[begins + commits["most_walk"] >= end].tolist()), len(index)))
+
+
+def near_the_end(xids: Numbers, xmax: int) -> Flags:
+    """Return which xids are fewer than 2**31 before ``xmax``: others only seem to come after it.
+
+    Consecutive transactions of a log are never that far apart.
+    """
+    steps = apart(np.diff(np.append(xids, xmax % _XIDS)))
+    earlier: Flags = np.cumsum(steps[::-1])[::-1] < _XIDS // 2
+    return earlier
+
+
+def _invisible(snapshot: Snapshot) -> Column:
+    found = F.pmod(F.col("_xid") - snapshot.xmax % _XIDS, F.lit(_XIDS)) < _XIDS // 2
+    return found | F.col("_xid").isin([xid % _XIDS for xid in snapshot.xip]) if snapshot.xip else found
+
+
+def format_of(warehouse: Address) -> str:
+    """Return the format of the tables of a warehouse; raises PgoutputError where there is none."""
+    return Warehouse(warehouse).existing_progress().format
+
+
+def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> list[str]:
+    """Return tables of a warehouse by name, sorted, None for all; raises PgoutputError for an unknown one.
+
+    Tables with damaged notes are included: ``read_warehouse_table`` raises the error of each.
+    """
+    format_of(warehouse)
+    opened = Warehouse(warehouse)
+    datasets, damaged = opened.readable_datasets()
+    known = {each.version.table for each in datasets.values() if not each.is_history}
+    known |= {each.table for each in map(note_owner, damaged) if not each.is_history}
+    if not known:
+        raise PgoutputError(f"{opened.store}: the warehouse has no table yet: run pgoutput replicate first")
+    chosen = known if tables is None else {each if each in known else normal_name(each) for each in tables}
+    if unknown := chosen - known:
+        raise PgoutputError(f"{opened.store}: no table {min(unknown)}: it has {', '.join(sorted(known))}")
+    return sorted(chosen)
+
+
+def read_warehouse_table(spark: SparkSession, address: Address, name: str) -> WarehouseTable:
+    """Read a table of a warehouse as it is now; raises PgoutputError if it was removed, or its note is damaged."""
+    warehouse = Warehouse(address)
+    progress = warehouse.existing_progress()
+    check_format(spark, progress.format)
+    sink = open_sink(progress.format, warehouse)
+    sink.naming = Naming(progress.prefix)
+    sink.prepare(spark)
+    while True:
+        dataset = warehouse.find(name)
+        known = _with_stored_version(spark, sink, dataset)
+        rows = sink.read_for_replay(spark, known).persist()
+        rows.count()
+        if _with_stored_version(spark, sink, dataset) == known:
+            return WarehouseTable(known, rows)
+        rows.unpersist()
+
+
+def _with_stored_version(spark: SparkSession, sink: Sink, dataset: Dataset) -> Dataset:
+    """Return a dataset with the version that its data have."""
+    version = sink.version(spark, dataset)
+    return dataset if version is None else replace(dataset, version=version)

@@ -1,0 +1,120 @@
+"""What a verification found; and its record: a small file, so that an interrupted one resumes."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.wire import Lsn
+
+__all__ = ["Difference", "TableVerdict", "VerificationRecord"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A row in which server and warehouse differ; values are canonical texts (``pgtypes/canonical_text.py``)."""
+
+    key: Mapping[str, str | None]
+    """The columns of its key; all columns of a table without one."""
+    kind: str
+    """``missing`` in the warehouse, ``unexpected`` in it, or ``changed``."""
+    columns: tuple[str, ...] = ()
+    """The columns that differ in a row that both have."""
+    source: Mapping[str, str | None] = field(default_factory=dict)
+    """Their values on the server."""
+    warehouse: Mapping[str, str | None] = field(default_factory=dict)
+    """Their values in the warehouse."""
+
+
+@dataclass(frozen=True)
+class TableVerdict:
+    """The verdict on one table of a warehouse."""
+
+    table: str
+    """Schema and name, as SQL writes them."""
+    seq: int = -1
+    """The seq of the version in the warehouse: everything that ended by it is in the table."""
+    lsn: Lsn = field(default_factory=Lsn)
+    """The LSN of the snapshot of the server."""
+    rows: int = 0
+    """Rows on the server."""
+    parts: int = 0
+    """How many ranges of keys, or buckets of rows, were compared by checksums."""
+    different_parts: int = 0
+    """How many of them differ."""
+    different_rows: int = 0
+    """How many rows differ in the parts that were compared row by row: the first ones."""
+    examples: tuple[Difference, ...] = ()
+    """Some of these rows."""
+    problem: str = ""
+    """Why the table could not be compared; empty if it was."""
+
+    @property
+    def equal(self) -> bool:
+        """Whether both have the same rows."""
+        return not (self.different_parts or self.problem)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        examples = [
+            {**each.__dict__, "key": dict(each.key), "source": dict(each.source), "warehouse": dict(each.warehouse)}
+            for each in self.examples
+        ]
+        return {**self.__dict__, "lsn": str(self.lsn), "equal": self.equal, "examples": examples}
+
+
+FILE_NAME: Final = "_verify.json"
+
+
+class VerificationRecord:
+    """The progress of a verification; written after each table, and after some ranges of a large one."""
+
+    def __init__(self, store: LogStore, name: str = FILE_NAME) -> None:
+        """Read the record that an interrupted verification has left; raises PgoutputError for a damaged one."""
+        self._store, self._name = store, name
+        self._tables: dict[str, Any] = self._read()
+
+    def done(self, table: str) -> TableVerdict | None:
+        """Return the verdict on a table that was compared completely."""
+        verdict, after = self.so_far(table)
+        return None if after is not None else verdict
+
+    def so_far(self, table: str) -> tuple[TableVerdict | None, str | None]:
+        """Return the verdict on a table so far, and the key to resume after; None for a table that was not begun."""
+        content = self._tables.get(table)
+        return (None, None) if content is None else (_verdict(content["verdict"]), content["after"])
+
+    def record(self, verdict: TableVerdict, after: str | None = None) -> None:
+        """Record the verdict on a table up to a key, or its end."""
+        self._tables[verdict.table] = {"verdict": verdict.to_json(), "after": after}
+        self._store.write(self._name, json.dumps(self._tables).encode())
+
+    def discard(self, table: str) -> None:
+        """Discard what was found of a table."""
+        self._tables.pop(table, None)
+
+    def close(self) -> None:
+        """Remove the record: everything was compared."""
+        self._store.delete(self._name)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            content = json.loads(self._store.read(self._name))
+            for each in content.values():
+                _verdict(each["verdict"])
+            return dict(content)
+        except MissingFileError:
+            return {}
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            place = self._store.path_of(self._name)
+            raise PgoutputError(
+                f"{place}: no record of a verification: remove it to begin from scratch: {error}"
+            ) from None
+
+
+def _verdict(content: dict[str, Any]) -> TableVerdict:
+    examples = tuple(Difference(**{**each, "columns": tuple(each["columns"])}) for each in content["examples"])
+    given = {name: value for name, value in content.items() if name != "equal"}
+    return TableVerdict(**{**given, "lsn": Lsn(content["lsn"]), "examples": examples})

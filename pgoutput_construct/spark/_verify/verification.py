@@ -1,0 +1,206 @@
+"""``verify``: the tables of a warehouse against their source while both change; exact, without locks, resumable.
+
+The comparison is under one snapshot of the server, several tables each. The log must have everything that the snapshot
+sees (``wait_for_log``); the table of the warehouse, with the changes after its version that the snapshot sees, must
+then equal the server's. That is not so, and is tried again, if the warehouse has a transaction that the snapshot does
+not see (``is_ahead``), or the table was altered, copied or dropped in between (``OutdatedTableError``).
+"""
+
+import time
+import warnings
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
+from pgoutput_construct.changelog._notes.confirmation_note import read_note
+from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._store.store import Address
+from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._execution import plain_errors, reason_of
+from pgoutput_construct.spark._open_log import OpenLog, open_log
+from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
+from pgoutput_construct.spark._verify.expected_rows import (
+    OutdatedTableError,
+    WarehouseTable,
+    chosen_tables,
+    expected_rows,
+    is_ahead,
+    read_warehouse_table,
+    table_of_dataset,
+)
+from pgoutput_construct.spark._verify.table_comparison import (
+    SnapshotSource,
+    SourceSnapshot,
+    TableComparison,
+    VerifyOptions,
+)
+from pgoutput_construct.spark._verify.verdicts import TableVerdict, VerificationRecord
+from pgoutput_construct.wire import Lsn
+
+__all__ = ["verify"]
+
+_PAUSE: Final = 0.5
+"""Seconds between two polls of what is waited for."""
+_SNAPSHOT_SECONDS: Final = 60.0
+"""For how long tables are begun under one snapshot: while it is held, VACUUM removes no dead rows."""
+
+
+def verify(
+    spark: SparkSession,
+    log: Address,
+    warehouse: Address,
+    source: SnapshotSource,
+    tables: Collection[str] | None = None,
+    options: VerifyOptions | None = None,
+    record: VerificationRecord | None = None,
+) -> Iterator[TableVerdict]:
+    """Compare the tables of a warehouse with the server whose changes are in a log, and yield a verdict for each.
+
+    Both may be written to meanwhile: each table is compared under a snapshot of the server, with the rows of the
+    warehouse and those changes in the log that the snapshot sees. Nothing is locked. Only parts whose checksums differ
+    are read row by row.
+
+    Args:
+        spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it.
+        log: The change log's address; a capture must be writing it.
+        warehouse: The address that ``replicate`` wrote to.
+        source: The server: ``postgres.checksums.SourceServer(dsn, publications of the log)``, with its ``binary``.
+        tables: Their names (``schema.table``, as SQL writes them), None for all of the warehouse.
+        options: How long to wait, and how large parts are.
+        record: Where progress is recorded; what it has of an interrupted verification is not compared again.
+
+    Raises:
+        PgoutputError: There is no such warehouse or table; it is of another log; the log does not reach the server's
+            position in time. What is wrong with one table is the ``problem`` of its verdict.
+    """
+    place = Warehouse(warehouse)
+    record = record or VerificationRecord(place.store)
+    check_same_log(ChangeLog(log), place.progress(), place)
+    with ExitStack() as stack, plain_errors():
+        run = _VerificationRun(spark, log, warehouse, source, options or VerifyOptions(), record, stack)
+        for name in chosen_tables(warehouse, tables):
+            verdict = record.done(name) or run.table(name)
+            if not verdict.problem:
+                record.record(verdict)
+            yield verdict
+    record.close()
+
+
+@dataclass
+class _VerificationRun:
+    """One verification; its snapshot serves several tables."""
+
+    spark: SparkSession
+    address: Address
+    warehouse: Address
+    source: SnapshotSource
+    options: VerifyOptions
+    record: VerificationRecord
+    stack: ExitStack
+    held: SourceSnapshot | None = None
+    log: OpenLog | None = None
+    taken: float = 0.0
+
+    def table(self, name: str) -> TableVerdict:
+        """Compare one table; retry with a later version, or snapshot, if these do not fit together.
+
+        An error of the table alone is its problem.
+        """
+        deadline, found = time.monotonic() + self.options.wait, ""
+        while True:
+            try:
+                kept = read_warehouse_table(self.spark, self.warehouse, name)
+            except Exception as error:
+                return TableVerdict(name, problem=reason_of(error))
+            try:
+                held, log = self._snapshot()  # an error of the server, or the log, is no table's
+                return self._under_snapshot(kept, held, log)
+            except OutdatedTableError as error:
+                found = str(error)
+            finally:
+                kept.rows.unpersist()
+            self._release()
+            if time.monotonic() >= deadline:
+                remedy = "run pgoutput replicate, then verify again"
+                return TableVerdict(name, problem=f"{found} (waited for {self.options.wait:g} seconds): {remedy}")
+            self.options.on_wait(f"{name}: {found}; waiting")
+            time.sleep(_PAUSE)
+
+    def _under_snapshot(self, kept: WarehouseTable, held: SourceSnapshot, log: OpenLog) -> TableVerdict:
+        try:
+            return self._compared(kept, held, log)
+        except OutdatedTableError:
+            raise
+        except Exception as error:
+            self._release()  # the snapshot may be invalid now
+            return TableVerdict(kept.dataset.version.table, problem=reason_of(error))
+
+    def _compared(self, kept: WarehouseTable, held: SourceSnapshot, log: OpenLog) -> TableVerdict:
+        version = kept.dataset.version
+        if is_ahead(log, version.seq, held.snapshot):
+            # The snapshot is older than the version, or a transaction waits for a synchronous standby.
+            raise OutdatedTableError("transactions in the warehouse are not visible on the server yet")
+        table = table_of_dataset(log, kept.dataset)
+        found = held.table(table.relation_oid, table.current_columns)
+        if isinstance(found, str):
+            raise OutdatedTableError(found)
+        rows = expected_rows(log, table, kept, held.snapshot).persist()
+        try:
+            verdict = TableVerdict(version.table, version.seq, held.snapshot.lsn)
+            compared = TableComparison(found, rows, table.key_columns, self.options, self.record, verdict).run()
+            if not compared.equal:
+                self._check_present(kept.dataset)
+            return compared
+        finally:
+            rows.unpersist()
+
+    def _check_present(self, dataset: Dataset) -> None:
+        """Raise OutdatedTableError if a table was rewritten, which the log may say only after the snapshot."""
+        try:
+            table_of_dataset(self._opened(), dataset)
+        except OutdatedTableError:
+            self.record.discard(dataset.version.table)
+            raise
+
+    def _snapshot(self) -> tuple[SourceSnapshot, OpenLog]:
+        """Return a snapshot, and the log once it has everything that this sees; the last one unless it is too old."""
+        if self.held is None or self.log is None or time.monotonic() - self.taken > _SNAPSHOT_SECONDS:
+            self._release()
+            self.held, self.taken = self.stack.enter_context(self.source.held()), time.monotonic()
+            wait_for_log(self.address, self.held.snapshot.lsn, self.options)
+            self.log = self._opened()
+        return self.held, self.log
+
+    def _opened(self) -> OpenLog:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", IncompleteTableWarning)
+            return open_log(self.spark, self.address)
+
+    def _release(self) -> None:
+        self.stack.close()
+        self.held = self.log = None
+
+
+def wait_for_log(address: Address, lsn: Lsn, options: VerifyOptions) -> None:
+    """Wait until the log has everything that the server committed before an LSN."""
+    deadline = time.monotonic() + options.wait
+    while (reached := _reached(address)) < lsn:
+        if time.monotonic() >= deadline:
+            raise PgoutputError(
+                f"the log has everything up to {reached}, the server's snapshot is at {lsn}, which was not reached in "
+                f"{options.wait:g} seconds: is its capture running? Give it more time with --wait"
+            )
+        options.on_wait(f"the log is at {reached}, waiting for {lsn}")
+        time.sleep(_PAUSE)
+
+
+def _reached(address: Address) -> Lsn:
+    # The note first: segments written in between reach further, not less far.
+    note, log = read_note(open_store(address)), ChangeLog(address)
+    return note.reached(log.segments[-1])

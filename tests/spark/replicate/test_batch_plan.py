@@ -1,0 +1,97 @@
+"""What a batch has to do, and the notes that it is decided by."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct.spark._replicate.batch_plan import aside_directory, obsolete_datasets
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, TableShape, Version, Warehouse
+from pgoutput_construct.spark.formats import FORMATS, format_settings
+from tests.spark.histories import table_of
+
+SHAPE = TableShape({"id": "int32", "v": "string"}, ("id", "v"), ("id",), "d", None)
+VERSION = Version('public."odd é"', 7, 3, 99, (2**33, 4), SHAPE)
+
+
+def _later(columns: dict[str, str], current: str, copy: int | None = None) -> TableShape:
+    return TableShape(columns, tuple(current.split()), ("id",), "d", copy)
+
+
+@pytest.mark.parametrize(
+    ("later", "added"),
+    [
+        (_later({"id": "int32", "v": "string"}, "id v"), ()),
+        (_later({"id": "int32", "v": "string", "w": "int32"}, "id v w"), ("w",)),
+        (_later({"id": "int32", "v": "string"}, "id"), ()),
+        (_later({"id": "int32", "v": "string", "w": "int32"}, "id w"), ("w",)),
+        (_later({"id": "int64", "v": "string"}, "id v"), None),
+        (_later({"id": "int32", "w": "string"}, "id w"), None),
+        (_later({"id": "int32", "w": "string", "v": "string"}, "id w v"), None),
+        (_later({"id": "int32", "v": "string", "v_dropped_2": "string"}, "id v"), None),
+        (_later({"id": "int32", "v": "string"}, "id v", 50), None),
+    ],
+)
+def test_what_changes_lead_to(later: TableShape, added: tuple[str, ...] | None) -> None:
+    """Columns that came or went; not one that was renamed, made again, or has another type, nor another copy."""
+    assert SHAPE.added_in(later) == added
+
+
+@pytest.mark.parametrize(("dropped", "left"), [(False, ["public.was"]), (True, ["public.t", "public.was"])])
+def test_datasets_of_tables_that_are_gone(dropped: bool, left: list[str]) -> None:
+    """One whose name another table has goes, unless that is put in its place; its history stays."""
+    table = replace(table_of(full=False), relation_oids=(1, 7, 8), dropped=dropped)
+    gone = Dataset("public.t", VERSION), Dataset("public.was", replace(VERSION, oid=8))
+    other = Dataset("public.other", replace(VERSION, oid=9))
+    history = Dataset("public.was.history", replace(VERSION, oid=8), is_history=True)
+    datasets = {each.directory: each for each in (*gone, other, history)}
+    assert [each.directory for each in obsolete_datasets([table], datasets, keep_dropped=False)] == left
+    assert not [*obsolete_datasets([table], datasets, keep_dropped=True)]
+
+
+def test_the_copy_of_a_history() -> None:
+    """It has two dots, which no table's directory has, and comes first: readers take the later one."""
+    history = Dataset("public.t.history", VERSION, is_history=True)
+    assert sorted([history.directory, aside_directory(history)]) == ["public.t.aside7.history", "public.t.history"]
+    assert aside_directory(replace(history, version=replace(VERSION, oid=8))) != aside_directory(history)
+
+
+def test_notes(tmp_path: Path) -> None:
+    """What is written is read; names may be long and odd; a note that is none says what to do."""
+    warehouse = Warehouse(tmp_path / "wh")
+    assert warehouse.progress() is None and warehouse.datasets() == {}
+    warehouse.write_progress(Progress("parquet", 3, 99, done=False))
+    assert warehouse.progress() == Progress("parquet", 3, 99, done=False)
+    for directory in ("public.odd%20é", "public." + "é" * 120):
+        warehouse.write_note(Dataset(directory, VERSION, {"path": "x"}))
+        assert warehouse.dataset(directory) == Dataset(directory, VERSION, {"path": "x"})
+    assert len(warehouse.datasets()) == 2
+    warehouse.remove_note("public.odd%20é")
+    assert warehouse.dataset("public.odd%20é") is None
+    (tmp_path / "wh" / "_warehouse.json").write_text("{}")
+    with pytest.raises(pgo.PgoutputError, match=r"no note of a warehouse: .* choose another warehouse, or remove"):
+        warehouse.progress()
+
+
+def test_versions_as_text() -> None:
+    """They are read back from the metadata of any format, and say positions as PostgreSQL does."""
+    assert Version.from_json(json.loads(VERSION.to_text())) == VERSION
+    assert json.loads(VERSION.to_text())["last"] == {"commit_lsn": "2/0", "seq": 4}
+
+
+@pytest.mark.parametrize("name", ["select", "a$b"])
+def test_names_of_earlier_versions(name: str) -> None:
+    """They left out double quotes that are printed now: such a table is found, and is not one that was renamed."""
+    earlier = Version.from_json(VERSION.to_json() | {"table": f"public.{name}"})
+    assert earlier.table == f'public."{name}"'
+
+
+def test_formats() -> None:
+    """A session for several has all their jars; a format that is none is named."""
+    found = format_settings(("delta", "iceberg"))
+    assert found["spark.jars.packages"].count(":") == 4 and found["spark.sql.extensions"].count(",") == 1
+    assert not format_settings(["parquet"]) and not FORMATS["parquet"].jars
+    with pytest.raises(pgo.PgoutputError, match="'orc' is no table format: choose one of parquet, delta, iceberg"):
+        format_settings(["orc"])

@@ -1,0 +1,112 @@
+"""Batches that are killed on the way, and readers beside them."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct.demo.server import EmbeddedServer
+from pgoutput_construct.spark._replicate import read_current, replicate
+from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from tests.postgres.shop import Shop
+from tests.spark.replicate.rounds import check_equal
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+TABLES = ("account", "entry")
+
+
+class _Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.fixture(params=("delta", "iceberg"))
+def into(request: pytest.FixtureRequest, lake: Any) -> str:
+    """Each format in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def shop(server18: EmbeddedServer, tmp_path: Path, into: str) -> Iterator[Shop]:
+    """Accounts with 100 in each, in a log."""
+    with Shop.create(server18, f"killed_{into}", tmp_path / "log") as shop:
+        shop.execute(
+            "CREATE TABLE account (id int PRIMARY KEY, balance int, note text)",
+            "CREATE TABLE entry (amount int)",
+            "INSERT INTO account SELECT i, 100, 'x' FROM generate_series(1, 20) i",
+            "INSERT INTO entry VALUES (0)",
+        )
+        shop.capture(snapshot=True)
+        yield shop
+
+
+def _move(shop: Shop, number: int) -> None:
+    shop.execute(
+        f"BEGIN; UPDATE account SET balance = balance - {number} WHERE id = 1; "
+        f"UPDATE account SET balance = balance + {number} WHERE id = {number + 2}; "
+        f"INSERT INTO entry VALUES ({number}); COMMIT",
+        f"UPDATE account SET id = id + 100 WHERE id = {20 - number}",
+    )
+    shop.capture(snapshot=True)
+
+
+def test_killed_and_called_again(
+    lake: Any, shop: Shop, into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the data are written and before that is noted, and while a batch begins: nothing is there twice."""
+    warehouse = tmp_path / "wh"
+    replicate(lake, shop.directory, warehouse, into)
+    for number, place in enumerate(("note", "begin"), 1):
+        _move(shop, number)
+        with monkeypatch.context() as patched:
+            patched.setattr(Warehouse, place, _kill)
+            with pytest.raises(_Killed):
+                replicate(lake, shop.directory, warehouse, into)
+        _move(shop, number + 5)
+        done = replicate(lake, shop.directory, warehouse, into)
+        assert done is not None and set(done.tables) == {"public.account", "public.entry"}
+        check_equal(lake, shop, warehouse, TABLES)
+
+
+def test_readers_see_whole_transactions(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
+    """Money is moved from account to account: whenever a reader looks, all of it is there."""
+    warehouse, done, sums = tmp_path / "wh", threading.Event(), list[int]()
+    replicate(lake, shop.directory, warehouse, into)
+
+    def read() -> None:
+        while not done.is_set():
+            (row,) = read_current(lake, warehouse, "public.account").selectExpr("sum(balance) AS total").collect()
+            sums.append(row["total"])
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        for number in (1, 2):
+            _move(shop, number)
+            replicate(lake, shop.directory, warehouse, into, grace=60.0)
+    finally:
+        done.set()
+        reader.join()
+    assert set(sums) == {2000}
+
+
+def test_refusals(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
+    """Another format, a table that is not there, two at a time: said before anything is written."""
+    warehouse = tmp_path / "wh"
+    with pytest.raises(pgo.ChangeLogError, match=r"the log has no table public\.x: it has .*public\.account"):
+        replicate(lake, shop.directory, warehouse, into, ["public.x"])
+    assert not warehouse.exists()
+    done = replicate(lake, shop.directory, warehouse, into, ["public.entry"])
+    assert done is not None and set(done.tables) == {"public.entry"}
+    other = "delta" if into == "parquet" else "parquet"
+    with pytest.raises(pgo.PgoutputError, match=f"the tables there are {into}, not {other}: choose another"):
+        replicate(lake, shop.directory, warehouse, other)
+    with Warehouse(warehouse).store.lock("replicate"), pytest.raises(pgo.ChangeLogError, match="another replicate"):
+        replicate(lake, shop.directory, warehouse, into)
+
+
+def _kill(*_: object) -> None:
+    raise _Killed
