@@ -37,7 +37,7 @@ BROKEN = {
     "an optional choice before its own tag": ("Byte1('N')", "Byte1('K')", "one of its own tags"),
     "a count that is nowhere": ("count: row_count", "count: row_total", "no earlier field"),
     "a count that is a flag": ("count: row_count", "count: flags", "not a plain unsigned integer"),
-    "a count that may be absent": ("count: row_count", "count: xid", "which is there under another condition"),
+    "a count that may be absent": ("count: row_count", "count: xid", "which has another condition"),
     "a length on a number": (
         "name: flags, bits: {1: one}}",
         "name: size}\n          - {field: Int8, name: flags, length: size}",
@@ -51,10 +51,10 @@ BROKEN = {
     "bytes without an end": ("name: data, length: length", "name: data", "has no length"),
     "a condition that is no parameter": ("when: in_stream", "when: streaming", "no bool parameter"),
     "a condition on a number": ("when: in_stream", "when: proto_version", "no bool parameter"),
-    "a field that can never be there": (
+    "a field that can never be present": (
         "- {name: idle}",
         "- {name: idle}\n  - {name: busy, sets: in_stream}",
-        "never be there",
+        "never be present",
     ),
     "a change without a table": (
         "  - name: Second\n",
@@ -118,7 +118,7 @@ BROKEN = {
         "which has a condition",
     ),
     "a positional field that is always there": ("name: label", "name: label, positional: true", "is positional"),
-    "a count to the end": ("count: row_count", "count: row_count\n        to: end", "count and to are both there"),
+    "a count to the end": ("count: row_count", "count: row_count\n        to: end", "count and to are both present"),
     "bytes of no length": (
         "field: Int16, name: row_count",
         "field: Byte0, name: row_count",
@@ -127,7 +127,7 @@ BROKEN = {
     "a length of bytes that have one": (
         "{field: Byten, name: data, length: length}",
         "{field: Byte4, name: data, length: length}",
-        "is no Byten",
+        "is not a Byten",
     ),
     "a wrong position": ("field: Int8, name: flags", "field: 1_2_Int8, name: flags", "stands at position 1_3"),
     "python for some": ('name: "null", python: None', 'name: "null"', "only some alternatives"),
@@ -182,7 +182,7 @@ def test_a_field_of_a_part_is_there_where_one_of_its_messages_is() -> None:
         "length: length}]\n      - {type: body, fields: [{field: Int8, name: more, when: in_stream}]}",
     )
     assert load_text(part).parts[0].extended
-    with pytest.raises(SpecError, match="more can never be there"):
+    with pytest.raises(SpecError, match="more can never be present"):
         load_text(part.replace("{field: Row, name: row}", "{field: Int8, name: row}"))
 
 
