@@ -28,22 +28,22 @@ BROKEN = {
         f"{{field: Int32, name: xid, when: {{all: [{', '.join(f'{{bit: {1 << i}, of: flags}}' for i in range(8))}, in_stream]}}}}",
         "has more entries than 8",
     ),
-    "a bit of a later field": (XID, "{field: Int32, name: xid, when: {bit: 1, of: flags}}", "no earlier field with bits"),
+    "a bit of a later field": (XID, "{field: Int32, name: xid, when: {bit: 1, of: flags}}", "not an earlier field with bits"),
     "a bit that a field does not have": (FLAGS, LATER + "when: {bit: 2, of: flags}}", "which is not a bit of flags"),
     "a bit of a field without bits": (
         FLAGS,
         "{field: Int8, name: flags}\n          - {field: Int8, name: later, when: {bit: 1, of: flags}}",
-        "no earlier field with bits",
+        "not an earlier field with bits",
     ),
     "an alternative by a bit": (
         "{field: Byte1('K'), name: key, then: Row}",
         "{field: Byte1('K'), name: key, then: Row, when: {bit: 1, of: flags}}",
-        "is no field and no repeat",
+        "which only fields and repeats may",
     ),
     "a value by a bit": (
         FLAGS,
         "{field: Int8, name: flags, bits: {1: one, 2: {meaning: two, when: {bit: 1, of: flags}}}}",
-        "is no field and no repeat",
+        "which only fields and repeats may",
     ),
     "a value of an unknown version": (
         FLAGS,
@@ -54,7 +54,7 @@ BROKEN = {
     "a former name that is taken": (FLAGS, "{field: Int8, name: flags, formerly: xid}", "used twice"),
     "a former name that is no name": (FLAGS, "{field: Int8, name: flags, formerly: Old}", "formerly"),
     "a former name that Python has": (FLAGS, "{field: Int8, name: flags, formerly: class}", "a word of Python"),
-    "a former name of a tag": ("Byte1('N'), name: new_tag", "Byte1('N'), name: new_tag, formerly: n", "no object holds it"),
+    "a former name of a tag": ("Byte1('N'), name: new_tag", "Byte1('N'), name: new_tag, formerly: n", "is no field of an object"),
     "a former name of a count": (
         "name: row_count}",
         "name: row_count, formerly: [rows_, count_]}",

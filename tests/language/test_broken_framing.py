@@ -36,12 +36,12 @@ BROKEN = {
     "a field with a condition": (
         "{field: Int16, name: value_count}",
         "{field: Int16, name: value_count}\n          - {field: Int8, name: more, when: parallel}",
-        "no bool parameter",
+        "not a bool parameter",
     ),
     "a field of a version": (
         "{field: Int16, name: value_count}",
         "{field: Int16, name: value_count}\n          - {field: Int8, name: more, since: 2}",
-        "no protocol version",
+        "not a protocol version",
     ),
     "a length after another field": (
         f"{ROW}{LENGTH}",

@@ -178,7 +178,7 @@ MISTAKES = {
     "a count of something later": (
         "count: row_count",
         "count: rows_count",
-        "is no earlier field",
+        "is not an earlier field",
         "Name an earlier integer",
     ),
     "a block without a number": ("type: repeat_1", "type: repeat", "is not written like that", "repeat_1"),

@@ -9,7 +9,10 @@ from tools.language import SPEC
 from tools.language.load import load_notations
 
 BROKEN = [
-    ("{notation: Int128, bytes: 16, construct: UInt64, python: int, arrow: uint64}", "16 is none of the words allowed"),
+    (
+        "{notation: Int128, bytes: 16, construct: UInt64, python: int, arrow: uint64}",
+        "16 is not one of the permitted words",
+    ),
     ("{notation: Int64, bytes: 8, construct: UInt65, python: int, arrow: uint64}", "did you mean 'UInt6"),
     ("{notation: Int64, bytes: 8, construct: UInt64, python: int, arrow: uint32}", "is not Arrow's uint32"),
     ("{notation: Int64, construct: UInt64, python: int, arrow: uint64}", "int needs a number of bytes"),
