@@ -161,8 +161,11 @@ def test_an_envelope_depends_on_what_it_carries(tmp_path: Path) -> None:
     text = path.read_text("utf-8")
     field = "- {field: Int8, name: reply_requested,"
     for more, words in (
-        ("until: 9,", "until: 9 is no protocol version"),
-        ("when: in_stream,", r"is no bool parameter. Write one of \['parallel'\]: a frame is in no state of pgoutput"),
+        ("until: 9,", "until: 9 is not a protocol version"),
+        (
+            "when: in_stream,",
+            r"is not a bool parameter. Write one of \['parallel'\]: a frame is in no state of pgoutput",
+        ),
     ):
         path.write_text(text.replace(field, f"{field} {more}", 1), "utf-8")
         with pytest.raises(SpecError, match=words):
@@ -170,5 +173,5 @@ def test_an_envelope_depends_on_what_it_carries(tmp_path: Path) -> None:
     path.write_text(
         text.replace("carries: pgoutput.yaml", "carries: nothing.yaml").replace(field, f"{field} since: 2,", 1), "utf-8"
     )
-    with pytest.raises(SpecError, match=r"replication\.yaml:7: carries: nothing.yaml is no other specification"):
+    with pytest.raises(SpecError, match=r"replication\.yaml:7: carries: nothing.yaml is not another specification"):
         render(tmp_path / "spec")

@@ -77,7 +77,7 @@ BROKEN = {
     "an effect without a group": (
         "in: [open, block]\n    group: change",
         "in: [open, block]\n    group: change\n    effect: commit",
-        "is no begin and no end",
+        "is neither a begin nor an end",
     ),
     "an end of nothing": (
         "    in: [open]\n    enters: idle\n    group: end",
@@ -104,7 +104,7 @@ BROKEN = {
     "a state without a way back": (
         "in: [block]\n    enters: open",
         "in: [block]\n    enters: idle",
-        "no way leads back to 'open'",
+        "no message leads back to 'open'",
     ),
 }
 

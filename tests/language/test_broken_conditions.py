@@ -12,15 +12,15 @@ TEXT = "name: text\n            python: bytes\n"
 LATER = f"{FLAGS}\n          - {{field: Int8, name: later, "
 
 BROKEN = {
-    "an unknown last version": (XID, "{field: Int32, name: xid, until: 7}", "until: 7 is no protocol version"),
-    "versions that contradict": (XID, "{field: Int32, name: xid, since: 2, until: 1}", "can never be there"),
+    "an unknown last version": (XID, "{field: Int32, name: xid, until: 7}", "until: 7 is not a protocol version"),
+    "versions that contradict": (XID, "{field: Int32, name: xid, since: 2, until: 1}", "can never be present"),
     "terms that contradict": (
         XID,
         "{field: Int32, name: xid, when: {all: [in_stream, {not: in_stream}]}}",
         "contradicts itself",
     ),
     "an expression": (XID, "{field: Int32, name: xid, when: not in_stream}", "'not in_stream'"),
-    "an unknown parameter inside": (XID, "{field: Int32, name: xid, when: {not: gone}}", "gone is no bool parameter"),
+    "an unknown parameter inside": (XID, "{field: Int32, name: xid, when: {not: gone}}", "gone is not a bool parameter"),
     "all of one": (XID, "{field: Int32, name: xid, when: {all: [in_stream]}}", "has fewer entries than 2"),
     "two words at once": (XID, "{field: Int32, name: xid, when: {not: in_stream, any: [in_stream]}}", "any"),
     "too many terms": (
@@ -28,37 +28,37 @@ BROKEN = {
         f"{{field: Int32, name: xid, when: {{all: [{', '.join(f'{{bit: {1 << i}, of: flags}}' for i in range(8))}, in_stream]}}}}",
         "has more entries than 8",
     ),
-    "a bit of a later field": (XID, "{field: Int32, name: xid, when: {bit: 1, of: flags}}", "no earlier field with bits"),
-    "a bit that a field does not have": (FLAGS, LATER + "when: {bit: 2, of: flags}}", "which is no bit of flags"),
+    "a bit of a later field": (XID, "{field: Int32, name: xid, when: {bit: 1, of: flags}}", "not an earlier field with bits"),
+    "a bit that a field does not have": (FLAGS, LATER + "when: {bit: 2, of: flags}}", "which is not a bit of flags"),
     "a bit of a field without bits": (
         FLAGS,
         "{field: Int8, name: flags}\n          - {field: Int8, name: later, when: {bit: 1, of: flags}}",
-        "no earlier field with bits",
+        "not an earlier field with bits",
     ),
     "an alternative by a bit": (
         "{field: Byte1('K'), name: key, then: Row}",
         "{field: Byte1('K'), name: key, then: Row, when: {bit: 1, of: flags}}",
-        "is no field and no repeat",
+        "which only fields and repeats may",
     ),
     "a value by a bit": (
         FLAGS,
         "{field: Int8, name: flags, bits: {1: one, 2: {meaning: two, when: {bit: 1, of: flags}}}}",
-        "is no field and no repeat",
+        "which only fields and repeats may",
     ),
     "a value of an unknown version": (
         FLAGS,
         "{field: Int8, name: flags, bits: {1: one, 2: {meaning: two, since: 3}}}",
-        "since: 3 is no protocol version",
+        "since: 3 is not a protocol version",
     ),
     "a conditional tag of a message": ("Byte1('F'), name: tag}", "Byte1('F'), name: tag, since: 2}", "the tag of First"),
     "a former name that is taken": (FLAGS, "{field: Int8, name: flags, formerly: xid}", "used twice"),
     "a former name that is no name": (FLAGS, "{field: Int8, name: flags, formerly: Old}", "formerly"),
     "a former name that Python has": (FLAGS, "{field: Int8, name: flags, formerly: class}", "a word of Python"),
-    "a former name of a tag": ("Byte1('N'), name: new_tag", "Byte1('N'), name: new_tag, formerly: n", "no object holds it"),
+    "a former name of a tag": ("Byte1('N'), name: new_tag", "Byte1('N'), name: new_tag, formerly: n", "is no field of an object"),
     "a former name of a count": (
         "name: row_count}",
         "name: row_count, formerly: [rows_, count_]}",
-        "row_count had other names, and no object holds it",
+        "row_count has former names, but is no field of an object",
     ),
     "a text of several fields": (
         "then: [{field: Int32, name: length},",
@@ -78,12 +78,12 @@ BROKEN = {
     "variants at once": (
         XID,
         "{field: Int32, name: xid, until: 2}\n          - {field: Int64, name: xid, since: 2}",
-        "two fields called xid can be there at once",
+        "two fields called xid can be present at once",
     ),
     "variants that are always there": (
         XID,
         "{field: Int32, name: xid}\n          - {field: Int64, name: xid}",
-        "two fields called xid can be there at once",
+        "two fields called xid can be present at once",
     ),
     "variants of two kinds": (
         XID,
@@ -98,7 +98,7 @@ BROKEN = {
     ),
     "a count under another condition": ("count: row_count", "count: row_count\n        since: 2", "another condition"),
     "a repeat of an unknown version": ("count: row_count", "count: row_count\n        until: 9", "until: 9"),
-    "an alternative of an unknown parameter": (TEXT, TEXT + "            when: gone\n", "gone is no bool parameter"),
+    "an alternative of an unknown parameter": (TEXT, TEXT + "            when: gone\n", "gone is not a bool parameter"),
     "an alternative that can never come": (TEXT, TEXT + "            since: 2\n            until: 1\n", "contradicts itself"),
 }  # fmt: skip
 
@@ -111,7 +111,7 @@ def test_broken_condition_names_line_and_remedy(case: str) -> None:
 
 def test_words_that_need_versions_are_refused_without() -> None:
     """A connection has no versions; a field there may depend on a bit."""
-    with pytest.raises(SpecError, match="until: 1 is no protocol version"):
+    with pytest.raises(SpecError, match="until: 1 is not a protocol version"):
         load_text(FRAMED.replace("name: value_count}", "name: value_count, until: 1}"))
     by_bit = "name: flags, bits: {1: one}}\n          - {field: Int8, name: more, when: {bit: 1, of: flags}}\n"
     row = "          - {field: Int32, name: length, measures: rest}\n          - {field: Int16, name: value_count}"

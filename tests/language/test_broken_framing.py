@@ -14,8 +14,8 @@ SETTING = "{field: String, name: label}\n              - {field: String, name: v
 MORE = "then: [{field: String, name: more}]"
 
 BROKEN = {
-    "a message without a length": (f"{ROW}{LENGTH}", f"{ROW}{{field: Int32, name: x}}", "Row does not say how long it is"),
-    "a message without states": ("    sender: server\n    in: [ready]\n", "    sender: server\n", "in which states"),
+    "a message without a length": (f"{ROW}{LENGTH}", f"{ROW}{{field: Int32, name: x}}", "Row has no length, but others have one"),
+    "a message without states": ("    sender: server\n    in: [ready]\n", "    sender: server\n", "names no states"),
     "a message of a server that is ignored": (
         "    sender: server\n    in: [ready]\n",
         "    sender: server\n    in: [ready]\n    ignored: [ready]\n",
@@ -24,7 +24,7 @@ BROKEN = {
     "a message that is ignored in no state": (
         "    sender: server\n    in: [ready]\n",
         "    sender: client\n    in: [ready]\n    ignored: [nowhere]\n",
-        "'nowhere' is no state",
+        "'nowhere' is not a state",
     ),
     "lengths of two types": (f"{ROW}{LENGTH}", f"{ROW}{LENGTH.replace('Int32', 'Int16')}", "has another type"),
     "a parameter": ("states:\n", "parameters: {parallel: {type: bool}}\nstates:\n", "depend on parameters"),
@@ -36,17 +36,17 @@ BROKEN = {
     "a field with a condition": (
         "{field: Int16, name: value_count}",
         "{field: Int16, name: value_count}\n          - {field: Int8, name: more, when: parallel}",
-        "no bool parameter",
+        "not a bool parameter",
     ),
     "a field of a version": (
         "{field: Int16, name: value_count}",
         "{field: Int16, name: value_count}\n          - {field: Int8, name: more, since: 2}",
-        "no protocol version",
+        "not a protocol version",
     ),
     "a length after another field": (
         f"{ROW}{LENGTH}",
         f"{ROW}{{field: Int8, name: flags}}\n          - {LENGTH}",
-        "Row does not say how long it is",
+        "Row has no length, but others have one",
     ),
     "a second length": (f"{ROW}{LENGTH}", f"{ROW}{LENGTH}\n          - {LENGTH.replace('length', 'again')}", "again cannot"),
     "a length in a part": ("{field: String, name: text}", LENGTH, "length cannot hold the length of a message"),
@@ -73,7 +73,7 @@ BROKEN = {
     "a tag next to none": (
         "{field: Int32, name: length, measures: rest}\n          - {field: Int32(80877102), name: code}",
         "{field: Byte1('C'), name: tag}",
-        "Cancel and Hello begin alike and come in the state 'start' of a client",
+        "Cancel and Hello begin alike and are both permitted in the state 'start' of a client",
     ),
     "a value without a length": ("length: size, absent: -1", "absent: -1", "has no length"),
     "a number that may be absent": ("{field: Int16, name: value_count}", "{field: Int16, name: value_count, absent: -1}", "has no length that could"),
@@ -93,7 +93,7 @@ BROKEN = {
         "what follows the tag of the alternative some may be absent",
     ),
     "a repeat without an end": ("        until: Int8(0)\n        class: Setting\n", "        class: Setting\n", "none of count, until, to is there"),
-    "a repeat with two ends": ("        until: Int8(0)\n", "        until: Int8(0)\n        count: length\n", "count and until are both there"),
+    "a repeat with two ends": ("        until: Int8(0)\n", "        until: Int8(0)\n        count: length\n", "count and until are both present"),
     "a repeat that ends with something else": ("until: Int8(0)", "until: Int8(1)", "did you mean 'Int8(0)'?"),
     "an item that begins with a number": (SETTING, SETTING.replace("String", "Int16", 1), "can begin with the byte that ends"),
     "an item that begins with a length": (SETTING, SIZED, "can begin with the byte that ends"),
@@ -115,17 +115,17 @@ BROKEN = {
 }  # fmt: skip
 
 UNFRAMED = {
-    "until": ("count: row_count", "until: Int8(0)", "rows needs messages that say how long they are"),
+    "until": ("count: row_count", "until: Int8(0)", "rows needs messages with a length"),
     "absent": (
         "{field: Int16, name: row_count}",
         "{field: Int32, name: size, signed: true}\n          - {field: Byten, name: value, length: size, absent: -1}\n"
         "          - {field: Int16, name: row_count}",
-        "value needs messages that say how long they are",
+        "value needs messages with a length",
     ),
     "one message that says its length": (
         "{field: Byte1('F'), name: tag}",
         f"{{field: Byte1('F'), name: tag}}\n          - {LENGTH}",
-        "Second does not say how long it is",
+        "Second has no length, but others have one",
     ),
 }
 

@@ -21,7 +21,7 @@ BROKEN = {
     "a form that is none": (
         "python: bytes\n",
         "python: bytes\n            form: hex\n",
-        "none of the words allowed here",
+        "not one of the permitted words",
     ),
     "a branch of an option that sets nothing": (
         "name: key, then",
@@ -35,9 +35,9 @@ BROKEN = {
     "an alternative without a tag": ("field: Byte1('O')", "field: Int8", "starts with 'Int8'"),
     "an optional choice before nothing": ("Byte1('N'), name: new_tag", "Int8, name: new_tag", "not followed by a tag"),
     "an optional choice before its own tag": ("Byte1('N')", "Byte1('K')", "one of its own tags"),
-    "a count that is nowhere": ("count: row_count", "count: row_total", "no earlier field"),
+    "a count that is nowhere": ("count: row_count", "count: row_total", "not an earlier field"),
     "a count that is a flag": ("count: row_count", "count: flags", "not a plain unsigned integer"),
-    "a count that may be absent": ("count: row_count", "count: xid", "which is there under another condition"),
+    "a count that may be absent": ("count: row_count", "count: xid", "which has another condition"),
     "a length on a number": (
         "name: flags, bits: {1: one}}",
         "name: size}\n          - {field: Int8, name: flags, length: size}",
@@ -49,19 +49,19 @@ BROKEN = {
         "measures two",
     ),
     "bytes without an end": ("name: data, length: length", "name: data", "has no length"),
-    "a condition that is no parameter": ("when: in_stream", "when: streaming", "no bool parameter"),
-    "a condition on a number": ("when: in_stream", "when: proto_version", "no bool parameter"),
-    "a field that can never be there": (
+    "a condition that is no parameter": ("when: in_stream", "when: streaming", "not a bool parameter"),
+    "a condition on a number": ("when: in_stream", "when: proto_version", "not a bool parameter"),
+    "a field that can never be present": (
         "- {name: idle}",
         "- {name: idle}\n  - {name: busy, sets: in_stream}",
-        "never be there",
+        "never be present",
     ),
     "a change without a table": (
         "  - name: Second\n",
         "  - name: Second\n    group: change\n",
         "do not find the tables",
     ),
-    "a version that is none": ("since: 2", "since: 7", "no protocol version"),
+    "a version that is none": ("since: 2", "since: 7", "not a protocol version"),
     "versions in disorder": ("{version: 2, server: 14}", "{version: 1, server: 14}", "not in order"),
     "a state that is none": ("in: [idle]", "in: [busy]", "no state"),
     "a part that is none": (
@@ -118,7 +118,7 @@ BROKEN = {
         "which has a condition",
     ),
     "a positional field that is always there": ("name: label", "name: label, positional: true", "is positional"),
-    "a count to the end": ("count: row_count", "count: row_count\n        to: end", "count and to are both there"),
+    "a count to the end": ("count: row_count", "count: row_count\n        to: end", "count and to are both present"),
     "bytes of no length": (
         "field: Int16, name: row_count",
         "field: Byte0, name: row_count",
@@ -127,7 +127,7 @@ BROKEN = {
     "a length of bytes that have one": (
         "{field: Byten, name: data, length: length}",
         "{field: Byte4, name: data, length: length}",
-        "is no Byten",
+        "is not a Byten",
     ),
     "a wrong position": ("field: Int8, name: flags", "field: 1_2_Int8, name: flags", "stands at position 1_3"),
     "python for some": ('name: "null", python: None', 'name: "null"', "only some alternatives"),
@@ -140,7 +140,7 @@ BROKEN = {
     "the sign as a bit": (
         "field: Int8, name: flags, bits: {1: one}",
         "field: Int8, signed: true, name: flags, bits: {128: one}",
-        "128 is no bit",
+        "128 is not a bit",
     ),
     "letters with a sign": (
         "field: Int8, name: flags, bits: {1: one}",
@@ -158,7 +158,7 @@ BROKEN = {
         "unknown notation",
     ),
     "a state twice": ("- {name: idle}", "- {name: idle}\n  - {name: idle}", "not distinct"),
-    "a state that sets a number": ("- {name: idle}", "- {name: idle, sets: proto_version}", "no bool parameter"),
+    "a state that sets a number": ("- {name: idle}", "- {name: idle, sets: proto_version}", "not a bool parameter"),
     "a constant of a thousand digits": (
         "field: Int8, name: flags, bits: {1: one}",
         "field: Int8(" + "9" * 5000 + "), name: flags",
@@ -182,7 +182,7 @@ def test_a_field_of_a_part_is_there_where_one_of_its_messages_is() -> None:
         "length: length}]\n      - {type: body, fields: [{field: Int8, name: more, when: in_stream}]}",
     )
     assert load_text(part).parts[0].extended
-    with pytest.raises(SpecError, match="more can never be there"):
+    with pytest.raises(SpecError, match="more can never be present"):
         load_text(part.replace("{field: Row, name: row}", "{field: Int8, name: row}"))
 
 

@@ -6,12 +6,12 @@ from tests.language.sound import SOUND, assert_refused
 from tools.language import load_text
 
 BROKEN = {
-    "an unknown key": ("optional: true", "optionally: true", "is no key here"),
+    "an unknown key": ("optional: true", "optionally: true", "is not a key here"),
     "a missing name": ("Byte1('N'), name: new_tag", "Byte1('N')", "'name' is missing"),
     "a name in the wrong case": ("name: label", "name: theLabel", "is not written like that"),
     "a keyword as a name": ("name: label", "name: class", "a word of Python"),
     "a container method as a name": ("name: rows\n", "name: items\n", "a word of Python or of construct"),
-    "a name used twice": ("name: flags", "name: xid", "two fields called xid can be there at once"),
+    "a name used twice": ("name: flags", "name: xid", "two fields called xid can be present at once"),
     "a name hidden by a choice's kind": ("name: new_tag", "name: old_kind", "used twice"),
     "two messages of one name": ("name: Second", "name: First", "two classes"),
     "a field that classes refer to": ("name: label", "name: tuple", "a word of Python"),
@@ -46,10 +46,10 @@ BROKEN = {
         "in_stream: {type: bool}\n  data: {type: bool}",
         "generated code uses",
     ),
-    "a meaning that is no text": (
+    "a meaning that is not text": (
         "bits: {1: one}",
         "bits: {1: [one]}",
-        "is in no form that is allowed. Write text, or",
+        "matches no permitted form. Write text, or",
     ),
     "code in a name": ("name: label", "name: \"label); __import__('os').system('true'\"", "is not written like that"),
     "code in a class": ("class: FirstRow", 'class: "FirstRow: pass\\nimport os"', "is not written like that"),

@@ -22,7 +22,7 @@ BROKEN = [
         "  - {name: int4, oid: 23, arrow: int4}",
         "spec.yaml:2: types/0/arrow: 'int4' is none of the words",
     ),
-    ("  - {name: int4, oid: 23, typlen: 4}", "spec.yaml:2: 'typlen' is no key here: did you mean"),
+    ("  - {name: int4, oid: 23, typlen: 4}", "spec.yaml:2: 'typlen' is not a key here: did you mean"),
     ("  - {name: int4, oid: 16384}", "spec.yaml:2: types/0/oid: 16384 is more than 9999"),
     ("  - {name: x, oid: 1, arrow: decimal}", "spec.yaml:2: x: nothing says how its values become a decimal"),
     ("  - {name: x, oid: 1, arrow: int32}", "spec.yaml:2: x: its text would be read as that of int4, which is not in"),

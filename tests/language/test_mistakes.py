@@ -15,26 +15,31 @@ MISTAKES = {
     "a key in short": (
         LABEL,
         "{field: String, name: label, desc: x}",
-        "'desc' is no key here: did you mean 'description'?",
+        "'desc' is not a key here: did you mean 'description'?",
         "The keys are field, name",
     ),
     "a key in the plural": (
         "    in: [idle]\n    blocks",
         "    in: [idle]\n    group: change\n    block",
-        "'block' is no key here: did you mean 'blocks'?",
+        "'block' is not a key here: did you mean 'blocks'?",
         "The keys are",
     ),
     "a key in capitals": (
         "protocol: demo",
         "Protocol: demo",
-        "'Protocol' is no key here: did you mean 'protocol'?",
+        "'Protocol' is not a key here: did you mean 'protocol'?",
         "The keys are protocol",
     ),
-    "a key of another language": (LABEL, "{type: String, name: label}", "'type' is no key here", "The keys are field"),
+    "a key of another language": (
+        LABEL,
+        "{type: String, name: label}",
+        "'type' is not a key here",
+        "The keys are field",
+    ),
     "a key of another place": (
         "  - {name: idle}",
         "  - {name: idle, since: 2}",
-        "'since' is no key here",
+        "'since' is not a key here",
         "The keys are name, sets",
     ),
     "a key with hyphens": (
@@ -88,13 +93,13 @@ MISTAKES = {
     "a description with a comma": (
         LABEL,
         "{field: String, name: label, description: one, two}",
-        "'two' is no key here",
+        "'two' is not a key here",
         'quote text that has one, "a, b"',
     ),
     "a description with brackets": (
         LABEL,
         "{field: String, name: label, description: [one]}",
-        "is no text",
+        "is not text",
         "Quote text that has one of [ ]",
     ),
     "a description that begins with a percent sign": (
@@ -123,10 +128,15 @@ MISTAKES = {
     ),
     "a list without its hyphen": ("  - {name: idle}", "  {name: idle}", "is not a list", "Write"),
     "a version that is text": ("since: 2}", 'since: "2"}', "'2' is text, not a whole number", "without quotes"),
-    "a version that is a fraction": ("since: 2}", "since: 2.0}", "2.0 is no whole number", "Write a whole number"),
+    "a version that is a fraction": ("since: 2}", "since: 2.0}", "2.0 is not a whole number", "Write a whole number"),
     "a version with a letter": ("since: 2}", "since: v2}", "'v2' is text, not a whole number", "without quotes"),
     "a version of none": ("since: 2}", "since: 0}", "0 is less than 1", "a whole number from 1 on"),
-    "a version that is not there": ("since: 2}", "since: 5}", "since: 5 is no protocol version", "add it to versions"),
+    "a version that is not there": (
+        "since: 2}",
+        "since: 5}",
+        "since: 5 is not a protocol version",
+        "add it to versions",
+    ),
     "an octal number": ("bits: {1: one}", "bits: {010: one}", "YAML reads 010 as the number 8", "Write 8"),
     "a number of minutes": (
         "bits: {1: one}",
@@ -134,7 +144,7 @@ MISTAKES = {
         "YAML reads 1:30 as the number 90",
         'quote text: "1:30"',
     ),
-    "a bit by its place": ("bits: {1: one}", "bits: {0: one, 1: two}", "0 is no bit of flags", "Write 1, 2, 4, 8"),
+    "a bit by its place": ("bits: {1: one}", "bits: {0: one, 1: two}", "0 is not a bit of flags", "Write 1, 2, 4, 8"),
     "a bit that is yes": ("bits: {1: one}", "bits: {yes: one}", "YAML reads the key yes as true", 'Quote it: "yes"'),
     "bits as a list": ("bits: {1: one}", "bits: [one]", "is not a mapping", "such as {1: key}"),
     "an optional that is text": ("optional: true", 'optional: "true"', "is text, not true or false", "without quotes"),
@@ -168,7 +178,7 @@ MISTAKES = {
     "a count of something later": (
         "count: row_count",
         "count: rows_count",
-        "is no earlier field",
+        "is not an earlier field",
         "Name an earlier integer",
     ),
     "a block without a number": ("type: repeat_1", "type: repeat", "is not written like that", "repeat_1"),

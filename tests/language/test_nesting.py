@@ -112,5 +112,5 @@ def test_too_many_states_are_refused() -> None:
         for number, name in enumerate(names)
     ).replace(", ]", "]")
     text = SOUND.replace("  - {name: note}\n", "  - {name: note}\n" + states) + ways
-    with pytest.raises(ValueError, match="more than 64 that readers must tell apart"):
+    with pytest.raises(ValueError, match="more than 64 that readers must distinguish"):
         load_text(text)

@@ -9,13 +9,16 @@ from tools.language import SPEC
 from tools.language.load import load_notations
 
 BROKEN = [
-    ("{notation: Int128, bytes: 16, construct: UInt64, python: int, arrow: uint64}", "16 is none of the words allowed"),
+    (
+        "{notation: Int128, bytes: 16, construct: UInt64, python: int, arrow: uint64}",
+        "16 is not one of the permitted words",
+    ),
     ("{notation: Int64, bytes: 8, construct: UInt65, python: int, arrow: uint64}", "did you mean 'UInt6"),
     ("{notation: Int64, bytes: 8, construct: UInt64, python: int, arrow: uint32}", "is not Arrow's uint32"),
     ("{notation: Int64, construct: UInt64, python: int, arrow: uint64}", "int needs a number of bytes"),
     ("{notation: String, bytes: 4, construct: String, python: str, arrow: string}", "str has no number of bytes"),
     ("{notation: int64, bytes: 8, construct: UInt64, python: int, arrow: uint64}", "the documents' notation"),
-    ("{notation: Int64, size: 8, construct: UInt64, python: int, arrow: uint64}", "'size' is no key here"),
+    ("{notation: Int64, size: 8, construct: UInt64, python: int, arrow: uint64}", "'size' is not a key here"),
 ]
 
 
@@ -33,7 +36,7 @@ def test_a_notation_twice(tmp_path: Path) -> None:
     """A notation means one thing."""
     row = "  - {notation: Int8, bytes: 1, construct: UInt8, python: int, arrow: uint8}\n"
     (tmp_path / "types.yaml").write_text(f"types:\n{row}{row}", "utf-8")
-    with pytest.raises(SpecError, match="Int8 is there twice"):
+    with pytest.raises(SpecError, match="Int8 occurs twice"):
         load_notations(tmp_path / "types.yaml")
 
 

@@ -71,8 +71,8 @@ BROKEN = {
     "a parameter set from two sides": ("sets: in_stream", "sets: [in_stream, wide]", "states and options set"),
     "a number next to the version": ("wide: {type: bool}", "wide: {type: int}", "is an int"),
     "a first state that sets": ("- {name: idle}", "- {name: idle, sets: in_stream}", "the first state, idle, sets"),
-    "a value that sets what is no parameter": ("sets: [wide, deep]", "sets: [wide, tall]", "no bool parameter"),
-    "a switch that sets what is no parameter": ("sets: deep}", "sets: tall}", "no bool parameter"),
+    "a value that sets what is no parameter": ("sets: [wide, deep]", "sets: [wide, tall]", "not a bool parameter"),
+    "a switch that sets what is no parameter": ("sets: deep}", "sets: tall}", "not a bool parameter"),
     "an option twice": ("name: depth", "name: streams", "two options are called"),
     "an option without type and values": ("type: number, ", "", "no values and no type"),
     "an option with type and values": (
@@ -80,7 +80,7 @@ BROKEN = {
         "    server: 10\n    type: names\n    values",
         "values",
     ),
-    "a number that sets": ("type: number, server", "type: number, sets: wide, server", "is no switch"),
+    "a number that sets": ("type: number, server", "type: number, sets: wide, server", "is not a switch"),
     "an option named as an argument": ("name: depth", "name: payload", "programs cannot use"),
     "an option named as a state's parameter": ("name: depth", "name: in_stream", "programs cannot use"),
     "an option named as a word of Python": ("name: depth", "name: lambda", "programs cannot use"),
@@ -93,9 +93,9 @@ BROKEN = {
     "a value twice": ("name: always", "name: never", "values of the option 'streams' are the same"),
     "a default that sets": ("{name: never, server: 10}", "{name: never, server: 10, sets: wide}", "its default"),
     "a default of a later version": ("{name: never, server: 10}", "{name: never, server: 10, since: 2}", "its default"),
-    "a message of an unknown option": ("option: streams", "option: rivers", "no option that can be off"),
-    "a message of a number": ("option: streams", "option: proto_version", "no option that can be off"),
-    "a version that is none": ("since: 2, sets: deep", "since: 3, sets: deep", "no protocol version"),
+    "a message of an unknown option": ("option: streams", "option: rivers", "not an option that can be off"),
+    "a message of a number": ("option: streams", "option: proto_version", "not an option that can be off"),
+    "a version that is none": ("since: 2, sets: deep", "since: 3, sets: deep", "not a protocol version"),
 }
 
 

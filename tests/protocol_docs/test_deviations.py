@@ -32,13 +32,13 @@ documents:
 """
 
 BROKEN = {
-    "a kind that is none": ("kind: type", "kind: colour", "is none of the words allowed here"),
+    "a kind that is none": ("kind: type", "kind: colour", "is not one of the permitted words"),
     "no reason": (", reason: A slip.", "", "'reason' is missing"),
-    "a message that is none": ("message: First", "message: Last", "no message and no part"),
+    "a message that is none": ("message: First", "message: Last", "neither a message nor a part"),
     "versions in disorder": ("from: 11, to: 12", "from: 12, to: 11", "is from 12 to 11"),
-    "an unknown key": ("annotated: 15", "annotation: 15", "'annotation' is no key here: did you mean 'annotated'?"),
+    "an unknown key": ("annotated: 15", "annotation: 15", "'annotation' is not a key here: did you mean 'annotated'?"),
     "an option without a server": ("{name: colour, server: 10,", "{name: colour,", "'server' is missing"),
-    "an option of no version": ("since: 1, values", "since: 7, values", "no protocol version"),
+    "an option of no version": ("since: 1, values", "since: 7, values", "not a protocol version"),
 }
 
 

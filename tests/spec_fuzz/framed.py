@@ -1,4 +1,4 @@
-"""Specifications of messages that say how long they are, as plain data: what a connection can carry."""
+"""Specifications of messages with a length, as plain data: what a connection can carry."""
 
 from collections.abc import Iterator
 

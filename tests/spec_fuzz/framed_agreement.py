@@ -1,4 +1,4 @@
-"""What definitions, codec and the reader of a connection must agree on, for messages that say how long they are."""
+"""What definitions, codec and the reader of a connection must agree on, for messages with a length."""
 
 from typing import Any
 

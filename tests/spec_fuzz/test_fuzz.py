@@ -37,7 +37,7 @@ def test_engines_agree_on_any_specification(data: dict[str, Any], draw: st.DataO
 @settings(max_examples=max(EXAMPLES // 20, 5))
 @given(framed_specifications(), st.data())
 def test_engines_agree_on_messages_of_any_connection(data: dict[str, Any], draw: st.DataObject) -> None:
-    """Definitions, codec and the reader of a connection agree on messages that say how long they are."""
+    """Definitions, codec and the reader of a connection agree on messages with a length."""
     try:
         spec = load_text(as_yaml(data), "fuzzed.yaml")
     except SpecError:

@@ -117,7 +117,7 @@ def _effects(spec: Spec, error: Raise) -> None:
         _check_roles(message, error)
         if message.group not in ("begin", "end"):
             if message.effect:
-                problem = f"{message.name} has the effect {message.effect}, but is no begin and no end"
+                problem = f"{message.name} has the effect {message.effect}, but is neither a begin nor an end"
                 raise error(message.line, problem, f"Write group: {EFFECTS[message.effect].group}.")
             continue
         _check_alone(message, spec, error)
@@ -209,7 +209,7 @@ def _check_roles(message: Message, error: Raise) -> None:
             if not isinstance(field, Field) or not field.role:
                 continue
             if id(field) not in top:
-                problem = f"{field.name} has a role, but is no field of a begin or an end"
+                problem = f"{field.name} has a role, but is not a field of a begin or an end"
                 raise error(field.line, problem, "Remove role.")
             if not _fits(field, field.role):
                 problem = f"{field.name} cannot have the role {field.role}: it is no {ROLES[field.role][1]}"
@@ -254,7 +254,7 @@ def _ways_back(spec: Spec, error: Raise) -> None:
         for state, after in spec.steps(message).items():
             inside = first not in (state, after)
             if inside and state not in _reached(spec, after, lambda _: False, stop=first):
-                problem = f"{message.name} enters {after!r} from {state!r}, and no way leads back to {state!r}"
+                problem = f"{message.name} enters {after!r} from {state!r}, and no message leads back to {state!r}"
                 remedy = f"Write a message that comes in {after!r} and enters {state!r}, or has returns: true."
                 raise error(message.line, problem, remedy)
 

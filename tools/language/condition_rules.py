@@ -65,7 +65,7 @@ def _flags(spec: Spec, error: Raise) -> None:
             if isinstance(leaf, Flag) and leaf.name not in flags:
                 more = f": a frame is in no state of {spec.carries}" if spec.carries else ", or add it to parameters"
                 remedy = f"Write one of {flags}{more}."
-                raise error(each.line, f"when: {leaf.name} is no bool parameter", remedy)
+                raise error(each.line, f"when: {leaf.name} is not a bool parameter", remedy)
 
 
 def _possible(spec: Spec, error: Raise) -> None:
@@ -77,20 +77,20 @@ def _possible(spec: Spec, error: Raise) -> None:
             raise error(each.line, problem, f"Write {conditions.MOST} at most.")
         tried = sorted({*known, *conditions.versions(each.term)})
         if not any(conditions.holds(each.term, *case) for case in conditions.cases([each.term], tried)):
-            problem = f"{each.name} can never be there: its condition contradicts itself"
-            raise error(each.line, problem, "Mend since, until or when.")
+            problem = f"{each.name} can never be present: its condition contradicts itself"
+            raise error(each.line, problem, "Correct since, until or when.")
 
 
 def _bits(spec: Spec, error: Raise) -> None:
     for each in _all(spec):
         for bit in conditions.bits(each.term):
             if not isinstance(each.owner, Field | Repeat):
-                problem = f"{each.name} is there by a bit, and is no field and no repeat"
+                problem = f"{each.name} depends on a bit, which only fields and repeats may"
                 raise error(each.line, problem, "Write a parameter, or since and until.")
             earlier = [e for e in each.structure.elements[: each.place] if isinstance(e, Field) and e.bits]
             field = next((e for e in earlier if e.name == bit.field), None)
             if field is None:
-                problem = f"{each.name} is there by a bit of {bit.field!r}, which is no earlier field with bits"
+                problem = f"{each.name} depends on a bit of {bit.field!r}, which is not an earlier field with bits"
                 known = [e.name for e in earlier]
                 remedy = (
                     f"Name one of {known}."
@@ -99,7 +99,7 @@ def _bits(spec: Spec, error: Raise) -> None:
                 )
                 raise error(each.line, problem, remedy)
             if bit.mask not in (field.bits or {}):
-                problem = f"{each.name} is there by {bit.mask}, which is no bit of {bit.field}"
+                problem = f"{each.name} depends on bit {bit.mask}, which is not a bit of {bit.field}"
                 raise error(each.line, problem, f"Write one of {list(field.bits or ())}, or add it to its bits.")
 
 
@@ -121,7 +121,7 @@ def _variants(spec: Spec, error: Raise) -> None:
         for one, other in combinations(field.variants, 2):
             cases = conditions.cases([one.term, other.term], known)
             if any(all(conditions.holds(each.term, *case) for each in (one, other)) for case in cases):
-                problem = f"two fields called {field.name} can be there at once"
+                problem = f"two fields called {field.name} can be present at once"
                 raise error(other.line, problem, "Write until at the first and since at the second, or rename one.")
         held = [each for each in field.variants if not each.hidden]
         kinds = dict.fromkeys(_kind(each) for each in held)
@@ -166,7 +166,7 @@ def _former_names(spec: Spec, error: Raise) -> None:
     for structure in spec.structures():
         for element in structure.elements:
             if isinstance(element, Field) and element.formerly and element not in structure.exposed:
-                problem = f"{element.name} had other names, and no object holds it"
+                problem = f"{element.name} has former names, but is no field of an object"
                 raise error(element.line, problem, "Remove formerly: nobody has called it by a name.")
 
 

@@ -17,17 +17,17 @@ def _lengths(spec: Spec, error: Raise) -> None:
     for message in spec.messages if first else ():
         if message.length is None and len(message.elements) > 1:
             remedy = "Write measures: rest at the field after the tag, or at the first one."
-            raise error(message.line, f"{message.name} does not say how long it is, as others do", remedy)
+            raise error(message.line, f"{message.name} has no length, but others have one", remedy)
         if message.length and message.length.type != first.type:  # type: ignore[union-attr]
             raise error(message.line, f"the length of {message.name} has another type", "Use one type for all.")
         if not message.within:
-            raise error(message.line, f"{message.name} does not say in which states it comes", "Write in: [...].")
+            raise error(message.line, f"{message.name} names no states in which it is permitted", "Write in: [...].")
     for message in spec.messages:
         if message.ignored and (not first or message.sender == "server"):
             problem = f"{message.name} is ignored in a state, but no client sends it on a connection"
             raise error(message.line, problem, "Remove ignored.")
     if first and (spec.parameters or spec.options):
-        problem = "messages that say how long they are depend on parameters or options"
+        problem = "messages with a length depend on parameters or options"
         raise error(1, problem, "Remove the parameters and options.")
 
 
@@ -51,7 +51,8 @@ def _told_apart(spec: Spec, error: Raise) -> None:
         for sender, state in _places(message):
             others = taken.setdefault((sender, state), [])
             if alike := next((other for other in others if _begin_alike(message, other)), None):
-                problem = f"{message.name} and {alike.name} begin alike and come in the state {state!r} of a {sender}"
+                both = f"{message.name} and {alike.name} begin alike"
+                problem = f"{both} and are both permitted in the state {state!r} of a {sender}"
                 remedy = "Give one of them another tag, constant after its length, or state."
                 raise error(message.line, problem, remedy)
             others.append(message)
@@ -74,14 +75,14 @@ def _only_there(spec: Spec, error: Raise) -> None:
     for structure in spec.structures() if not spec.framed else ():
         for element in structure.elements:
             if (isinstance(element, Repeat) and element.terminated) or getattr(element, "absent", None):
-                problem = f"{element.name} needs messages that say how long they are"
+                problem = f"{element.name} needs messages with a length"
                 raise error(element.line, problem, "Write a count, and a length that is never -1.")
 
 
 def _absent(spec: Spec, error: Raise) -> None:
     for field in spec.fields():
         if field.absent is not None and field.length is None:
-            raise error(field.line, f"{field.name} has no length that could say that it is absent", "Write length.")
+            raise error(field.line, f"{field.name} has no length that could mark it as absent", "Write length.")
     for structure in spec.structures():
         for element in structure.elements:
             for alternative in element.alternatives if isinstance(element, Choice) else ():

@@ -30,7 +30,7 @@ def _sizes(spec: Spec, error: Raise) -> None:
 
 def _check_size(element: Element, field: Field | None, size: str, error: Raise) -> None:
     if field is None:
-        problem = f"{element.name} is measured by {size!r}, which is no earlier field"
+        problem = f"{element.name} is measured by {size!r}, which is not an earlier field"
         raise error(element.line, problem, "Name an earlier integer of the same structure.")
     can_be_absent = isinstance(element, Field) and element.absent is not None
     if not all(_is_plain(each, can_be_absent) for each in field.variants or (field,)):
@@ -38,10 +38,12 @@ def _check_size(element: Element, field: Field | None, size: str, error: Raise) 
         problem = f"{element.name} is measured by {size!r}, which is not a plain {sign} integer"
         raise error(element.line, problem, "Name one that means nothing else.")
     if field.term != element.term:
-        problem = f"{element.name} is measured by {size!r}, which is there under another condition"
+        problem = f"{element.name} is measured by {size!r}, which has another condition"
         raise error(element.line, problem, "Write the same since, until and when at both.")
     if isinstance(element, Field) and (element.type is None or element.type.notation != "Byten"):
-        raise error(element.line, f"{element.name} is no Byten, so it has no length", "Remove length, or write Byten.")
+        raise error(
+            element.line, f"{element.name} is not a Byten, so it has no length", "Remove length, or write Byten."
+        )
 
 
 def _is_plain(field: Field, signed: bool) -> bool:
@@ -163,7 +165,7 @@ def _annotations(spec: Spec, error: Raise) -> None:
     for field in (each for merged in spec.fields() for each in merged.variants or (merged,)):
         plain = field.type is not None and field.type.python == "int" and field.constant is None
         if (field.values or field.bits) and not plain:
-            problem = f"{field.name} is no plain integer, so it has no values or bits"
+            problem = f"{field.name} is not a plain integer, so it has no values or bits"
             raise error(field.line, problem, "Remove them.")
         if field.values and field.bits:
             raise error(field.line, f"{field.name} has values and bits", "Keep one of them.")
@@ -188,7 +190,7 @@ def _check_values(field: Field, limit: int, error: Raise) -> None:
 def _check_bits(field: Field, limit: int, error: Raise) -> None:
     for bit in field.bits or ():
         if type(bit) is not int or bit <= 0 or bit & (bit - 1) or bit >= limit:
-            raise error(field.line, f"{bit!r} is no bit of {field.name}", "Write 1, 2, 4, 8 and so on.")
+            raise error(field.line, f"{bit!r} is not a bit of {field.name}", "Write 1, 2, 4, 8 and so on.")
 
 
 def _open_ends(spec: Spec, error: Raise) -> None:
@@ -217,7 +219,7 @@ def _states(spec: Spec, error: Raise) -> None:
                 never.pop(id(each), None)
     for each in never.values():
         names = ", ".join(sorted(by_states & conditions.parameters(each.term)))
-        problem = f"{each.name} can never be there: no message that holds it comes in a state that sets {names}"
+        problem = f"{each.name} can never be present: no message that holds it comes in a state that sets {names}"
         raise error(each.line, problem, "Remove the field or its condition, or add such a state to in.")
 
 

@@ -50,7 +50,7 @@ def _carried(source: Source, folder: Path) -> Source:
     name = source.data["carries"]
     if not (folder / name).is_file() or name == source.file:
         remedy = "Name the file of the messages inside, which is in the same folder."
-        raise source.error(("carries",), f"carries: {name} is no other specification", remedy)
+        raise source.error(("carries",), f"carries: {name} is not another specification", remedy)
     inner = read(read_text(folder / name), name)
     check_shape(inner)
     return inner
@@ -82,7 +82,7 @@ def load_notations(path: Path) -> tuple[Type, ...]:
     for index, row in enumerate(source.data["types"]):
         kind, place = Type(**row), ("types", index)
         if any((each.notation, each.signed) == (kind.notation, kind.signed) for each in types):
-            raise source.error(place, f"{kind.notation} is there twice", "Keep one of them.")
+            raise source.error(place, f"{kind.notation} occurs twice", "Keep one of them.")
         if (kind.bytes is None) != (kind.python in ("str", "bytes")):
             problem = f"{kind.notation}: {kind.python} {'has no' if kind.bytes else 'needs a'} number of bytes"
             raise source.error(place, problem, "Write bytes of numbers, of text and bytes none.")

@@ -27,11 +27,11 @@ def _returns(spec: Spec, error: Raise) -> None:
                 problem = f"{message.name} returns from {name!r}, which no message enters"
                 raise error(message.line, problem, f"Write enters: {name} at the message that begins it.")
     for index, name in repeated(spec.paths):
-        problem = f"{spec.messages[index].name} enters {name!r} inside of {name!r}: nothing bounds how deep that goes"
+        problem = f"{spec.messages[index].name} enters {name!r} inside of {name!r}: the nesting is unbounded"
         remedy = f"Leave {name!r}, and the states that are entered in it, out of in."
         raise error(spec.messages[index].line, problem, remedy)
     if len(spec.paths) > MOST_PLACES and spec.nested:
-        problem = f"states that nest in each other make more than {MOST_PLACES} that readers must tell apart"
+        problem = f"states that nest in each other make more than {MOST_PLACES} that readers must distinguish"
         raise error(1, problem, "Let fewer states be entered in each other.")
 
 

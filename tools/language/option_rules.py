@@ -41,7 +41,7 @@ def _states(spec: Spec, error: Raise) -> None:
     for message in spec.messages:
         for name in (*message.within, *message.ignored, *([message.enters] if message.enters else [])):
             if name not in known:
-                raise error(message.line, f"{name!r} is no state", f"Write one of {known}, or add it to states.")
+                raise error(message.line, f"{name!r} is not a state", f"Write one of {known}, or add it to states.")
     for state in spec.states:
         _check_sets(spec, f"the state {state.name}", state.sets, 1, error)
     if spec.states and spec.states[0].sets:
@@ -52,7 +52,7 @@ def _states(spec: Spec, error: Raise) -> None:
 def _check_sets(spec: Spec, what: str, sets: tuple[str, ...], line: int, error: Raise) -> None:
     for name in sets:
         if name not in _flags(spec):
-            raise error(line, f"{what} sets {name!r}, which is no bool parameter", f"Write one of {_flags(spec)}.")
+            raise error(line, f"{what} sets {name!r}, which is not a bool parameter", f"Write one of {_flags(spec)}.")
 
 
 def _options(spec: Spec, error: Raise) -> None:
@@ -75,7 +75,7 @@ def _check_type(spec: Spec, option: Option, error: Raise) -> None:
         problem = f"the option {option.name!r} has {'values and a type' if option.type else 'no values and no type'}"
         raise error(option.line, problem, "Write its values, or type: number, names or switch.")
     if option.sets and option.type != "switch":
-        problem = f"the option {option.name!r} sets a parameter and is no switch"
+        problem = f"the option {option.name!r} sets a parameter but is not a switch"
         raise error(option.line, problem, "Write sets at one of its values, or type: switch.")
     _check_sets(spec, f"the option {option.name!r}", option.sets, option.line, error)
 
@@ -97,7 +97,7 @@ def _option_of_messages(spec: Spec, error: Raise) -> None:
     known = [option.name for option in spec.options if option.type == "switch" or option.values]
     for message in spec.messages:
         if message.option is not None and message.option not in known:
-            problem = f"option: {message.option} is no option that can be off"
+            problem = f"option: {message.option} is not an option that can be off"
             raise error(message.line, problem, f"Write one of {known}, or add it to options.")
 
 

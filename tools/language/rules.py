@@ -101,7 +101,7 @@ def _distinct_classes(spec: Spec, error: Raise) -> None:
     for named in spec.named:
         name = named.class_name
         if alike.setdefault(name.lower(), name) != name:
-            problem = f"{name} and {alike[name.lower()]} differ in upper and lower case alone"
+            problem = f"{name} and {alike[name.lower()]} differ only in case"
             raise error(named.line, problem, "Choose another name for one of them.")
 
 
@@ -123,7 +123,7 @@ def _versions(spec: Spec, error: Raise) -> None:
     for line, word, version in named_versions(spec):
         if version not in known:
             remedy = f"Write one of {known}, or add it to versions."
-            raise error(line, f"{word}: {version} is no protocol version", remedy)
+            raise error(line, f"{word}: {version} is not a protocol version", remedy)
 
 
 def _parts_exist(spec: Spec, error: Raise) -> None:
@@ -152,7 +152,7 @@ def _deviations(spec: Spec, error: Raise) -> None:
     known = {named.name for named in spec.named}
     for deviation in (d for document in spec.documents for d in document.deviations):
         if deviation.message and deviation.message not in known and deviation.kind != "extra message":
-            problem = f"the deviation is about {deviation.message!r}, which is no message and no part"
+            problem = f"the deviation is about {deviation.message!r}, which is neither a message nor a part"
             raise error(deviation.line, problem, "Name it as messages or parts do.")
         if deviation.first and deviation.last and deviation.first > deviation.last:
             problem = f"the deviation is from {deviation.first} to {deviation.last}"

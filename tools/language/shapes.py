@@ -78,7 +78,7 @@ def _unknown(key: Any, error: ValidationError) -> Words:
     remedy = f"The keys are {', '.join(allowed)}."
     if _instance(error)[key] is None and not near:
         remedy = f'In braces a comma ends a value: quote text that has one, "a, b". {remedy}'
-    return f"{key!r} is no key here{f': did you mean {near[0]!r}?' if near else ''}", remedy
+    return f"{key!r} is not a key here{f': did you mean {near[0]!r}?' if near else ''}", remedy
 
 
 def _begins(key: str, word: str) -> bool:
@@ -114,9 +114,9 @@ def _forms(error: ValidationError) -> Words:
     keys = [key for form in _expected(error) for key in form.get("required", ())]
     if keys and isinstance(error.instance, Mapping) and _schema(error).get("properties"):
         given = [key for key in keys if key in _instance(error)]
-        problem = f"{' and '.join(given)} are both there" if given else f"none of {', '.join(keys)} is there"
+        problem = f"{' and '.join(given)} are both present" if given else f"none of {', '.join(keys)} is there"
         return problem, f"Write one of {', '.join(keys)}."
-    return f"{error.instance!r:.80} is in no form that is allowed", f"Write {_described(error)}."
+    return f"{error.instance!r:.80} matches no permitted form", f"Write {_described(error)}."
 
 
 def _type(error: ValidationError) -> Words:
@@ -134,10 +134,10 @@ def _type(error: ValidationError) -> Words:
 def _no_text(given: Any) -> Words:
     if isinstance(given, bool):
         words = "on, yes and true" if given else "off, no and false"
-        return f"YAML reads {words} as {str(given).lower()}, which is no text", 'Quote it: "on", "off", "yes", "no".'
+        return f"YAML reads {words} as {str(given).lower()}, not as text", 'Quote it: "on", "off", "yes", "no".'
     if isinstance(given, list | dict):
-        return f"{given!r:.60} is no text", "Quote text that has one of [ ] { } , : # in it."
-    return f"YAML reads {given} as a number or a date, which is no text", f'Quote it: "{given}".'
+        return f"{given!r:.60} is not text", "Quote text that has one of [ ] { } , : # in it."
+    return f"YAML reads {given} as a number or a date, not as text", f'Quote it: "{given}".'
 
 
 def _choice(error: ValidationError) -> Words:
@@ -149,7 +149,7 @@ def _choice(error: ValidationError) -> Words:
     near = get_close_matches(str(given), [str(each) for each in values], 1, 0.6)
     hint = f": did you mean {near[0]!r}?" if near else ""
     return (
-        f"{given!r:.60} is none of the words allowed here{hint}",
+        f"{given!r:.60} is not one of the permitted words{hint}",
         remedy,
     )
 
@@ -162,5 +162,5 @@ _RULES: Final[Mapping[str, Callable[[ValidationError], Words]]] = {
     "const": _choice,
     "oneOf": _forms,
     "anyOf": _forms,
-    "uniqueItems": lambda error: ("an entry is there twice", "Keep one of them."),
+    "uniqueItems": lambda error: ("an entry occurs twice", "Keep one of them."),
 }

@@ -101,7 +101,7 @@ class _Reader:
         """Return a word or a number; refuse numbers that YAML reads differently than people do."""
         value = self.loader.construct_object(node)
         if isinstance(value, float):
-            raise self._error(node, f"{node.value} is no whole number", "Write a whole number, or quote text.")
+            raise self._error(node, f"{node.value} is not a whole number", "Write a whole number, or quote text.")
         if isinstance(value, int) and not isinstance(value, bool) and node.value.lstrip("-") != str(abs(value)):
             remedy = f'Write {value}, or quote text: "{node.value}".'
             raise self._error(node, f"YAML reads {node.value} as the number {value}", remedy)
