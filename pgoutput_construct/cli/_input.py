@@ -64,7 +64,7 @@ def open_reading(
 
 def _recognize(source: "ByteSource") -> str:
     """Return the format of an input by its first bytes: messages have zero bytes in their numbers, lines do not."""
-    first = source.peek(_tells).lstrip()
+    first = source.peek(_is_enough).lstrip()
     if first.startswith(b"{"):
         raise PgoutputError(f"{source.name}: these are JSON lines: use pgoutput build")
     if first.startswith(b"PAR1"):
@@ -73,7 +73,7 @@ def _recognize(source: "ByteSource") -> str:
     return "hex" if line.startswith(b"#") or _PRINTABLE.issuperset(line) else "recvlogical"
 
 
-def _tells(first: bytes) -> bool:
+def _is_enough(first: bytes) -> bool:
     """Return whether these bytes are enough: a complete line, or something that no line of digits has."""
     text = first.lstrip()
     return b"\n" in text or not _PRINTABLE.issuperset(text) or text[:1] in (b"{", b"#") or len(text) >= _LONGEST_DOUBT
@@ -144,19 +144,19 @@ def read_recvlogical(
     ``options`` are those that decide layouts. ``warn`` is called where the file continues with another connection, to
     which pg_recvlogical reconnects by itself.
     """
-    front, state = _Front(source, options), StreamState()
+    window, state = _FileWindow(source, options), StreamState()
     number = 0
-    while (empty := front.skip_newlines()) is not None:
+    while (empty := window.skip_newlines()) is not None:
         number += 1
-        message, payload = front.parse(state, number)
+        message, payload = window.parse(state, number)
         if state.in_stream and not state.permits(type(message)):
-            warn(f"{front.place(number)}: {_name(message)} inside a stream: from here on another connection")
+            warn(f"{window.place(number)}: {_name(message)} inside a stream: from here on another connection")
             state = StreamState()
-            message, payload = front.parse(state, number)
+            message, payload = window.parse(state, number)
         if not state.permits(type(message)):
-            raise PgoutputError(f"{front.place(number)}: {_name(message)} outside a stream: its start is missing")
-        place = {"offset": front.offset} | ({BEFORE: [""] * empty} if empty else {})
-        front.pass_over(len(payload), _name(message), number)
+            raise PgoutputError(f"{window.place(number)}: {_name(message)} outside a stream: its start is missing")
+        place = {"offset": window.offset} | ({BEFORE: [""] * empty} if empty else {})
+        window.skip(len(payload), _name(message), number)
         yield Decoded(message, payload, {**options, **state.parameters}, place)
         state.advance(message)
 
@@ -165,7 +165,7 @@ def _name(message: PgoutputMessage) -> str:
     return type(message).__name__
 
 
-class _Front:
+class _FileWindow:
     """The part of a file that is in memory: it starts with the next message, and grows as that needs."""
 
     def __init__(self, source: "ByteSource", options: Mapping[str, Any]) -> None:
@@ -181,7 +181,7 @@ class _Front:
         return f"{self.source.name}: message {number} at offset {self.offset}"
 
     def skip_newlines(self) -> int | None:
-        """Pass over empty payloads, of which only newlines are there; return how many, None at the end of the file."""
+        """Skip empty payloads, which are newlines only; return their number, or None at the end of the file."""
         count = 0
         while self._start < len(self._data) or self._more():
             if self._data[self._start] != ord("\n"):
@@ -199,14 +199,14 @@ class _Front:
             except IncompleteError as error:
                 missing = str(error)  # and not the error, whose frames keep what was read so far
             except DecodeError as error:
-                raise PgoutputError(f"{self.place(number)}: {error}{self._doubt()}") from error
-            there = len(self._data) - self._start
-            if there >= LARGEST:
-                raise PgoutputError(f"{self.place(number)}: larger than any message: {missing}{self._doubt()}")
-            if not self._more(there // 4 if there > PATIENCE else 1):
+                raise PgoutputError(f"{self.place(number)}: {error}{self._options_hint()}") from error
+            size_so_far = len(self._data) - self._start
+            if size_so_far >= LARGEST:
+                raise PgoutputError(f"{self.place(number)}: larger than any message: {missing}{self._options_hint()}")
+            if not self._more(size_so_far // 4 if size_so_far > PATIENCE else 1):
                 raise PgoutputError(f"{self.place(number)}: the file ends inside this message: {missing}")
 
-    def pass_over(self, size: int, name: str, number: int) -> None:
+    def skip(self, size: int, name: str, number: int) -> None:
         """Print the message, with the newline that must follow it."""
         end = self._start + size
         if end == len(self._data) and not self._more():
@@ -215,7 +215,7 @@ class _Front:
         following = self._data[end : end + 1]
         if following != b"\n":
             reason = f"{name} ends after {size} bytes with {following!r}, not with a newline"
-            raise PgoutputError(f"{self.place(number)}: {reason}{self._doubt()}")
+            raise PgoutputError(f"{self.place(number)}: {reason}{self._options_hint()}")
         self._advance(size + 1)
 
     def _advance(self, size: int) -> None:
@@ -223,7 +223,7 @@ class _Front:
         self.offset += size
 
     def _more(self, least: int = 1) -> bool:
-        """Read on, at least so much; return whether there was anything."""
+        """Read at least ``least`` more bytes; return whether there were any."""
         chunks, size = [self._data[self._start :]], 0
         while size < least and (chunk := self.source.chunk()):
             chunks.append(chunk)
@@ -231,7 +231,7 @@ class _Front:
         self._data, self._start = b"".join(chunks), 0
         return size > 0
 
-    def _doubt(self) -> str:
+    def _options_hint(self) -> str:
         return f" (read with {as_arguments(self.options)}: these must be the options that pg_recvlogical was given)"
 
 
@@ -289,7 +289,7 @@ LONGEST_LINE = 3 * LARGEST  # the hexadecimal digits of the largest message, and
 
 
 class ByteSource:
-    """The bytes of one input, read once from front to end."""
+    """The bytes of one input, read once from beginning to end."""
 
     def __init__(self, file: Any, name: str, before_wait: Callable[[], object] | None = None) -> None:
         """``file`` is a binary file; ``before_wait`` is called before each read that may wait for a writer."""
@@ -302,7 +302,7 @@ class ByteSource:
         self._before_wait = before_wait if self._size is None else None
 
     def chunk(self) -> bytes:
-        """Return some more bytes, as soon as there are any; none at the end."""
+        """Return more bytes as soon as there are any; empty at the end."""
         if self._peeked:
             peeked, self._peeked = self._peeked, b""
             return peeked
@@ -345,14 +345,14 @@ class ByteSource:
 
 
 def standard_input() -> BinaryIO:
-    """Return standard input as bytes; raise PgoutputError where there is none (``<&-`` in a shell)."""
+    """Return standard input as a binary file; raise PgoutputError if it is closed (``<&-`` in a shell)."""
     if sys.stdin is None:
         raise PgoutputError("standard input is closed: name a file, or send the input through a pipe")
     return sys.stdin.buffer
 
 
 def standard_output() -> BinaryIO:
-    """Return standard output as bytes; raise PgoutputError where there is none (``>&-`` in a shell)."""
+    """Return standard output as a binary file; raise PgoutputError if it is closed (``>&-`` in a shell)."""
     if sys.stdout is None:
         raise PgoutputError("standard output is closed: send it to a file or a pipe")
     return sys.stdout.buffer

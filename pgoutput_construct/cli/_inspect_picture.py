@@ -95,9 +95,7 @@ class Picture(NamedTuple):
         yield Text(printable("  " * row.depth + row.name), style)
         yield Text(printable(row.type))
         yield Text(printable(row.value), style)
-        yield Text(
-            printable(row.meaning), style if row.kind in (RowKind.FAULT, RowKind.UNREAD, RowKind.LEFT_OUT) else ""
-        )
+        yield Text(printable(row.meaning), style if row.kind in (RowKind.FAULT, RowKind.UNREAD, RowKind.ELIDED) else "")
 
     def _lines(self, row: Row) -> tuple[list[str], list[str]]:
         """Return the offsets and the bytes, line by line."""
@@ -115,7 +113,7 @@ def _offset(row: Row) -> str:
 
 
 def _style(kind: RowKind, colour: str) -> str:
-    styles = {RowKind.GROUP: "bold", RowKind.LEFT_OUT: "dim", RowKind.FAULT: "bold red", RowKind.UNREAD: "dim red"}
+    styles = {RowKind.GROUP: "bold", RowKind.ELIDED: "dim", RowKind.FAULT: "bold red", RowKind.UNREAD: "dim red"}
     return styles.get(kind, colour)
 
 
@@ -139,7 +137,7 @@ _SIZE, _WIDTH, _HEIGHT, _MARGIN = 14, 8.4, 20, 12
 Lines = Sequence[Sequence[Segment]]
 
 
-class _Run(NamedTuple):
+class _StyledRun(NamedTuple):
     """Text in one style, with the column of its first character."""
 
     column: int
@@ -185,17 +183,17 @@ pre {{ font: {_SIZE}px/1.4 {_FONT}; }}
 """
 
 
-def _runs(line: Sequence[Segment]) -> Iterator[_Run]:
+def _runs(line: Sequence[Segment]) -> Iterator[_StyledRun]:
     column = 0
     for segment in line:
         text = segment.text.strip()
         if text:
             start = column + cell_len(segment.text) - cell_len(segment.text.lstrip())
-            yield _Run(start, text, segment.style or Style())
+            yield _StyledRun(start, text, segment.style or Style())
         column += segment.cell_length
 
 
-def _cell(run: _Run, line: int) -> str:
+def _cell(run: _StyledRun, line: int) -> str:
     x, y = _MARGIN + _WIDTH * run.column, _MARGIN + _HEIGHT * line + _SIZE
     weight = ' font-weight="bold"' if run.style.bold else ""
     # textLength holds the columns where the font is a substitute with other widths.

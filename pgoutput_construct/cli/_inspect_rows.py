@@ -17,7 +17,7 @@ __all__ = ["Detail", "Row", "RowKind", "dump"]
 _STEP: Final = re.compile(r"\w+(?:\[\]|:.)*", re.DOTALL)
 _BRANCH: Final = re.compile(r":.$", re.DOTALL)
 _INDEX: Final = re.compile(r"\[(\d+)\]")
-_NOTHING: Final = Described("", "")
+_UNDESCRIBED: Final = Described("", "")
 
 
 class RowKind(Enum):
@@ -25,7 +25,7 @@ class RowKind(Enum):
 
     FIELD = "field"
     GROUP = "group"
-    LEFT_OUT = "left out"
+    ELIDED = "left out"
     FAULT = "fault"
     UNREAD = "unread"
 
@@ -60,16 +60,16 @@ class Detail:
 def dump(trace: Trace, detail: Detail, base: int = 0, depth: int = 0) -> Iterator[Row]:
     """Yield the rows of a message that starts at ``base``: its fields, its fault, and what nobody has read."""
     paths = [span.path for span in trace.spans] + ([trace.fault.error.path] if trace.fault else [])
-    middle = _Middle(paths, detail)
-    rows = _Rows(trace, detail, base, depth)
-    for repeat, group in groupby(trace.spans, key=lambda span: middle.of(span.path)):
+    elision = _Elision(paths, detail)
+    rows = _RowBuilder(trace, detail, base, depth)
+    for repeat, group in groupby(trace.spans, key=lambda span: elision.repeat_of(span.path)):
         spans = list(group)
-        yield from rows.left_out(repeat, spans) if repeat else rows.fields(spans)
+        yield from rows.elided(repeat, spans) if repeat else rows.fields(spans)
     if trace.fault is not None:
         yield from rows.fault(trace.fault)
 
 
-class _Middle:
+class _Elision:
     """Tells which items of repeats are left out: those between the first few and the last."""
 
     def __init__(self, paths: Iterable[str], detail: Detail) -> None:
@@ -79,7 +79,7 @@ class _Middle:
             for repeat, index in _items(path):
                 self.last[repeat] = max(index, self.last.get(repeat, 0))
 
-    def of(self, path: str) -> str:
+    def repeat_of(self, path: str) -> str:
         """Return the repeat in whose middle a field stands; nothing for a field that is shown."""
         first = self.detail.items
         for repeat, index in _items(path):
@@ -93,7 +93,7 @@ def _items(path: str) -> Iterator[tuple[str, int]]:
     return ((path[: match.start()], int(match[1])) for match in _INDEX.finditer(path))
 
 
-class _Rows:
+class _RowBuilder:
     """Makes rows, each group of fields headed by its name."""
 
     def __init__(self, trace: Trace, detail: Detail, base: int, depth: int) -> None:
@@ -107,23 +107,23 @@ class _Rows:
         """Yield a row for each field."""
         for span in spans:
             yield from self._groups(span.path, span.key, span.start)
-            described, value = self.trace.fields.get(span.key, _NOTHING), span.value
+            described, value = self.trace.fields.get(span.key, _UNDESCRIBED), span.value
             text, meaning = self._shortened(_text(described, value)), _meaning(described, value)
             words = {"type": _type(described, value), "value": text, "meaning": meaning}
             yield self._row(RowKind.FIELD, span.start, span.end, span.path, **words)
 
-    def left_out(self, repeat: str, spans: list[FieldSpan]) -> Iterator[Row]:
+    def elided(self, repeat: str, spans: list[FieldSpan]) -> Iterator[Row]:
         """Yield one row for the items in the middle of a repeat."""
         indexes = [index for span in spans for each, index in _items(span.path) if each == repeat]
         first, last, size = indexes[0], indexes[-1], spans[-1].end - spans[0].start
         text = f"{counted(last - first + 1, 'item')}, {counted(size, 'byte')}: --all shows them"
-        row = self._row(RowKind.LEFT_OUT, spans[0].start, spans[0].start, f"{repeat}[{first}]", meaning=text)
+        row = self._row(RowKind.ELIDED, spans[0].start, spans[0].start, f"{repeat}[{first}]", meaning=text)
         yield replace(row, name=f"{row.name} to [{last}]")
 
     def fault(self, fault: Fault) -> Iterator[Row]:
         """Yield the field that is wrong, and the rest."""
         yield from self._groups(fault.error.path, fault.key, fault.start)
-        notation, meaning = self.trace.fields.get(fault.key, _NOTHING).notation, in_arguments(fault.error.reason)
+        notation, meaning = self.trace.fields.get(fault.key, _UNDESCRIBED).notation, in_arguments(fault.error.reason)
         words = {"type": notation, "value": "fault", "meaning": meaning}
         yield self._row(RowKind.FAULT, fault.start, fault.end, fault.error.path, **words)
         left = len(self.trace.data) - fault.end
@@ -147,7 +147,7 @@ class _Rows:
             if outer not in self.headed:
                 self.headed.add(outer)
                 place = _BRANCH.sub("", ".".join(places[:size]))
-                notation, text, *_ = self.trace.fields.get(place, _NOTHING)
+                notation, text, *_ = self.trace.fields.get(place, _UNDESCRIBED)
                 yield self._row(RowKind.GROUP, start, start, outer, type=notation, meaning=text)
 
     def _shortened(self, text: str) -> str:

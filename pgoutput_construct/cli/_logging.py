@@ -88,15 +88,15 @@ _SHOWN: Final = 10
 
 def warn_of_lacks(lacks: "Sequence[Lack]") -> None:
     """Say on standard error what is missing of tables, and what to do."""
-    _say("warning", lacks)
+    _print_notes("warning", lacks)
 
 
 def note_unpublished(unpublished: "Sequence[UnpublishedColumns]") -> None:
     """Say on standard error which columns tables are without: no warning, since all else of them is right."""
-    _say("note", unpublished)
+    _print_notes("note", unpublished)
 
 
-def _say(kind: str, about: "Sequence[Lack | UnpublishedColumns]") -> None:
+def _print_notes(kind: str, about: "Sequence[Lack | UnpublishedColumns]") -> None:
     for each in about[:_SHOWN]:
         say(f"{kind}: {each}", err=True)
     if len(about) > _SHOWN:

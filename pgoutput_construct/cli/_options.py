@@ -31,7 +31,7 @@ __all__ = [
     "Listen",
     "as_arguments",
     "choose",
-    "first_in",
+    "first_options_in",
     "in_arguments",
     "is_log",
     "layout_options",
@@ -57,21 +57,21 @@ def layout_options(default: str) -> Callable[[Command], Command]:
 
     The command gets those that were given as the mapping ``given``; ``default`` says where the others come from.
     """
-    return _wire_options({name: f"{default}, else {_by_itself(name)}" for name in LAYOUT_OPTIONS})
+    return _wire_options({name: f"{default}, else {_default_of(name)}" for name in LAYOUT_OPTIONS})
 
 
 def replication_options(command: Command) -> Command:
     """Give a command an option for each option of START_REPLICATION but the publications' names; as layout_options."""
     chosen = dict.fromkeys(LAYOUT_OPTIONS, "as the log has it, else the best that the server knows")
-    return _wire_options({name: chosen.get(name, _by_itself(name)) for name in _REPLICATION})(command)
+    return _wire_options({name: chosen.get(name, _default_of(name)) for name in _REPLICATION})(command)
 
 
 def _wire_options(defaults: Mapping[str, str]) -> Callable[[Command], Command]:
     declarations = {name: _declaration(name, default) for name, default in defaults.items()}
-    return lambda command: _collected(command, "given", declarations)
+    return lambda command: _with_options(command, "given", declarations)
 
 
-def _by_itself(name: str) -> str:
+def _default_of(name: str) -> str:
     """Return what PostgreSQL takes where nothing is said."""
     default = OPTIONS[name].default
     return "off" if default is False else str(default)
@@ -83,7 +83,7 @@ def state_options(command: Command) -> Command:
     switches = {
         name: (_switch(name), {"default": None, "help": help_text.format(noun(name))}) for name in STATE_PARAMETERS
     }
-    return _collected(command, "states", switches)
+    return _with_options(command, "states", switches)
 
 
 def choose(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def choose(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> 
     return chosen
 
 
-def first_in(states: Mapping[str, bool]) -> dict[str, Any]:
+def first_options_in(states: Mapping[str, bool]) -> dict[str, Any]:
     """Return the first options under which a stream gets into these states, nothing where it begins in them."""
     wanted = {name for name, value in states.items() if value}
     openers = [
@@ -149,7 +149,7 @@ def _declaration(name: str, default: str) -> tuple[str, dict[str, Any]]:
     return _dashed(name), attributes | {"type": click.Choice([*map(str, option.values)]) if option.values else kind}
 
 
-def _collected(command: Command, into: str, declarations: Mapping[str, tuple[str, dict[str, Any]]]) -> Command:
+def _with_options(command: Command, into: str, declarations: Mapping[str, tuple[str, dict[str, Any]]]) -> Command:
     """Add options to a command, which gets those that were given in one mapping."""
 
     @wraps(command)
@@ -185,18 +185,18 @@ class Listen(NamedTuple):
     port: int
 
 
-def _lsn_or_time(text: str) -> Lsn | Timestamp:
+def _parse_lsn_or_time(text: str) -> Lsn | Timestamp:
     try:
         return Lsn(text)
     except PgoutputError:
         pass
     try:
-        return _time(text)
+        return _parse_time(text)
     except ValueError:
         raise PgoutputError(f"{text!r} is neither an LSN (16/B374D848) nor a time (2026-01-31T12:00+00:00)") from None
 
 
-def _time(text: str) -> Timestamp:
+def _parse_time(text: str) -> Timestamp:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -204,7 +204,7 @@ def _time(text: str) -> Timestamp:
     return Timestamp.from_datetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
-def _listen(text: str) -> Listen:
+def _parse_listen(text: str) -> Listen:
     host, _, port = text.rpartition(":")
     if not port.isdecimal() or int(port) > 0xFFFF:
         raise PgoutputError(f"{text!r} is no port: give a number up to 65535, or HOST:PORT")
@@ -216,39 +216,39 @@ def is_log(source: str) -> bool:
     return "://" in source or (source != "-" and Path(source).is_dir())
 
 
-def _log(text: str) -> str:
+def _parse_log(text: str) -> str:
     if not is_log(text):
         raise PgoutputError(f"Directory {text!r} does not exist.")
     return text
 
 
-def _file_mode(text: str) -> int:
+def _parse_file_mode(text: str) -> int:
     try:
         return int(text, 8)
     except ValueError:
         raise PgoutputError(f"{text!r} is no mode of files, such as 0640") from None
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _parse_tables(text: str) -> tuple[str, ...]:
     return tuple(split_list(text))
 
 
 LSN: Final = _Parsed("lsn", Lsn)
 """A WAL position, as PostgreSQL writes it."""
-LOG: Final = _Parsed("log", _log)
+LOG: Final = _Parsed("log", _parse_log)
 """The address of a change log: a directory that exists, or a URI."""
-LSN_OR_TIME: Final = _Parsed("time|lsn", _lsn_or_time)
+LSN_OR_TIME: Final = _Parsed("time|lsn", _parse_lsn_or_time)
 """A position, or a moment in ISO 8601; UTC where it names no zone."""
-TIME: Final = _Parsed("time", _time)
+TIME: Final = _Parsed("time", _parse_time)
 """A moment in ISO 8601; UTC where it names no zone."""
-LISTEN: Final = _Parsed("[host:]port", _listen)
+LISTEN: Final = _Parsed("[host:]port", _parse_listen)
 TABLE: Final = _Parsed("schema.table", normal_name)
 """A table, as in SQL: in double quotes what SQL would fold or not read."""
-FILE_MODE: Final = _Parsed("mode", _file_mode)
+FILE_MODE: Final = _Parsed("mode", _parse_file_mode)
 """The mode of files, as chmod takes it."""
 OPERATIONS: Final = _Parsed("operation,...", lambda text: tuple(word.strip() for word in text.split(",")))
 """Operations that a publication publishes, separated by commas."""
-TABLES: Final = _Parsed("table,...", _names)
+TABLES: Final = _Parsed("table,...", _parse_tables)
 """Tables, or whole schemas (schema.*), separated by commas."""
 SECONDS: Final = click.FloatRange(min=0, min_open=True)
 REPLACE_ROWS: Final = (

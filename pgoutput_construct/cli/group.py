@@ -45,7 +45,7 @@ class _LazyGroup(click.Group):
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:
-            _forget_stdout()
+            _detach_stdout()
             ctx.exit(BROKEN_PIPE)
         except Exception as error:
             text = reason(error)
@@ -75,7 +75,7 @@ def _lines(text: str) -> str:
     return "\n  ".join(map(printable, text.splitlines()))
 
 
-def _forget_stdout() -> None:
+def _detach_stdout() -> None:
     # Python flushes it once more at exit, which would fail again and be reported.
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,7 +12,7 @@ import click
 from pgoutput_construct.cli._input import ByteSource, hex_lines, payload_of, read_recvlogical, standard_input
 from pgoutput_construct.cli._inspect_rows import Detail, Row, RowKind, dump
 from pgoutput_construct.cli._log_relations import LogRelations
-from pgoutput_construct.cli._options import as_arguments, choose, first_in, layout_options, state_options
+from pgoutput_construct.cli._options import as_arguments, choose, first_options_in, layout_options, state_options
 from pgoutput_construct.cli._printing import counted, printable
 from pgoutput_construct.errors import DecodeError, PgoutputError, ProtocolError
 from pgoutput_construct.extras import require
@@ -68,7 +68,7 @@ def inspect_command(
       pgoutput inspect changes.bin --index 3
       pgoutput inspect changelog/ --seq 120 --svg change.svg
     """
-    subject = _find(source, _Asked(index, seq, frame, given, states))
+    subject = _find(source, _Selection(index, seq, frame, given, states))
     traces = list(_traces(subject, frame))
     _show(subject, traces, everything, svg, html)
     _check(subject, frame)
@@ -143,7 +143,7 @@ _COLUMN: Final = re.compile(r"(.*\.columns\[(\d+)\]).*")
 _TABLE: Final = re.compile(r".*\.relation_oids?(\[\d+\])?")
 
 
-class _Before:
+class _Context:
     """What the messages before say: where in the stream the next one stands, and which tables there are."""
 
     def __init__(self, relations: RelationCache | None = None) -> None:
@@ -192,7 +192,7 @@ _DIGITS: Final = re.compile(r"(\\x)?[0-9A-Fa-f\s]*")
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Selection:
     """What the command line says of the message: which it is, and how it is to be read."""
 
     index: int
@@ -205,10 +205,10 @@ class _Asked:
 
     def options(self, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the options of the layouts; inside a stream the defaults are the first that have streams."""
-        return choose(self.given, {**first_in(self.states), **(known or {})})
+        return choose(self.given, {**first_options_in(self.states), **(known or {})})
 
     def all(self, options: Mapping[str, Any], states: Mapping[str, bool]) -> dict[str, Any]:
-        """Return the keywords of parse: options, and the state that was asked for, else the one that is known."""
+        """Return the keywords of parse: the options, and the states given on the command line or else known."""
         return {**options, **states, **self.states}
 
 
@@ -220,22 +220,22 @@ class _Subject:
     options: Mapping[str, Any]
     """The keywords of parse."""
     place: str = ""
-    before: _Before = field(default_factory=_Before)
+    before: _Context = field(default_factory=_Context)
 
 
-def _find(source: str, asked: _Asked) -> _Subject:
+def _find(source: str, selection: _Selection) -> _Subject:
     """Return what SOURCE and the options name; raise PgoutputError, or a usage error for options that do not fit."""
     path = _path(source)
     if "://" in source or (path is not None and path.is_dir()):
-        return _in_change_log(source, asked)
-    if asked.seq is not None:
+        return _in_change_log(source, selection)
+    if selection.seq is not None:
         raise click.UsageError("--seq is for a change log, which is a directory: use --index in a file.")
     if source == "-":
-        return _in_file(io.BytesIO(standard_input().read()), "standard input", asked)
+        return _in_file(io.BytesIO(standard_input().read()), "standard input", selection)
     if path is None:
-        return _in_argument(source, asked)
+        return _in_argument(source, selection)
     with path.open("rb") as file:
-        return _in_file(file, source, asked)
+        return _in_file(file, source, selection)
 
 
 def _path(source: str) -> Path | None:
@@ -246,34 +246,34 @@ def _path(source: str) -> Path | None:
         return None
 
 
-def _in_argument(source: str, asked: _Asked) -> _Subject:
+def _in_argument(source: str, selection: _Selection) -> _Subject:
     if not _DIGITS.fullmatch(source):
         raise click.UsageError(f"{source!r:.200} is neither a file, nor a directory, nor hexadecimal digits.")
-    options = asked.all(asked.options(), StreamState().parameters)
+    options = selection.all(selection.options(), StreamState().parameters)
     return _Subject(payload_of(source.encode("ascii"), "SOURCE"), options)
 
 
-def _in_file(file: IO[bytes], name: str, asked: _Asked) -> _Subject:
+def _in_file(file: IO[bytes], name: str, selection: _Selection) -> _Subject:
     source = ByteSource(file, name)
     first = source.peek().lstrip().partition(b"\n")[0]
     if first.startswith(b"#") or _DIGITS.fullmatch(first.decode("latin-1")):
-        return _in_lines(source, asked)
-    if asked.frame:
+        return _in_lines(source, selection)
+    if selection.frame:
         raise click.UsageError("--frame needs hexadecimal digits: pg_recvlogical writes messages, not frames.")
-    return _in_recvlogical(source, file, asked)
+    return _in_recvlogical(source, file, selection)
 
 
-def _in_lines(source: ByteSource, asked: _Asked) -> _Subject:
-    before, count = _Before(), 0
+def _in_lines(source: ByteSource, selection: _Selection) -> _Subject:
+    before, count = _Context(), 0
     for count, line in enumerate(hex_lines(source), 1):
-        options = asked.options(line.known)
-        if count == asked.index:
-            return _Subject(line.payload, asked.all(options, before.state.parameters), line.place, before)
-        before.read(_inner(line.payload, asked.frame, options), options)
-    raise PgoutputError(f"{source.name}: no message {asked.index}: the file has {counted(count, 'message')}")
+        options = selection.options(line.known)
+        if count == selection.index:
+            return _Subject(line.payload, selection.all(options, before.state.parameters), line.place, before)
+        before.read(_unwrap(line.payload, selection.frame, options), options)
+    raise PgoutputError(f"{source.name}: no message {selection.index}: the file has {counted(count, 'message')}")
 
 
-def _inner(payload: bytes, frame: bool, options: Mapping[str, Any]) -> bytes:
+def _unwrap(payload: bytes, frame: bool, options: Mapping[str, Any]) -> bytes:
     """Return the message in a frame, nothing for a frame that has none."""
     if not frame:
         return payload
@@ -284,23 +284,23 @@ def _inner(payload: bytes, frame: bool, options: Mapping[str, Any]) -> bytes:
     return outer.data if isinstance(outer, XLogData) else b""
 
 
-def _in_recvlogical(source: ByteSource, file: IO[bytes], asked: _Asked) -> _Subject:
-    options = asked.options()
-    before, count, end = _Before(), 0, 0
-    place = f"{source.name}: message {asked.index}"
+def _in_recvlogical(source: ByteSource, file: IO[bytes], selection: _Selection) -> _Subject:
+    options = selection.options()
+    before, count, end = _Context(), 0, 0
+    place = f"{source.name}: message {selection.index}"
     try:
         for decoded in read_recvlogical(source, options, _ignore):
             count += 1
-            if count == asked.index:
-                return _Subject(decoded.payload, {**decoded.options, **asked.states}, place, before)
+            if count == selection.index:
+                return _Subject(decoded.payload, {**decoded.options, **selection.states}, place, before)
             before.take(decoded.message)
             end = decoded.place["offset"] + len(decoded.payload) + 1
     except PgoutputError:
         payload = _rest(file, end)
-        if count + 1 != asked.index or not payload:
+        if count + 1 != selection.index or not payload:
             raise
-        return _Subject(payload, asked.all(options, before.state.parameters), place, before)
-    raise PgoutputError(f"{source.name}: no message {asked.index}: the file has {counted(count, 'message')}")
+        return _Subject(payload, selection.all(options, before.state.parameters), place, before)
+    raise PgoutputError(f"{source.name}: no message {selection.index}: the file has {counted(count, 'message')}")
 
 
 def _ignore(text: str) -> None:
@@ -313,19 +313,19 @@ def _rest(file: IO[bytes], start: int) -> bytes:
     return file.read().lstrip(b"\n")
 
 
-def _in_change_log(source: str, asked: _Asked) -> _Subject:
-    if asked.seq is None:
+def _in_change_log(source: str, selection: _Selection) -> _Subject:
+    if selection.seq is None:
         raise click.UsageError("a change log needs --seq, the position of the message.")
-    if asked.frame:
+    if selection.frame:
         raise click.UsageError("--frame needs hexadecimal digits: a change log stores messages, not frames.")
     require("cli", "changelog")
     from pgoutput_construct.changelog import ChangeLog
 
     log = ChangeLog(source)
-    entry = log.entry(asked.seq)
+    entry = log.entry(selection.seq)
     segment = next(each for each in log.segments if each.name == entry.segment)
-    options = asked.options(segment.options.layout())
+    options = selection.options(segment.options.layout())
     relations = LogRelations(log.index)
     relations.go_to(entry)
     place = f"{entry.segment}: seq {entry.seq}, WAL {entry.wal_start}, sent {entry.send_time}"
-    return _Subject(entry.payload, asked.all(options, entry.states), place, _Before(relations))
+    return _Subject(entry.payload, selection.all(options, entry.states), place, _Context(relations))

@@ -306,13 +306,13 @@ def _is_scenario(source: str) -> bool:
     return source.startswith("scenario:")
 
 
-def _scenario_feed(source: str, server_version: int, told: Path | None) -> "Feed":
+def _scenario_feed(source: str, server_version: int, meaning_file: Path | None) -> "Feed":
     """Invent scenarios; raises PgoutputError for a name that is none.
 
     Args:
         source: ``scenario:SEED``, or ``scenario:SEED:COUNT``.
         server_version: The major version of the PostgreSQL that they stand for.
-        told: The file that says what they mean; None: nothing does.
+        meaning_file: The file that says what they mean; None: nothing does.
     """
     found = _FORM.fullmatch(source)
     if found is None or found["count"] == "0":
@@ -321,6 +321,6 @@ def _scenario_feed(source: str, server_version: int, told: Path | None) -> "Feed
     from pgoutput_construct.testing.inventions import ScenarioFeed, invented, meaning
 
     scenarios = invented(int(found["count"] or _COUNT), int(found["seed"]))
-    if told is not None:
-        told.write_text(json.dumps(meaning(scenarios), indent=1) + "\n", "utf-8")
+    if meaning_file is not None:
+        meaning_file.write_text(json.dumps(meaning(scenarios), indent=1) + "\n", "utf-8")
     return ScenarioFeed(scenarios, server_version * 10000)

@@ -77,7 +77,7 @@ def verify_command(
     names, into = chosen_tables(warehouse, tables or None), format_of(warehouse)
     if not tables:
         known = LogTables.from_log(changelog).tables.items()
-        _tell_of_others({name for name, table in known if not table.dropped} - {*names})
+        _report_others({name for name, table in known if not table.dropped} - {*names})
     note_unpublished([each for each in unpublished_columns(changelog.index) if each.name in names])
     verdicts: list[TableVerdict] = []
     with spark_session(master, into=[into], warehouse=warehouse) as spark, progress_line() as show:
@@ -97,7 +97,7 @@ def verify_command(
         raise click.ClickException(printable(_remedy(wrong)))
 
 
-def _tell_of_others(names: Collection[str]) -> None:
+def _report_others(names: Collection[str]) -> None:
     if names:
         say(f"not compared, since the warehouse does not have them: {', '.join(sorted(names))}", err=True)
 

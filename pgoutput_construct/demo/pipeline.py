@@ -31,7 +31,7 @@ _WORK: Final = 20.0
 _PAUSE: Final = 4.0
 """Seconds between two crashes."""
 _TICK: Final = 0.2
-_MOST: Final = 5
+_MAX_ENDS: Final = 5
 """How often a process may end by itself: the capture waits for a server that is away, or ends."""
 
 
@@ -80,11 +80,11 @@ class Report:
         return all(table.comparison.equal for table in self.tables)
 
 
-Tell = Callable[[str], None]
+ProgressCallback = Callable[[str], None]
 """Called with a description of what is being done."""
 
 
-def run_demo(options: DemoOptions, step: Tell, detail: Tell) -> Report:
+def run_demo(options: DemoOptions, step: ProgressCallback, detail: ProgressCallback) -> Report:
     """Run the demo; ``step`` is called when a part begins, ``detail`` with its progress.
 
     Raises PgoutputError for any failure; a table that differs from its source is in the report instead.
@@ -93,26 +93,26 @@ def run_demo(options: DemoOptions, step: Tell, detail: Tell) -> Report:
     with EmbeddedServer(options.version) as server:
         create_shop(server, options.scale)
         options.directory.mkdir(parents=True, exist_ok=True)
-        shop = _Shop(options, server, step, detail)
+        run = _DemoRun(options, server, step, detail)
         try:
-            shop.run()
+            run.run()
         finally:
-            shop.capture.kill()
-            shop.replica.kill()
+            run.capture.kill()
+            run.replica.kill()
         step("comparing the tables with the source")
         with spark_session(options.master, into=[options.into]) as spark:
-            tables = tuple(shop.compared(spark))
+            tables = tuple(run.compared(spark))
     drawn = options.directory / "freshness.svg"
-    drawn.write_text(picture(shop.watched), encoding="utf-8")
-    return Report(shop.log, shop.warehouse, drawn, shop.watched, tables)
+    drawn.write_text(picture(run.watched), encoding="utf-8")
+    return Report(run.log, run.warehouse, drawn, run.watched, tables)
 
 
 @dataclass
-class _Shop:
+class _DemoRun:
     options: DemoOptions
     server: EmbeddedServer
-    step: Tell
-    detail: Tell
+    step: ProgressCallback
+    detail: ProgressCallback
     log: Path = field(init=False)
     warehouse: Path = field(init=False)
 
@@ -187,7 +187,7 @@ class _Shop:
         begun = any(self.log.glob("segment-*"))
         for process in (self.capture, self.replica) if begun else (self.capture,):
             process.ensure()
-            if len(process.ended) > _MOST:
+            if len(process.ended) > _MAX_ENDS:
                 raise PgoutputError(f"{process.arguments[0]} ends again and again: {process.ended[-1]}")
         if self.watched.samples:
             last = self.watched.samples[-1]

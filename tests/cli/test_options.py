@@ -8,7 +8,14 @@ from click.testing import CliRunner
 
 import pgoutput_construct as pgo
 from pgoutput_construct.cli import _options as options
-from pgoutput_construct.cli._options import as_arguments, choose, first_in, in_arguments, layout_options, state_options
+from pgoutput_construct.cli._options import (
+    as_arguments,
+    choose,
+    first_options_in,
+    in_arguments,
+    layout_options,
+    state_options,
+)
 from pgoutput_construct.wire.protocol import OPTIONS
 from pgoutput_construct.wire.tables import Option, OptionValue
 from tests.cli.conftest import Run
@@ -53,8 +60,8 @@ def test_what_is_given_wins() -> None:
 
 def test_the_first_options_with_a_state() -> None:
     """Streams came with protocol version 2 and the option streaming; no state needs nothing."""
-    assert first_in({"in_stream": True}) == {"proto_version": 2, "streaming": "on"}
-    assert first_in({"in_stream": False}) == first_in({}) == {}
+    assert first_options_in({"in_stream": True}) == {"proto_version": 2, "streaming": "on"}
+    assert first_options_in({"in_stream": False}) == first_options_in({}) == {}
 
 
 @pytest.mark.parametrize(
