@@ -1,4 +1,4 @@
-"""What decode reads: every input format as an iteration over decoded messages."""
+"""Input formats: change logs, files of pg_recvlogical and lines of hexadecimal digits, as iterators over messages."""
 
 import json
 import os
@@ -40,7 +40,7 @@ _PRINTABLE: Final = frozenset([*range(32, 127), *b"\t\r"])
 
 
 class _Reading(NamedTuple):
-    """The messages of an input, and a function that returns which part of it has been read."""
+    """The messages of an input, and a function that returns the fraction that has been read (None if unknown)."""
 
     messages: Iterator[Decoded]
     done: Callable[[], float | None]
@@ -50,7 +50,18 @@ class _Reading(NamedTuple):
 def open_reading(
     path: str, form: str, given: Mapping[str, Any], warn: Callable[[str], object], before_wait: Callable[[], object]
 ) -> Iterator[_Reading]:
-    """Open an input, ``-`` for standard input; ``warn`` is called with what is unusual, but no error."""
+    """Open an input.
+
+    Args:
+        path: The path, the URL of a change log, or ``-`` for standard input.
+        form: One of FORMATS.
+        given: The options that were given on the command line.
+        warn: Called with warnings.
+        before_wait: Called before each read that may wait for a writer.
+
+    Raises:
+        PgoutputError: The input is not in the format, or no change log. Errors of messages are raised while iterating.
+    """
     if form == "changelog" or (form == "auto" and is_log(path)):
         yield _open_change_log(path, given)
         return
@@ -63,7 +74,7 @@ def open_reading(
 
 
 def _recognize(source: "ByteSource") -> str:
-    """Return the format of an input by its first bytes: messages have zero bytes in their numbers, lines do not."""
+    """Detect the format of an input by its first bytes: numbers in messages have zero bytes, text lines do not."""
     first = source.peek(_is_enough).lstrip()
     if first.startswith(b"{"):
         raise PgoutputError(f"{source.name}: these are JSON lines: use pgoutput build")
@@ -74,7 +85,7 @@ def _recognize(source: "ByteSource") -> str:
 
 
 def _is_enough(first: bytes) -> bool:
-    """Return whether these bytes are enough: a complete line, or something that no line of digits has."""
+    """Return whether these bytes are enough to detect the format."""
     text = first.lstrip()
     return b"\n" in text or not _PRINTABLE.issuperset(text) or text[:1] in (b"{", b"#") or len(text) >= _LONGEST_DOUBT
 
@@ -133,16 +144,21 @@ def _read_change_log(log: Any, layouts: Mapping[str, Mapping[str, Any]], count: 
 
 
 PATIENCE = 8 << 20
-"""Bytes of an unfinished message above which it is tried again only when a quarter more has come."""
+"""Bytes of an incomplete message from which parsing is retried only after a quarter more was read."""
 
 
 def read_recvlogical(
     source: "ByteSource", options: Mapping[str, Any], warn: Callable[[str], object]
 ) -> Iterator[Decoded]:
-    """Iterate over the messages of a file; raise PgoutputError with the place in the file.
+    """Iterate over the messages of a file that pg_recvlogical has written.
 
-    ``options`` are those that decide layouts. ``warn`` is called where the file continues with another connection, to
-    which pg_recvlogical reconnects by itself.
+    Args:
+        source: The file.
+        options: The options that decide layouts.
+        warn: Called if the file continues with another connection (pg_recvlogical reconnects by itself).
+
+    Raises:
+        PgoutputError: A message is invalid; the error has its number and offset.
     """
     window, state = _FileWindow(source, options), StreamState()
     number = 0
@@ -166,18 +182,18 @@ def _name(message: PgoutputMessage) -> str:
 
 
 class _FileWindow:
-    """The part of a file that is in memory: it starts with the next message, and grows as that needs."""
+    """The part of a file that is in memory: it starts with the next message, and grows until that is complete."""
 
     def __init__(self, source: "ByteSource", options: Mapping[str, Any]) -> None:
         self.source = source
         self.options = options
         self.offset = 0
-        """Where in the file the next message starts."""
+        """The offset of the next message in the file."""
         self._data = b""
         self._start = 0
 
     def place(self, number: int) -> str:
-        """Name the next message."""
+        """Return the location of the next message, for errors."""
         return f"{self.source.name}: message {number} at offset {self.offset}"
 
     def skip_newlines(self) -> int | None:
@@ -197,7 +213,7 @@ class _FileWindow:
                 message, size = parse_prefix(self._data, self._start, **{**self.options, **state.parameters})
                 return message, self._data[self._start : self._start + size]
             except IncompleteError as error:
-                missing = str(error)  # and not the error, whose frames keep what was read so far
+                missing = str(error)  # not the error itself, whose traceback references the data
             except DecodeError as error:
                 raise PgoutputError(f"{self.place(number)}: {error}{self._options_hint()}") from error
             size_so_far = len(self._data) - self._start
@@ -207,7 +223,7 @@ class _FileWindow:
                 raise PgoutputError(f"{self.place(number)}: the file ends inside this message: {missing}")
 
     def skip(self, size: int, name: str, number: int) -> None:
-        """Print the message, with the newline that must follow it."""
+        """Skip the message and the newline that must follow it."""
         end = self._start + size
         if end == len(self._data) and not self._more():
             raise PgoutputError(f"{self.place(number)}: the file ends without the newline after this {name}")
@@ -239,17 +255,17 @@ class _HexLine(NamedTuple):
     """One line with a payload."""
 
     place: str
-    """The input and the line, for errors."""
+    """The location, for errors."""
     number: int
     payload: bytes
     known: Mapping[str, Any]
     """The options in the comments before the first payload: ``# {"proto_version": 4, "streaming": "parallel"}``."""
     before: list[str]
-    """The comments and empty lines since the payload before."""
+    """The comments and empty lines since the previous payload."""
 
 
 def hex_lines(source: "ByteSource") -> Iterator[_HexLine]:
-    """Iterate over the payloads of an input; raise PgoutputError with the place of any other line."""
+    """Iterate over the payloads of an input; raise PgoutputError with the location of an invalid line."""
     known: Mapping[str, Any] = {}
     before: list[str] = []
     begun = False
@@ -265,7 +281,7 @@ def hex_lines(source: "ByteSource") -> Iterator[_HexLine]:
 
 
 def payload_of(digits: bytes, place: str) -> bytes:
-    """Return the bytes of hexadecimal digits, as psql prints them too (``\\x``); raise PgoutputError with the place."""
+    """Return the bytes of hexadecimal digits, also as psql prints them (``\\x``); raise PgoutputError for others."""
     try:
         return bytes.fromhex(digits.strip().removeprefix(b"\\x").decode("ascii"))
     except ValueError:
@@ -285,7 +301,7 @@ def _header(comment: bytes, place: str) -> Mapping[str, Any]:
 
 
 CHUNK = 1 << 20
-LONGEST_LINE = 3 * LARGEST  # the hexadecimal digits of the largest message, and some room
+LONGEST_LINE = 3 * LARGEST  # more than the hexadecimal digits of the largest message
 
 
 class ByteSource:
@@ -309,13 +325,13 @@ class ByteSource:
         return self._read()
 
     def peek(self, enough: Callable[[bytes], bool] = bool) -> bytes:
-        """Return the first bytes, as soon as they are enough, or all; the next chunk has them again."""
+        """Return the first bytes, as soon as they are ``enough``, or all of them; the next chunk returns them again."""
         while not enough(self._peeked) and (more := self._read()):
             self._peeked += more
         return self._peeked
 
     def lines(self) -> Iterator[bytes]:
-        """Iterate over the lines, without their newlines; raise PgoutputError for one longer than any message."""
+        """Iterate over the lines without newlines; raise PgoutputError for a line longer than any message."""
         parts: list[bytes] = []
         while chunk := self.chunk():
             first, *others = chunk.split(b"\n")
@@ -325,17 +341,17 @@ class ByteSource:
                 yield from others[:-1]
                 parts = others[-1:]
             elif sum(map(len, parts)) > LONGEST_LINE:
-                raise PgoutputError(f"{self.name}: a line is longer than any message: this is not lines of text")
+                raise PgoutputError(f"{self.name}: a line is longer than any message: the input is not lines of text")
         if any(parts):
             yield b"".join(parts)
 
     def done(self) -> float | None:
-        """Return which part of the input has been read, None where its size is not known."""
+        """Return the fraction of the input that has been read; None if its size is unknown."""
         return self._consumed / self._size if self._size else None
 
     def _read(self) -> bytes:
         if self._ended:
-            return b""  # a terminal would ask for a second end
+            return b""  # reading a terminal again would wait for a second Ctrl-D
         if self._before_wait is not None:
             self._before_wait()
         data: bytes = self._file.read1(CHUNK)
@@ -347,14 +363,14 @@ class ByteSource:
 def standard_input() -> BinaryIO:
     """Return standard input as a binary file; raise PgoutputError if it is closed (``<&-`` in a shell)."""
     if sys.stdin is None:
-        raise PgoutputError("standard input is closed: name a file, or send the input through a pipe")
+        raise PgoutputError("standard input is closed: name a file, or pipe the input")
     return sys.stdin.buffer
 
 
 def standard_output() -> BinaryIO:
     """Return standard output as a binary file; raise PgoutputError if it is closed (``>&-`` in a shell)."""
     if sys.stdout is None:
-        raise PgoutputError("standard output is closed: send it to a file or a pipe")
+        raise PgoutputError("standard output is closed: redirect it to a file or a pipe")
     return sys.stdout.buffer
 
 

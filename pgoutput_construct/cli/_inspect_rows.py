@@ -1,4 +1,4 @@
-"""The rows of an annotated dump: what was traced, in words, without the middle of long repeats and values."""
+"""The rows of an annotated dump: the traced fields, with long repeats and values abbreviated."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ _UNDESCRIBED: Final = Described("", "")
 
 
 class RowKind(Enum):
-    """What a row is about."""
+    """The kind of a row."""
 
     FIELD = "field"
     GROUP = "group"
@@ -32,7 +32,7 @@ class RowKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One entry of the dump; its bytes may need several lines."""
+    """One entry of the dump; its bytes may take several lines."""
 
     kind: RowKind
     start: int
@@ -46,19 +46,26 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much is shown, and the names that are known from other messages."""
+    """How much to show, and the names that are known from other messages."""
 
     all: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     """Names of tables and columns, by path."""
     items: int = 8
-    """Items of a repeat before the middle is left out; the last is always shown."""
+    """The number of first items of a repeat to show; the last one is always shown."""
     characters: int = 64
-    """Characters of a value before the rest is left out."""
+    """The number of characters of a value to show."""
 
 
 def dump(trace: Trace, detail: Detail, base: int = 0, depth: int = 0) -> Iterator[Row]:
-    """Yield the rows of a message that starts at ``base``: its fields, its fault, and what nobody has read."""
+    """Yield the rows of a message: its fields, its fault, and the bytes after the fault.
+
+    Args:
+        trace: The traced message.
+        detail: How much to show.
+        base: The offset of the message in the dump, in bytes.
+        depth: The indentation level.
+    """
     paths = [span.path for span in trace.spans] + ([trace.fault.error.path] if trace.fault else [])
     elision = _Elision(paths, detail)
     rows = _RowBuilder(trace, detail, base, depth)
@@ -70,7 +77,7 @@ def dump(trace: Trace, detail: Detail, base: int = 0, depth: int = 0) -> Iterato
 
 
 class _Elision:
-    """Tells which items of repeats are left out: those between the first few and the last."""
+    """Decides which items of repeats are elided: those between the first few and the last."""
 
     def __init__(self, paths: Iterable[str], detail: Detail) -> None:
         self.detail = detail
@@ -80,7 +87,7 @@ class _Elision:
                 self.last[repeat] = max(index, self.last.get(repeat, 0))
 
     def repeat_of(self, path: str) -> str:
-        """Return the repeat in whose middle a field stands; nothing for a field that is shown."""
+        """Return the path of the repeat from which a field is elided; empty for a field that is shown."""
         first = self.detail.items
         for repeat, index in _items(path):
             last = self.last[repeat]
@@ -94,7 +101,7 @@ def _items(path: str) -> Iterator[tuple[str, int]]:
 
 
 class _RowBuilder:
-    """Makes rows, each group of fields headed by its name."""
+    """Builds rows, with a heading for each group of fields."""
 
     def __init__(self, trace: Trace, detail: Detail, base: int, depth: int) -> None:
         self.trace = trace
@@ -113,7 +120,7 @@ class _RowBuilder:
             yield self._row(RowKind.FIELD, span.start, span.end, span.path, **words)
 
     def elided(self, repeat: str, spans: list[FieldSpan]) -> Iterator[Row]:
-        """Yield one row for the items in the middle of a repeat."""
+        """Yield one row for the elided items of a repeat."""
         indexes = [index for span in spans for each, index in _items(span.path) if each == repeat]
         first, last, size = indexes[0], indexes[-1], spans[-1].end - spans[0].start
         text = f"{counted(last - first + 1, 'item')}, {counted(size, 'byte')}: --all shows them"
@@ -121,7 +128,7 @@ class _RowBuilder:
         yield replace(row, name=f"{row.name} to [{last}]")
 
     def fault(self, fault: Fault) -> Iterator[Row]:
-        """Yield the field that is wrong, and the rest."""
+        """Yield the invalid field, and the bytes after it."""
         yield from self._groups(fault.error.path, fault.key, fault.start)
         notation, meaning = self.trace.fields.get(fault.key, _UNDESCRIBED).notation, in_arguments(fault.error.reason)
         words = {"type": notation, "value": "fault", "meaning": meaning}
@@ -139,7 +146,7 @@ class _RowBuilder:
         return Row(kind, self.base + start, self.trace.data[start:end], depth, name, **words)
 
     def _groups(self, path: str, key: str, start: int) -> Iterator[Row]:
-        """Yield the headings of what a field stands in, where they have not been there yet."""
+        """Yield the headings of the groups that contain a field, unless they were yielded before."""
         steps, places = path.split("."), _STEP.findall(key)
         self.headed.add(path)
         for size in range(2, len(steps)):
@@ -158,12 +165,12 @@ class _RowBuilder:
 
 
 def _type(described: Described, value: Any) -> str:
-    """Return the documents' notation; the tag of a choice is a constant as soon as it has been read."""
+    """Return the notation of the type; the tag of a choice, once read, is shown as a constant."""
     return f"Byte1({value!r})" if described.notation == "Byte1" else described.notation
 
 
 def _text(described: Described, value: Any) -> str:
-    """Return a value as a person reads it."""
+    """Return a value as text."""
     if isinstance(value, bytes) and not described.notation.startswith("Byte"):
         return str(int.from_bytes(value, "big"))
     if isinstance(value, bytes):
@@ -180,7 +187,7 @@ def _readable(data: bytes) -> str:
 
 
 def _meaning(described: Described, value: Any) -> str:
-    """Return what the value stands for, and what the field is."""
+    """Return the meaning of the value, and the description of the field."""
     meaning = described.meaning(value)
     if described.notation == "Byte1":
         return meaning

@@ -1,4 +1,4 @@
-"""``pgoutput inspect``: the bytes of one message, field by field."""
+"""``pgoutput inspect``: shows the bytes of one message, field by field."""
 
 import io
 import re
@@ -33,10 +33,10 @@ __all__ = ["inspect_command", "labels"]
 @click.option(
     "--index", type=click.IntRange(min=1), default=1, show_default=True, help="Number of the message in a file."
 )
-@click.option("--seq", type=click.IntRange(min=0), help="Position (seq) of the message in a change log.")
-@click.option("--frame", is_flag=True, help="SOURCE is a frame, as one CopyData message carries it.")
+@click.option("--seq", type=click.IntRange(min=0), help="Row number (seq) of the message in a change log.")
+@click.option("--frame", is_flag=True, help="SOURCE is a frame, the content of one CopyData message.")
 @click.option("--all", "everything", is_flag=True, help="Show wide rows and long values in full.")
-@layout_options("as SOURCE says")
+@layout_options("as in SOURCE")
 @state_options
 @click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Save the output as an SVG image.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Save the output as an HTML page.")
@@ -54,10 +54,10 @@ def inspect_command(
 ) -> None:
     """Show the bytes of one message, field by field.
 
-    For each field its offset, type, value and meaning are shown. SOURCE is hexadecimal digits; a file with lines of
-    them, or written by pg_recvlogical, from which --index chooses a message; or a change log (a directory), from
-    which --seq chooses one. Without SOURCE, or with -, standard input is read. Tables and columns are named where a
-    Relation message before this one is known.
+    Shows the offset, type, value and meaning of each field. SOURCE is hexadecimal digits; a file with lines of them, or
+    written by pg_recvlogical, from which --index selects a message; or a change log (a directory), from which --seq
+    selects one. Without SOURCE, or with -, standard input is read. Tables and columns are named if SOURCE has their
+    Relation message before this one.
 
     An invalid message is shown up to the error, and the exit status is 1.
 
@@ -120,7 +120,7 @@ def _title(subject: "_Subject", traces: list[Trace]) -> str:
 
 
 def _state(name: str, on: bool) -> str:
-    """Say where in the stream a message is read: ``inside a stream`` for ``in_stream``."""
+    """Describe a state: ``inside a stream`` for ``in_stream``."""
     return f"{'inside' if on else 'outside'} a {noun(name)}"
 
 
@@ -129,7 +129,7 @@ def _name(each: Trace) -> str:
 
 
 def _check(subject: "_Subject", frame: bool) -> None:
-    """Raise PgoutputError for what parse refuses: it may know the likely mistake, and which messages never come."""
+    """Raise the PgoutputError of parse, which may add the likely mistake to that of the trace."""
     try:
         outer = parse_frame(subject.payload, **subject.options) if frame else None
         if outer is None or isinstance(outer, XLogData):
@@ -144,19 +144,19 @@ _TABLE: Final = re.compile(r".*\.relation_oids?(\[\d+\])?")
 
 
 class _Context:
-    """What the messages before say: where in the stream the next one stands, and which tables there are."""
+    """The context that earlier messages provide: the stream state, and the known tables."""
 
     def __init__(self, relations: RelationCache | None = None) -> None:
         self.state = StreamState()
         self.relations = relations or RelationCache()
 
     def take(self, message: PgoutputMessage) -> None:
-        """Take in the next message."""
+        """Process the next message."""
         self.relations.update(message)
         self.state.follow(message)
 
     def read(self, payload: bytes, options: Mapping[str, Any]) -> None:
-        """Take in the next payload; one that is no message says nothing."""
+        """Process the next payload; an invalid one is ignored."""
         try:
             self.take(parse(payload, **{**options, **self.state.parameters}))
         except PgoutputError:
@@ -164,7 +164,7 @@ class _Context:
 
 
 def labels(trace: Trace, relations: RelationCache) -> Mapping[str, str]:
-    """Return the names of the tables and columns in a message, by path, as far as they are known."""
+    """Return the names of the known tables and columns in a message, by path."""
     return {} if trace.name == Relation.__name__ else dict(_labels(trace, relations))
 
 
@@ -193,7 +193,7 @@ _DIGITS: Final = re.compile(r"(\\x)?[0-9A-Fa-f\s]*")
 
 @dataclass(frozen=True, slots=True)
 class _Selection:
-    """What the command line says of the message: which it is, and how it is to be read."""
+    """The message that the command line selects, and how to read it."""
 
     index: int
     seq: int | None
@@ -201,10 +201,10 @@ class _Selection:
     given: Mapping[str, Any]
     """Options of START_REPLICATION."""
     states: Mapping[str, bool]
-    """Where in the stream the message stands."""
+    """The stream states of the message, as far as they were given."""
 
     def options(self, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the options of the layouts; inside a stream the defaults are the first that have streams."""
+        """Return the options of the layouts; inside a stream they default to the first version with streams."""
         return choose(self.given, {**first_options_in(self.states), **(known or {})})
 
     def all(self, options: Mapping[str, Any], states: Mapping[str, bool]) -> dict[str, Any]:
@@ -214,7 +214,7 @@ class _Selection:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """One payload (or frame), where it was, and how it is to be read."""
+    """One payload (or frame), its location, and how to read it."""
 
     payload: bytes
     options: Mapping[str, Any]
@@ -224,12 +224,12 @@ class _Subject:
 
 
 def _find(source: str, selection: _Selection) -> _Subject:
-    """Return what SOURCE and the options name; raise PgoutputError, or a usage error for options that do not fit."""
+    """Return the selected message; raise PgoutputError, or a usage error for options that do not fit SOURCE."""
     path = _path(source)
     if "://" in source or (path is not None and path.is_dir()):
         return _in_change_log(source, selection)
     if selection.seq is not None:
-        raise click.UsageError("--seq is for a change log, which is a directory: use --index in a file.")
+        raise click.UsageError("--seq needs a change log, which is a directory: use --index for a file.")
     if source == "-":
         return _in_file(io.BytesIO(standard_input().read()), "standard input", selection)
     if path is None:
@@ -239,7 +239,7 @@ def _find(source: str, selection: _Selection) -> _Subject:
 
 
 def _path(source: str) -> Path | None:
-    """Return the path of an existing file or directory; None for digits, which may be too long for a name."""
+    """Return the path of an existing file or directory; None for digits, which may be too long for a path."""
     try:
         return Path(source) if source not in ("-", "") and Path(source).exists() else None
     except (OSError, ValueError):
@@ -274,7 +274,7 @@ def _in_lines(source: ByteSource, selection: _Selection) -> _Subject:
 
 
 def _unwrap(payload: bytes, frame: bool, options: Mapping[str, Any]) -> bytes:
-    """Return the message in a frame, nothing for a frame that has none."""
+    """Return the message in a frame; empty for a frame without one."""
     if not frame:
         return payload
     try:
@@ -304,18 +304,18 @@ def _in_recvlogical(source: ByteSource, file: IO[bytes], selection: _Selection) 
 
 
 def _ignore(text: str) -> None:
-    """Ignore reconnections: only the message matters."""
+    """Ignore warnings about reconnects: only the selected message matters."""
 
 
 def _rest(file: IO[bytes], start: int) -> bytes:
-    """Return the bytes where no message could be read, to the end of the file: nothing says how long it is."""
+    """Return the bytes of an invalid message up to the end of the file, since its length is unknown."""
     file.seek(start)
     return file.read().lstrip(b"\n")
 
 
 def _in_change_log(source: str, selection: _Selection) -> _Subject:
     if selection.seq is None:
-        raise click.UsageError("a change log needs --seq, the position of the message.")
+        raise click.UsageError("a change log needs --seq, the row number of the message.")
     if selection.frame:
         raise click.UsageError("--frame needs hexadecimal digits: a change log stores messages, not frames.")
     require("cli", "changelog")

@@ -142,6 +142,6 @@ def test_the_output_is_not_the_input(run: Run, tmp_path: Path) -> None:
     link.symlink_to(source)
     for target in (source, link):
         result = run("build", source, "-o", target)
-        assert result.exit_code == 1 and "replace its own input: name another file" in result.output
+        assert result.exit_code == 1 and "overwrite its own input: choose another file" in result.output
     assert run("build", tmp_path / "missing", "-o", source).exit_code == 1
     assert source.read_bytes() == _lines(STOP)

@@ -226,7 +226,7 @@ def test_a_port_that_is_taken(run: Run, shop: Shop) -> None:
     [
         (["--until-lsn", "x"], "'x' is not an LSN"),
         (["--duration", "0"], "not in the range x>0"),
-        (["--metrics", "99999"], "is no port"),
+        (["--metrics", "99999"], "is not a port"),
         (["--streaming", "often"], "'often' is not one of"),
         (["--create-publication", "a,,b"], "separate them by single commas"),
     ],
@@ -278,6 +278,6 @@ def test_nobody_else_can_read_a_log(run: Run, shop: Shop) -> None:
         assert shop.directory.stat().st_mode & 0o777 == 0o750
     finally:
         os.umask(before)
-    for mode, said in (("0755", "no mode for the files of a log"), ("rw", "is no mode of files, such as 0640")):
+    for mode, said in (("0755", "no mode for the files of a log"), ("rw", "is not a file mode such as 0640")):
         refused = run("capture", *_arguments(shop, "--file-mode", mode))
         assert refused.exit_code in (1, 2) and said in refused.output

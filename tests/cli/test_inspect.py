@@ -280,7 +280,7 @@ def test_names_cannot_draw(run: Run) -> None:
         (["xyz"], 2, "neither a file, nor a directory, nor hexadecimal digits"),
         (["123"], 1, "not an even number of hexadecimal digits"),
         ([""], 1, "empty payload"),
-        (["45", "--seq", "1"], 2, "--seq is for a change log"),
+        (["45", "--seq", "1"], 2, "--seq needs a change log"),
         (["."], 2, "a change log needs --seq"),
         ([".", "--seq", "1", "--frame"], 2, "a change log stores messages, not frames"),
         (["45", "--streaming", "on"], 1, "--streaming on needs --proto-version 2"),

@@ -128,7 +128,7 @@ def test_what_is_missing_is_named_with_its_remedy(shop: Shop) -> None:
         with pytest.raises(ReplicationError, match="is of physical replication"):
             check_slot(connection, "physical")
         drop_slot(connection, "physical")
-        with pytest.raises(ReplicationError, match="no replication slot"):
+        with pytest.raises(ReplicationError, match=r"replication slot .* does not exist"):
             drop_slot(connection, "physical")
         drop_slot(connection, "physical", missing_ok=True)
     with shop.server.connect() as other, pytest.raises(ReplicationError, match="belongs to database"):

@@ -107,7 +107,9 @@ def test_two_standbys_that_take_the_same_timeline(shop: Shop) -> None:
         for number in range(2001, 4001, 500):
             there.execute(ROWS.format(number, number + 499))
         assert there.execute() > shop.log().complete_lsn
-        with pytest.raises(ChangeLogError, match=r"timeline 2 that left timeline 1 at .*another standby was promoted"):
+        with pytest.raises(
+            ChangeLogError, match=r"timeline 2 that branched off timeline 1 at .*another standby was promoted"
+        ):
             there.capture()
         assert committed_ids(shop.log()) == [*range(1, 321)]
         there.capture(on_lost_slot="snapshot")

@@ -51,7 +51,7 @@ def test_a_slot_that_was_dropped(either: Shop) -> None:
     with either.connect() as connection:
         drop_slot(connection, either.slot)
     either.execute(ROWS.format(11, 20))
-    with pytest.raises(ChangeLogError, match=r"no slot .* any more.*--on-lost-slot snapshot"):
+    with pytest.raises(ChangeLogError, match=r"slot .* no longer exists.*--on-lost-slot snapshot"):
         either.capture()
     either.capture(on_lost_slot="snapshot")
     check(either, oid, 20)

@@ -360,7 +360,7 @@ def test_under_other_options(shop: Shop, back: bool, caplog: pytest.LogCaptureFi
         assert changed.details["messages"] == [True, False]
         log = shop.log()
         assert committed_ids(log) == [*range(1, 21), 0] and verify(log.store).problems == ()
-        assert "positions alone" not in caplog.text
+        assert "by LSNs only" not in caplog.text
 
 
 def test_a_former_publication_that_was_dropped(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:

@@ -211,7 +211,7 @@ def test_a_capture_makes_what_is_missing(shop: Shop, caplog: pytest.LogCaptureFi
         shop.execute("INSERT INTO item VALUES (1, 'a')")
         assert capture(shop.dsn, slot, ["made"], shop.directory, **given).rows == 4
         drop_slot(connection, slot)
-        with pytest.raises(ValueError, match=r"no slot '.*_made' any more.* begin a new log"):
+        with pytest.raises(ValueError, match=r"slot '.*_made' no longer exists.* start a new log"):
             capture(shop.dsn, slot, ["made"], shop.directory, **given)
         assert not slot_health(connection, slot)
 

@@ -79,7 +79,7 @@ def test_a_lost_slot_is_said_with_its_remedy(shop: Shop) -> None:
         for _ in range(3):
             shop.execute("INSERT INTO item VALUES (2, 'b') ON CONFLICT DO NOTHING", "SELECT pg_switch_wal()")
         shop.execute("CHECKPOINT")
-        with pytest.raises(ReplicationError, match=r"is lost \(wal_removed\).*begin a new log"):
+        with pytest.raises(ReplicationError, match=r"is lost \(wal_removed\).*start a new log"):
             shop.capture()
         (health,) = slot_health(shop.dsn, shop.slot)
         assert health.lost and health.wal_status == "lost"
