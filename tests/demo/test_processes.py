@@ -61,14 +61,14 @@ def test_a_command_that_is_supervised(tmp_path: Path) -> None:
     wait_until(lambda: not ending.runs, 60)
     ending.ensure()
     assert ending.pid != first and len(ending.ended) == 1
-    assert ending.ended[0].startswith("status 2; its last words in ") and "no" in ending.ended[0]
+    assert ending.ended[0].startswith("status 2; last line of ") and "no" in ending.ended[0]
     assert ending.kill() and len(ending.ended) == 1 and not ending.runs
-    with pytest.raises(PgoutputError, match=r"^no ended with status 2; its last words in .*said\.txt"):
+    with pytest.raises(PgoutputError, match=r"^no ended with status 2; last line of .*said\.txt"):
         ending.finish([], 60)
 
 
 def test_a_command_that_goes_on(tmp_path: Path) -> None:
     """It is killed, and that is an error."""
     going = Supervised(["wait"], tmp_path / "said.txt", "tests.demo.waiting")
-    with pytest.raises(PgoutputError, match=r"^wait goes on after 0 s; its last words in .*: \(none\)"):
+    with pytest.raises(PgoutputError, match=r"^wait is still running after 0 s; last line of .*: \(none\)"):
         going.finish([], 0.01)
