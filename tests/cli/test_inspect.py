@@ -1,4 +1,4 @@
-"""``pgoutput inspect``: what it shows of good bytes and of bad ones, and where it finds them."""
+"""``pgoutput inspect``: dumps of valid and invalid messages from all kinds of sources."""
 
 import re
 from collections.abc import Iterator
@@ -287,7 +287,7 @@ def test_names_cannot_draw(run: Run) -> None:
         (["--in-stream", "--proto-version", "1", "45"], 1, "--streaming on needs --proto-version 2 or newer, not 1"),
     ],
 )
-def test_what_cannot_be(run: Run, arguments: list[str], status: int, says: str) -> None:
+def test_invalid_arguments(run: Run, arguments: list[str], status: int, says: str) -> None:
     """Each mistake is one line that says what to do."""
     result = run("inspect", *arguments)
     assert result.exit_code == status

@@ -1,4 +1,4 @@
-"""``pgoutput log``: what a change log holds."""
+"""``pgoutput log``: reports, verification, compaction, pruning, readers."""
 
 import json
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from tests.spark.copying import copy_table
 
 
 @pytest.mark.server
-def test_what_a_log_holds(run: Run, shop: Shop) -> None:
+def test_the_report_of_a_log(run: Run, shop: Shop) -> None:
     """Ranges, tables with their rows and descriptions over time, open transactions, events, lag."""
     shop.execute(
         "INSERT INTO item SELECT g, 'a' FROM generate_series(1, 10) g", "UPDATE item SET name = 'b' WHERE id < 3"
@@ -133,7 +133,7 @@ def test_a_log_is_pruned(run: Run, change_log: Path) -> None:
 
 
 @pytest.mark.server
-def test_what_a_log_lacks(run: Run, shop: Shop) -> None:
+def test_incomplete_tables_in_the_report(run: Run, shop: Shop) -> None:
     """Readers say which table the log does not hold from its first row, until it has a copy; that is shown, too."""
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     shop.capture()
@@ -150,7 +150,7 @@ def test_what_a_log_lacks(run: Run, shop: Shop) -> None:
     assert report["tables"][0]["rows"] == {"snapshot": 1, "insert": 1, "update": 0, "delete": 0, "truncate": 0}
 
 
-def test_readers_are_known(run: Run, change_log: Path) -> None:
+def test_readers_are_added_updated_and_removed(run: Run, change_log: Path) -> None:
     """One is added, moved on and removed; what cannot be is said, and changes nothing."""
     assert run("log", "readers", change_log).stdout == ""
     added = run("log", "readers", change_log, "--add", "warehouse", "--wait", "60")
@@ -165,7 +165,7 @@ def test_readers_are_known(run: Run, change_log: Path) -> None:
     assert readers(change_log) == ()
 
 
-def test_positions_as_people_write_them() -> None:
+def test_lsns_and_times() -> None:
     """An LSN, or a time, in UTC where it has no zone; anything else is a usage error."""
     position = LSN_OR_TIME.convert("0/10", None, None)
     assert position == Lsn(16) and isinstance(position, Lsn)

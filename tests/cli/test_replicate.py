@@ -1,4 +1,4 @@
-"""``pgoutput replicate``: what is wrong is said before Spark starts."""
+"""``pgoutput replicate``: arguments are checked before Spark starts."""
 
 import logging
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_refusals(run: Run, change_log: Path, tmp_path: Path) -> None:
     assert result.exit_code == 1 and "begin with '_', not 'pg_': leave out --metadata-prefix" in result.output
 
 
-def test_a_table_in_trouble_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_table_error_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     """When it comes into trouble, when the reason is another one, and when it is in none any more."""
     report = _Report()
     for troubled in ({"public.t": "a"}, {"public.t": "a"}, {"public.t": "b"}, {"public.t": "b"}, {}):

@@ -123,7 +123,7 @@ def test_a_partition_that_is_sent_as_its_root_for_a_time(server: EmbeddedServer,
     assert found == [False, True, False, True, False]
 
 
-def test_a_column_that_is_made_again(server: EmbeddedServer, tmp_path: Path) -> None:
+def test_a_column_that_is_re_created(server: EmbeddedServer, tmp_path: Path) -> None:
     """A capture that begins later, and finds rows of which column they have the values: it does not leave that open."""
     with Shop.create(server, "made_again", tmp_path / "log", two_phase=False) as shop:
         shop.execute("CREATE TABLE t (id int PRIMARY KEY, n int)", "INSERT INTO t VALUES (1, 1)")

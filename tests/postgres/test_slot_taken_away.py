@@ -1,4 +1,4 @@
-"""Slots that are lost or dropped while a capture reads them: it ends, and says why and what to do."""
+"""Slots that are lost or dropped during a capture: it ends with the reason and the remedy."""
 
 import subprocess
 import sys
