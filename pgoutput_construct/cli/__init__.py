@@ -1,14 +1,15 @@
-"""The command ``pgoutput``: one module for each command, and private ones for what several commands share.
+"""The command ``pgoutput``: one module per command (``..._command``), and private ones for what commands share.
 
-``commands`` lists the commands with their modules and extras; ``group`` imports each when it is run, and turns errors
-into one line and an exit status (1 for bad input, 130 after Ctrl-C, 141 when the reader of the output is gone). A
-module of a command imports nothing of an extra other than ``cli`` before the command runs, so that ``--help`` is quick
-and works wherever click is installed.
+What comes in: arguments (``_options``), files and pipes (``_input``). What leaves: JSON lines (``_json_lines``), tables
+and lines for people (``_printing``), progress and logs on standard error (``_progress``, ``_logging``), metrics for
+Prometheus (``_collectors``), and an exit status.
 
-What goes in: arguments (``_options``), files and pipes (``_input``). What comes out: JSON lines (``_json_lines``),
-tables and lines for people (``_printing``, in which no byte of a server or a log can move a cursor), progress and logs
-on standard error (``_progress``, ``_logging``), metrics for Prometheus (``_collectors``).
+Invariants: a command's module imports no extra other than ``cli`` before the command runs, so that ``--help`` is quick
+and works wherever click is installed; an error is one line on standard error and an exit status (1 for invalid input,
+130 after Ctrl-C, 141 if the reader of the output is gone), a traceback is a bug; no byte of a server or a log can move
+a terminal's cursor.
 
-To add a command, add a module with a click command, and a line in ``commands``. Start reading at ``commands``, then
-``decode``. Nothing here is public other than the command line itself.
+``command_table`` lists the commands with their modules and extras; ``group`` imports a command when it is run, and
+turns errors into text. To add a command, add a module with a click command, and a line in ``command_table``. Start
+reading there, then ``decode_command``. Nothing here is public other than the command line itself.
 """

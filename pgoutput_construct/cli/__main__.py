@@ -12,15 +12,16 @@ from pgoutput_construct.extras import lacking
 __all__ = ["main"]
 
 _ALLOCATIONS: Final = 100_000
-"""Objects between two runs of Python's garbage collector: imports make many, which last; messages make few cycles."""
+"""Allocations between two runs of Python's garbage collector: imports create many permanent objects, messages few
+cycles."""
 
 
 def main() -> None:
-    """Run the command line; without click, say how to install all that the command needs."""
+    """Run the command line; without click, print how to install what the command needs."""
     # A shell without job control starts background jobs with SIGINT ignored, and Python would leave it ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(_ALLOCATIONS)
-    atexit.register(gc.freeze)  # at the end Python would look for cycles among all that was imported, three times
+    atexit.register(gc.freeze)  # otherwise Python collects cycles among all imported objects three times at exit
     if lacking("cli"):
         command = next((argument for argument in sys.argv[1:] if argument in COMMANDS), "decode")
         sys.exit(f"Error: {lacking(*COMMANDS[command].extras)}")

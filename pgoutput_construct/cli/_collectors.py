@@ -1,4 +1,4 @@
-"""The metrics of a capture and of a replication, collected from their latest report when Prometheus asks."""
+"""The Prometheus metrics of a capture and of a replication, collected from their latest report."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -21,15 +21,15 @@ _TOTALS: Final = {
     "messages": ("rows", "Messages that are durable in the log."),
     "payload_bytes": ("payload_bytes", "Bytes of messages received into the log."),
     "transactions": ("transactions", "Committed transactions received completely."),
-    "segments": ("segments", "Segments published."),
-    "reconnects": ("reconnects", "Attempts to connect again."),
-    "dropped_transactions": ("dropped", "Transactions that the server sent again and the log had."),
+    "segments": ("segments", "Segments written."),
+    "reconnects": ("reconnects", "Attempts to reconnect."),
+    "dropped_transactions": ("dropped", "Transactions that the server sent again although the log had them."),
 }
-"""Counters: the field of CaptureProgress that each is, and what it says."""
+"""Counters: for each its field of CaptureProgress, and its help text."""
 
 _GAUGES: Final = {
-    "complete_lsn": ("complete_lsn", "Everything that the server sends before this WAL position was received."),
-    "confirmed_lsn": ("confirmed_lsn", "Everything before this WAL position is durable and confirmed to the server."),
+    "complete_lsn": ("complete_lsn", "Everything that the server sends before this LSN was received."),
+    "confirmed_lsn": ("confirmed_lsn", "Everything before this LSN is durable and confirmed to the server."),
     "open_transactions": ("open_transactions", "Transactions in the log that have not ended."),
 }
 
@@ -41,7 +41,7 @@ class CaptureCollector(Collector):
     """The metrics of the capture of a slot."""
 
     def __init__(self, slot: str, meter: Meter) -> None:
-        """``meter`` is fed by the capture."""
+        """Collect from ``meter``, to which the capture of ``slot`` reports."""
         self.slot = slot
         self.meter = meter
 
@@ -52,9 +52,9 @@ class CaptureCollector(Collector):
             yield self._counter(name, text, getattr(progress, field))
         for name, (field, text) in _GAUGES.items():
             yield self._gauge(name, text, getattr(progress, field))
-        yield self._gauge("server_lsn", "The end of the server's WAL when it was last asked.", self.meter.server_lsn)
-        yield self._gauge("lag_bytes", "WAL that is not yet durable in the log.", speed.lag_bytes)
-        yield self._gauge("lag_seconds", "How long the oldest of that WAL has been missing.", speed.lag_seconds)
+        yield self._gauge("server_lsn", "The end of the server's WAL when it was last polled.", self.meter.server_lsn)
+        yield self._gauge("lag_bytes", "Bytes of WAL that are not durable in the log yet.", speed.lag_bytes)
+        yield self._gauge("lag_seconds", "Seconds since the oldest of that WAL was first seen.", speed.lag_seconds)
         yield from self._slot()
 
     def _slot(self) -> Iterator[Metric]:
@@ -63,9 +63,10 @@ class CaptureCollector(Collector):
         if health is None:
             return
         if health.retained_bytes is not None:
-            yield self._gauge("slot_retained_bytes", "WAL that the server keeps for the slot.", health.retained_bytes)
+            text = "Bytes of WAL that the server retains for the slot."
+            yield self._gauge("slot_retained_bytes", text, health.retained_bytes)
         if health.safe_wal_size is not None:
-            text = "WAL that may still be written before the slot can be lost (max_slot_wal_keep_size)."
+            text = "Bytes of WAL that may be written before the slot may become lost (max_slot_wal_keep_size)."
             yield self._gauge("slot_safe_wal_bytes", text, health.safe_wal_size)
         status = GaugeMetricFamily(
             _CAPTURE + "slot_wal_status", "1 for the slot's wal_status.", labels=["slot", "status"]
@@ -89,7 +90,7 @@ _REPLICATE: Final = "pgoutput_replicate_"
 
 
 class ReplicateCollector(Collector):
-    """The metrics of the batches of a warehouse; ``report`` may be called while it is asked."""
+    """The metrics of the batches of a warehouse; ``report`` may be called during ``collect``."""
 
     def __init__(self) -> None:
         """Begin before the first batch."""
@@ -98,35 +99,37 @@ class ReplicateCollector(Collector):
         self._last: Batch | None = None
 
     def report(self, batch: "Batch") -> None:
-        """Take in a batch."""
+        """Count a batch."""
         self._rows += batch.rows
         self._batches += 1
         self._last = batch
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics as they are now."""
-        yield CounterMetricFamily(_REPLICATE + "batches", "Batches that were brought into the tables.", self._batches)
+        yield CounterMetricFamily(_REPLICATE + "batches", "Batches that were applied to the tables.", self._batches)
         yield CounterMetricFamily(
-            _REPLICATE + "rows", "About how many changes and copied rows they had for tables and histories.", self._rows
+            _REPLICATE + "rows", "Approximate number of changes and copied rows in these batches.", self._rows
         )
         batch = self._last
         if batch is None:
             return
         yield GaugeMetricFamily(
-            _REPLICATE + "applied_seq", "The tables that are in no trouble have all that ended by this seq.", batch.seq
+            _REPLICATE + "applied_seq",
+            "All tables without an error include every transaction that ended up to this seq.",
+            batch.seq,
         )
         yield GaugeMetricFamily(
-            _REPLICATE + "applied_lsn", "The WAL position of the last commit by then.", batch.commit_lsn or 0
+            _REPLICATE + "applied_lsn", "The LSN of the last commit that was applied.", batch.commit_lsn or 0
         )
-        yield GaugeMetricFamily(_REPLICATE + "batch_seconds", "How long the last batch took.", batch.seconds)
+        yield GaugeMetricFamily(_REPLICATE + "batch_seconds", "Duration of the last batch in seconds.", batch.seconds)
         troubled = GaugeMetricFamily(
             _REPLICATE + "table_troubled",
-            "1 for a table that could not be brought up to date, with the class of the error.",
+            "1 for a table that could not be updated, with the class of the error.",
             labels=["table", "reason"],
         )
         for table, kind in batch.trouble_kinds.items():
             troubled.add_metric([printable(table), kind], 1)
         yield troubled
         yield GaugeMetricFamily(
-            _REPLICATE + "troubled_tables", "Tables that could not be brought up to date.", len(batch.trouble_kinds)
+            _REPLICATE + "troubled_tables", "Tables that could not be updated.", len(batch.trouble_kinds)
         )

@@ -1,4 +1,4 @@
-"""What decode reads: every input format as an iteration over decoded messages."""
+"""Input formats: change logs, files of pg_recvlogical and lines of hexadecimal digits, as iterators over messages."""
 
 import json
 import os
@@ -40,7 +40,7 @@ _PRINTABLE: Final = frozenset([*range(32, 127), *b"\t\r"])
 
 
 class _Reading(NamedTuple):
-    """The messages of an input, and a function that returns which part of it has been read."""
+    """The messages of an input, and a function that returns the fraction that has been read (None if unknown)."""
 
     messages: Iterator[Decoded]
     done: Callable[[], float | None]
@@ -50,7 +50,18 @@ class _Reading(NamedTuple):
 def open_reading(
     path: str, form: str, given: Mapping[str, Any], warn: Callable[[str], object], before_wait: Callable[[], object]
 ) -> Iterator[_Reading]:
-    """Open an input, ``-`` for standard input; ``warn`` is called with what is unusual, but no error."""
+    """Open an input.
+
+    Args:
+        path: The path, the URL of a change log, or ``-`` for standard input.
+        form: One of FORMATS.
+        given: The options that were given on the command line.
+        warn: Called with warnings.
+        before_wait: Called before each read that may wait for a writer.
+
+    Raises:
+        PgoutputError: The input is not in the format, or no change log. Errors of messages are raised while iterating.
+    """
     if form == "changelog" or (form == "auto" and is_log(path)):
         yield _open_change_log(path, given)
         return
@@ -63,8 +74,8 @@ def open_reading(
 
 
 def _recognize(source: "ByteSource") -> str:
-    """Return the format of an input by its first bytes: messages have zero bytes in their numbers, lines do not."""
-    first = source.peek(_tells).lstrip()
+    """Detect the format of an input by its first bytes: numbers in messages have zero bytes, text lines do not."""
+    first = source.peek(_is_enough).lstrip()
     if first.startswith(b"{"):
         raise PgoutputError(f"{source.name}: these are JSON lines: use pgoutput build")
     if first.startswith(b"PAR1"):
@@ -73,8 +84,8 @@ def _recognize(source: "ByteSource") -> str:
     return "hex" if line.startswith(b"#") or _PRINTABLE.issuperset(line) else "recvlogical"
 
 
-def _tells(first: bytes) -> bool:
-    """Return whether these bytes are enough: a complete line, or something that no line of digits has."""
+def _is_enough(first: bytes) -> bool:
+    """Return whether these bytes are enough to detect the format."""
     text = first.lstrip()
     return b"\n" in text or not _PRINTABLE.issuperset(text) or text[:1] in (b"{", b"#") or len(text) >= _LONGEST_DOUBT
 
@@ -133,30 +144,35 @@ def _read_change_log(log: Any, layouts: Mapping[str, Mapping[str, Any]], count: 
 
 
 PATIENCE = 8 << 20
-"""Bytes of an unfinished message above which it is tried again only when a quarter more has come."""
+"""Bytes of an incomplete message from which parsing is retried only after a quarter more was read."""
 
 
 def read_recvlogical(
     source: "ByteSource", options: Mapping[str, Any], warn: Callable[[str], object]
 ) -> Iterator[Decoded]:
-    """Iterate over the messages of a file; raise PgoutputError with the place in the file.
+    """Iterate over the messages of a file that pg_recvlogical has written.
 
-    ``options`` are those that decide layouts. ``warn`` is called where the file continues with another connection, to
-    which pg_recvlogical reconnects by itself.
+    Args:
+        source: The file.
+        options: The options that decide layouts.
+        warn: Called if the file continues with another connection (pg_recvlogical reconnects by itself).
+
+    Raises:
+        PgoutputError: A message is invalid; the error has its number and offset.
     """
-    front, state = _Front(source, options), StreamState()
+    window, state = _FileWindow(source, options), StreamState()
     number = 0
-    while (empty := front.skip_newlines()) is not None:
+    while (empty := window.skip_newlines()) is not None:
         number += 1
-        message, payload = front.parse(state, number)
+        message, payload = window.parse(state, number)
         if state.in_stream and not state.permits(type(message)):
-            warn(f"{front.place(number)}: {_name(message)} inside a stream: from here on another connection")
+            warn(f"{window.place(number)}: {_name(message)} inside a stream: from here on another connection")
             state = StreamState()
-            message, payload = front.parse(state, number)
+            message, payload = window.parse(state, number)
         if not state.permits(type(message)):
-            raise PgoutputError(f"{front.place(number)}: {_name(message)} outside a stream: its start is missing")
-        place = {"offset": front.offset} | ({BEFORE: [""] * empty} if empty else {})
-        front.pass_over(len(payload), _name(message), number)
+            raise PgoutputError(f"{window.place(number)}: {_name(message)} outside a stream: its start is missing")
+        place = {"offset": window.offset} | ({BEFORE: [""] * empty} if empty else {})
+        window.skip(len(payload), _name(message), number)
         yield Decoded(message, payload, {**options, **state.parameters}, place)
         state.advance(message)
 
@@ -165,23 +181,23 @@ def _name(message: PgoutputMessage) -> str:
     return type(message).__name__
 
 
-class _Front:
-    """The part of a file that is in memory: it starts with the next message, and grows as that needs."""
+class _FileWindow:
+    """The part of a file that is in memory: it starts with the next message, and grows until that is complete."""
 
     def __init__(self, source: "ByteSource", options: Mapping[str, Any]) -> None:
         self.source = source
         self.options = options
         self.offset = 0
-        """Where in the file the next message starts."""
+        """The offset of the next message in the file."""
         self._data = b""
         self._start = 0
 
     def place(self, number: int) -> str:
-        """Name the next message."""
+        """Return the location of the next message, for errors."""
         return f"{self.source.name}: message {number} at offset {self.offset}"
 
     def skip_newlines(self) -> int | None:
-        """Pass over empty payloads, of which only newlines are there; return how many, None at the end of the file."""
+        """Skip empty payloads, which are newlines only; return their number, or None at the end of the file."""
         count = 0
         while self._start < len(self._data) or self._more():
             if self._data[self._start] != ord("\n"):
@@ -197,17 +213,17 @@ class _Front:
                 message, size = parse_prefix(self._data, self._start, **{**self.options, **state.parameters})
                 return message, self._data[self._start : self._start + size]
             except IncompleteError as error:
-                missing = str(error)  # and not the error, whose frames keep what was read so far
+                missing = str(error)  # not the error itself, whose traceback references the data
             except DecodeError as error:
-                raise PgoutputError(f"{self.place(number)}: {error}{self._doubt()}") from error
-            there = len(self._data) - self._start
-            if there >= LARGEST:
-                raise PgoutputError(f"{self.place(number)}: larger than any message: {missing}{self._doubt()}")
-            if not self._more(there // 4 if there > PATIENCE else 1):
+                raise PgoutputError(f"{self.place(number)}: {error}{self._options_hint()}") from error
+            size_so_far = len(self._data) - self._start
+            if size_so_far >= LARGEST:
+                raise PgoutputError(f"{self.place(number)}: larger than any message: {missing}{self._options_hint()}")
+            if not self._more(size_so_far // 4 if size_so_far > PATIENCE else 1):
                 raise PgoutputError(f"{self.place(number)}: the file ends inside this message: {missing}")
 
-    def pass_over(self, size: int, name: str, number: int) -> None:
-        """Print the message, with the newline that must follow it."""
+    def skip(self, size: int, name: str, number: int) -> None:
+        """Skip the message and the newline that must follow it."""
         end = self._start + size
         if end == len(self._data) and not self._more():
             raise PgoutputError(f"{self.place(number)}: the file ends without the newline after this {name}")
@@ -215,7 +231,7 @@ class _Front:
         following = self._data[end : end + 1]
         if following != b"\n":
             reason = f"{name} ends after {size} bytes with {following!r}, not with a newline"
-            raise PgoutputError(f"{self.place(number)}: {reason}{self._doubt()}")
+            raise PgoutputError(f"{self.place(number)}: {reason}{self._options_hint()}")
         self._advance(size + 1)
 
     def _advance(self, size: int) -> None:
@@ -223,7 +239,7 @@ class _Front:
         self.offset += size
 
     def _more(self, least: int = 1) -> bool:
-        """Read on, at least so much; return whether there was anything."""
+        """Read at least ``least`` more bytes; return whether there were any."""
         chunks, size = [self._data[self._start :]], 0
         while size < least and (chunk := self.source.chunk()):
             chunks.append(chunk)
@@ -231,7 +247,7 @@ class _Front:
         self._data, self._start = b"".join(chunks), 0
         return size > 0
 
-    def _doubt(self) -> str:
+    def _options_hint(self) -> str:
         return f" (read with {as_arguments(self.options)}: these must be the options that pg_recvlogical was given)"
 
 
@@ -239,17 +255,17 @@ class _HexLine(NamedTuple):
     """One line with a payload."""
 
     place: str
-    """The input and the line, for errors."""
+    """The location, for errors."""
     number: int
     payload: bytes
     known: Mapping[str, Any]
     """The options in the comments before the first payload: ``# {"proto_version": 4, "streaming": "parallel"}``."""
     before: list[str]
-    """The comments and empty lines since the payload before."""
+    """The comments and empty lines since the previous payload."""
 
 
 def hex_lines(source: "ByteSource") -> Iterator[_HexLine]:
-    """Iterate over the payloads of an input; raise PgoutputError with the place of any other line."""
+    """Iterate over the payloads of an input; raise PgoutputError with the location of an invalid line."""
     known: Mapping[str, Any] = {}
     before: list[str] = []
     begun = False
@@ -265,7 +281,7 @@ def hex_lines(source: "ByteSource") -> Iterator[_HexLine]:
 
 
 def payload_of(digits: bytes, place: str) -> bytes:
-    """Return the bytes of hexadecimal digits, as psql prints them too (``\\x``); raise PgoutputError with the place."""
+    """Return the bytes of hexadecimal digits, also as psql prints them (``\\x``); raise PgoutputError for others."""
     try:
         return bytes.fromhex(digits.strip().removeprefix(b"\\x").decode("ascii"))
     except ValueError:
@@ -285,11 +301,11 @@ def _header(comment: bytes, place: str) -> Mapping[str, Any]:
 
 
 CHUNK = 1 << 20
-LONGEST_LINE = 3 * LARGEST  # the hexadecimal digits of the largest message, and some room
+LONGEST_LINE = 3 * LARGEST  # more than the hexadecimal digits of the largest message
 
 
 class ByteSource:
-    """The bytes of one input, read once from front to end."""
+    """The bytes of one input, read once from beginning to end."""
 
     def __init__(self, file: Any, name: str, before_wait: Callable[[], object] | None = None) -> None:
         """``file`` is a binary file; ``before_wait`` is called before each read that may wait for a writer."""
@@ -302,20 +318,20 @@ class ByteSource:
         self._before_wait = before_wait if self._size is None else None
 
     def chunk(self) -> bytes:
-        """Return some more bytes, as soon as there are any; none at the end."""
+        """Return more bytes as soon as there are any; empty at the end."""
         if self._peeked:
             peeked, self._peeked = self._peeked, b""
             return peeked
         return self._read()
 
     def peek(self, enough: Callable[[bytes], bool] = bool) -> bytes:
-        """Return the first bytes, as soon as they are enough, or all; the next chunk has them again."""
+        """Return the first bytes, as soon as they are ``enough``, or all of them; the next chunk returns them again."""
         while not enough(self._peeked) and (more := self._read()):
             self._peeked += more
         return self._peeked
 
     def lines(self) -> Iterator[bytes]:
-        """Iterate over the lines, without their newlines; raise PgoutputError for one longer than any message."""
+        """Iterate over the lines without newlines; raise PgoutputError for a line longer than any message."""
         parts: list[bytes] = []
         while chunk := self.chunk():
             first, *others = chunk.split(b"\n")
@@ -325,17 +341,17 @@ class ByteSource:
                 yield from others[:-1]
                 parts = others[-1:]
             elif sum(map(len, parts)) > LONGEST_LINE:
-                raise PgoutputError(f"{self.name}: a line is longer than any message: this is not lines of text")
+                raise PgoutputError(f"{self.name}: a line is longer than any message: the input is not lines of text")
         if any(parts):
             yield b"".join(parts)
 
     def done(self) -> float | None:
-        """Return which part of the input has been read, None where its size is not known."""
+        """Return the fraction of the input that has been read; None if its size is unknown."""
         return self._consumed / self._size if self._size else None
 
     def _read(self) -> bytes:
         if self._ended:
-            return b""  # a terminal would ask for a second end
+            return b""  # reading a terminal again would wait for a second Ctrl-D
         if self._before_wait is not None:
             self._before_wait()
         data: bytes = self._file.read1(CHUNK)
@@ -345,16 +361,16 @@ class ByteSource:
 
 
 def standard_input() -> BinaryIO:
-    """Return standard input as bytes; raise PgoutputError where there is none (``<&-`` in a shell)."""
+    """Return standard input as a binary file; raise PgoutputError if it is closed (``<&-`` in a shell)."""
     if sys.stdin is None:
-        raise PgoutputError("standard input is closed: name a file, or send the input through a pipe")
+        raise PgoutputError("standard input is closed: name a file, or pipe the input")
     return sys.stdin.buffer
 
 
 def standard_output() -> BinaryIO:
-    """Return standard output as bytes; raise PgoutputError where there is none (``>&-`` in a shell)."""
+    """Return standard output as a binary file; raise PgoutputError if it is closed (``>&-`` in a shell)."""
     if sys.stdout is None:
-        raise PgoutputError("standard output is closed: send it to a file or a pipe")
+        raise PgoutputError("standard output is closed: redirect it to a file or a pipe")
     return sys.stdout.buffer
 
 

@@ -1,4 +1,4 @@
-"""The picture of an annotated dump, for a terminal, a pipe, or a file in SVG or HTML."""
+"""Rendering of an annotated dump, for a terminal, a pipe, or a file in SVG or HTML."""
 
 import io
 import os
@@ -21,30 +21,30 @@ from pgoutput_construct.cli._printing import printable
 __all__ = ["ON_WHITE", "Picture"]
 
 SHORT: Final = 8
-"""Bytes in a line."""
+"""Bytes per line."""
 LONG: Final = 16
-"""Bytes in a line where all bytes are shown."""
+"""Bytes per line if all bytes are shown."""
 LINES: Final = 2
-"""Lines of bytes before the rest is left out."""
+"""Lines of bytes per field, unless all bytes are shown."""
 COLOURS: Final = ("cyan", "green", "yellow", "magenta", "bright_blue", "bright_green")
-"""Fields have them in turn, so that neighbours differ."""
+"""The colours of consecutive fields, so that neighbours differ."""
 VALUE: Final = 96
-"""Columns of a value, which continues on the next line."""
+"""The width of a value in columns; longer ones wrap."""
 WIDE: Final = 1000
-"""Columns of a pipe, which wraps nothing."""
+"""The width of a pipe in columns: nothing wraps."""
 WIDEST_FILE: Final = 180
-"""Columns of a file, in which longer lines wrap."""
+"""The maximum width of a file in columns: longer lines wrap."""
 
 
 class Picture(NamedTuple):
-    """What is shown: a line above, and the rows."""
+    """The dump to show: a title, and the rows."""
 
     title: str
     rows: Sequence[Row]
     all: bool = False
 
     def print(self) -> None:
-        """Show it on standard output, in colours where that is a terminal and NO_COLOR is not set."""
+        """Print it on standard output, in colours if that is a terminal and NO_COLOR is not set."""
         system: Any = None if os.environ.get("NO_COLOR") else "auto"
         console = Console(file=sys.stdout, color_system=system, highlight=False, soft_wrap=False)
         if not console.is_terminal:
@@ -62,11 +62,11 @@ class Picture(NamedTuple):
         return _to_svg(self.title, self._lines_of_file())
 
     def html(self) -> str:
-        """Return it as a page."""
+        """Return it as an HTML page."""
         return _to_html(self.title, self._lines_of_file())
 
     def _lines_of_file(self) -> list[list[Segment]]:
-        """Lay it out as wide as it needs, up to a limit."""
+        """Return it laid out at its natural width, up to WIDEST_FILE."""
         console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", width=WIDE)
         parts = self._parts()
         widths = [Measurement.get(console, console.options, part).maximum for part in parts]
@@ -95,12 +95,10 @@ class Picture(NamedTuple):
         yield Text(printable("  " * row.depth + row.name), style)
         yield Text(printable(row.type))
         yield Text(printable(row.value), style)
-        yield Text(
-            printable(row.meaning), style if row.kind in (RowKind.FAULT, RowKind.UNREAD, RowKind.LEFT_OUT) else ""
-        )
+        yield Text(printable(row.meaning), style if row.kind in (RowKind.FAULT, RowKind.UNREAD, RowKind.ELIDED) else "")
 
     def _lines(self, row: Row) -> tuple[list[str], list[str]]:
-        """Return the offsets and the bytes, line by line."""
+        """Return the offsets and the bytes of a row, by line."""
         size = LONG if self.all else SHORT
         starts = range(0, len(row.data), size)
         shown = starts if self.all else starts[:LINES]
@@ -115,7 +113,7 @@ def _offset(row: Row) -> str:
 
 
 def _style(kind: RowKind, colour: str) -> str:
-    styles = {RowKind.GROUP: "bold", RowKind.LEFT_OUT: "dim", RowKind.FAULT: "bold red", RowKind.UNREAD: "dim red"}
+    styles = {RowKind.GROUP: "bold", RowKind.ELIDED: "dim", RowKind.FAULT: "bold red", RowKind.UNREAD: "dim red"}
     return styles.get(kind, colour)
 
 
@@ -130,16 +128,16 @@ ON_WHITE: Final[Mapping[str, str]] = {
     "bright_blue": "#0550ae",
     "bright_green": "#4a6b00",
 }
-"""The terminal's colours as they are readable on white."""
+"""Substitutes for the terminal's colours that are readable on white."""
 
 _FONT: Final = "Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', 'Courier New', monospace"
 _SIZE, _WIDTH, _HEIGHT, _MARGIN = 14, 8.4, 20, 12
-"""Of the font, of a character, of a line, and around it all, in pixels."""
+"""In pixels: font size, character width, line height, margin."""
 
 Lines = Sequence[Sequence[Segment]]
 
 
-class _Run(NamedTuple):
+class _StyledRun(NamedTuple):
     """Text in one style, with the column of its first character."""
 
     column: int
@@ -148,7 +146,7 @@ class _Run(NamedTuple):
 
 
 def _to_svg(title: str, lines: Lines) -> str:
-    """Return the lines as an SVG image; white space between cells is not drawn, so no viewer can lose it."""
+    """Return the lines as an SVG image; each text is placed by its column, since viewers may collapse white space."""
     width = _MARGIN * 2 + _WIDTH * max((sum(segment.cell_length for segment in line) for line in lines), default=0)
     height = _MARGIN * 2 + _HEIGHT * len(lines)
     drawn = "\n".join(_cell(run, number) for number, line in enumerate(lines) for run in _runs(line))
@@ -163,7 +161,7 @@ font-family="{_FONT}" font-size="{_SIZE}">
 
 
 def _to_html(title: str, lines: Lines) -> str:
-    """Return the lines as a page."""
+    """Return the lines as an HTML page."""
     drawn = "\n".join("".join(map(_span, line)).rstrip() for line in lines)
     return f"""\
 <!DOCTYPE html>
@@ -185,20 +183,20 @@ pre {{ font: {_SIZE}px/1.4 {_FONT}; }}
 """
 
 
-def _runs(line: Sequence[Segment]) -> Iterator[_Run]:
+def _runs(line: Sequence[Segment]) -> Iterator[_StyledRun]:
     column = 0
     for segment in line:
         text = segment.text.strip()
         if text:
             start = column + cell_len(segment.text) - cell_len(segment.text.lstrip())
-            yield _Run(start, text, segment.style or Style())
+            yield _StyledRun(start, text, segment.style or Style())
         column += segment.cell_length
 
 
-def _cell(run: _Run, line: int) -> str:
+def _cell(run: _StyledRun, line: int) -> str:
     x, y = _MARGIN + _WIDTH * run.column, _MARGIN + _HEIGHT * line + _SIZE
     weight = ' font-weight="bold"' if run.style.bold else ""
-    # textLength holds the columns where the font is a substitute with other widths.
+    # textLength keeps columns aligned if the viewer substitutes a font with other widths.
     length = f'textLength="{_WIDTH * cell_len(run.text):.1f}" lengthAdjust="spacingAndGlyphs"'
     return f'<text x="{x:.1f}" y="{y}" {length} fill="{_colour(run.style)}"{weight}>{_escaped(run.text)}</text>'
 
@@ -216,5 +214,5 @@ def _colour(style: Style) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return text as XML and HTML can have it: neither has control characters or bytes that are not UTF-8."""
+    """Return text escaped for XML and HTML, which allow neither control characters nor surrogates."""
     return escape("".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text))

@@ -1,4 +1,4 @@
-"""The rows of an annotated dump: what was traced, in words, without the middle of long repeats and values."""
+"""The rows of an annotated dump: the traced fields, with long repeats and values abbreviated."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,22 +17,22 @@ __all__ = ["Detail", "Row", "RowKind", "dump"]
 _STEP: Final = re.compile(r"\w+(?:\[\]|:.)*", re.DOTALL)
 _BRANCH: Final = re.compile(r":.$", re.DOTALL)
 _INDEX: Final = re.compile(r"\[(\d+)\]")
-_NOTHING: Final = Described("", "")
+_UNDESCRIBED: Final = Described("", "")
 
 
 class RowKind(Enum):
-    """What a row is about."""
+    """The kind of a row."""
 
     FIELD = "field"
     GROUP = "group"
-    LEFT_OUT = "left out"
+    ELIDED = "left out"
     FAULT = "fault"
     UNREAD = "unread"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One entry of the dump; its bytes may need several lines."""
+    """One entry of the dump; its bytes may take several lines."""
 
     kind: RowKind
     start: int
@@ -46,31 +46,38 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much is shown, and the names that are known from other messages."""
+    """How much to show, and the names that are known from other messages."""
 
     all: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     """Names of tables and columns, by path."""
     items: int = 8
-    """Items of a repeat before the middle is left out; the last is always shown."""
+    """The number of first items of a repeat to show; the last one is always shown."""
     characters: int = 64
-    """Characters of a value before the rest is left out."""
+    """The number of characters of a value to show."""
 
 
 def dump(trace: Trace, detail: Detail, base: int = 0, depth: int = 0) -> Iterator[Row]:
-    """Yield the rows of a message that starts at ``base``: its fields, its fault, and what nobody has read."""
+    """Yield the rows of a message: its fields, its fault, and the bytes after the fault.
+
+    Args:
+        trace: The traced message.
+        detail: How much to show.
+        base: The offset of the message in the dump, in bytes.
+        depth: The indentation level.
+    """
     paths = [span.path for span in trace.spans] + ([trace.fault.error.path] if trace.fault else [])
-    middle = _Middle(paths, detail)
-    rows = _Rows(trace, detail, base, depth)
-    for repeat, group in groupby(trace.spans, key=lambda span: middle.of(span.path)):
+    elision = _Elision(paths, detail)
+    rows = _RowBuilder(trace, detail, base, depth)
+    for repeat, group in groupby(trace.spans, key=lambda span: elision.repeat_of(span.path)):
         spans = list(group)
-        yield from rows.left_out(repeat, spans) if repeat else rows.fields(spans)
+        yield from rows.elided(repeat, spans) if repeat else rows.fields(spans)
     if trace.fault is not None:
         yield from rows.fault(trace.fault)
 
 
-class _Middle:
-    """Tells which items of repeats are left out: those between the first few and the last."""
+class _Elision:
+    """Decides which items of repeats are elided: those between the first few and the last."""
 
     def __init__(self, paths: Iterable[str], detail: Detail) -> None:
         self.detail = detail
@@ -79,8 +86,8 @@ class _Middle:
             for repeat, index in _items(path):
                 self.last[repeat] = max(index, self.last.get(repeat, 0))
 
-    def of(self, path: str) -> str:
-        """Return the repeat in whose middle a field stands; nothing for a field that is shown."""
+    def repeat_of(self, path: str) -> str:
+        """Return the path of the repeat from which a field is elided; empty for a field that is shown."""
         first = self.detail.items
         for repeat, index in _items(path):
             last = self.last[repeat]
@@ -93,8 +100,8 @@ def _items(path: str) -> Iterator[tuple[str, int]]:
     return ((path[: match.start()], int(match[1])) for match in _INDEX.finditer(path))
 
 
-class _Rows:
-    """Makes rows, each group of fields headed by its name."""
+class _RowBuilder:
+    """Builds rows, with a heading for each group of fields."""
 
     def __init__(self, trace: Trace, detail: Detail, base: int, depth: int) -> None:
         self.trace = trace
@@ -107,23 +114,23 @@ class _Rows:
         """Yield a row for each field."""
         for span in spans:
             yield from self._groups(span.path, span.key, span.start)
-            described, value = self.trace.fields.get(span.key, _NOTHING), span.value
+            described, value = self.trace.fields.get(span.key, _UNDESCRIBED), span.value
             text, meaning = self._shortened(_text(described, value)), _meaning(described, value)
             words = {"type": _type(described, value), "value": text, "meaning": meaning}
             yield self._row(RowKind.FIELD, span.start, span.end, span.path, **words)
 
-    def left_out(self, repeat: str, spans: list[FieldSpan]) -> Iterator[Row]:
-        """Yield one row for the items in the middle of a repeat."""
+    def elided(self, repeat: str, spans: list[FieldSpan]) -> Iterator[Row]:
+        """Yield one row for the elided items of a repeat."""
         indexes = [index for span in spans for each, index in _items(span.path) if each == repeat]
         first, last, size = indexes[0], indexes[-1], spans[-1].end - spans[0].start
         text = f"{counted(last - first + 1, 'item')}, {counted(size, 'byte')}: --all shows them"
-        row = self._row(RowKind.LEFT_OUT, spans[0].start, spans[0].start, f"{repeat}[{first}]", meaning=text)
+        row = self._row(RowKind.ELIDED, spans[0].start, spans[0].start, f"{repeat}[{first}]", meaning=text)
         yield replace(row, name=f"{row.name} to [{last}]")
 
     def fault(self, fault: TraceFault) -> Iterator[Row]:
-        """Yield the field that is wrong, and the rest."""
+        """Yield the invalid field, and the bytes after it."""
         yield from self._groups(fault.error.path, fault.key, fault.start)
-        notation, meaning = self.trace.fields.get(fault.key, _NOTHING).notation, in_arguments(fault.error.reason)
+        notation, meaning = self.trace.fields.get(fault.key, _UNDESCRIBED).notation, in_arguments(fault.error.reason)
         words = {"type": notation, "value": "fault", "meaning": meaning}
         yield self._row(RowKind.FAULT, fault.start, fault.end, fault.error.path, **words)
         left = len(self.trace.data) - fault.end
@@ -139,7 +146,7 @@ class _Rows:
         return Row(kind, self.base + start, self.trace.data[start:end], depth, name, **words)
 
     def _groups(self, path: str, key: str, start: int) -> Iterator[Row]:
-        """Yield the headings of what a field stands in, where they have not been there yet."""
+        """Yield the headings of the groups that contain a field, unless they were yielded before."""
         steps, places = path.split("."), _STEP.findall(key)
         self.headed.add(path)
         for size in range(2, len(steps)):
@@ -147,7 +154,7 @@ class _Rows:
             if outer not in self.headed:
                 self.headed.add(outer)
                 place = _BRANCH.sub("", ".".join(places[:size]))
-                notation, text, *_ = self.trace.fields.get(place, _NOTHING)
+                notation, text, *_ = self.trace.fields.get(place, _UNDESCRIBED)
                 yield self._row(RowKind.GROUP, start, start, outer, type=notation, meaning=text)
 
     def _shortened(self, text: str) -> str:
@@ -158,12 +165,12 @@ class _Rows:
 
 
 def _type(described: Described, value: Any) -> str:
-    """Return the documents' notation; the tag of a choice is a constant as soon as it has been read."""
+    """Return the notation of the type; the tag of a choice, once read, is shown as a constant."""
     return f"Byte1({value!r})" if described.notation == "Byte1" else described.notation
 
 
 def _text(described: Described, value: Any) -> str:
-    """Return a value as a person reads it."""
+    """Return a value as text."""
     if isinstance(value, bytes) and not described.notation.startswith("Byte"):
         return str(int.from_bytes(value, "big"))
     if isinstance(value, bytes):
@@ -180,7 +187,7 @@ def _readable(data: bytes) -> str:
 
 
 def _meaning(described: Described, value: Any) -> str:
-    """Return what the value stands for, and what the field is."""
+    """Return the meaning of the value, and the description of the field."""
     meaning = described.meaning(value)
     if described.notation == "Byte1":
         return meaning

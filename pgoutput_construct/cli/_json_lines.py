@@ -1,4 +1,4 @@
-"""JSON lines: one message per line, with the options and the stream state that building it needs."""
+"""JSON lines: one message per line, with the options and the stream state that are needed to build it."""
 
 import json
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ KEYS: Final = frozenset({*_OPTIONS, *_PLACES, BEFORE})
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A message, and where and how it was read."""
+    """A message, its position in the input, and the options under which it was read."""
 
     message: PgoutputMessage
     payload: bytes
@@ -37,7 +37,7 @@ class Decoded:
 
 
 class Line(NamedTuple):
-    """What a line says: the message, the options it names, and the lines before it."""
+    """A parsed line: the message, its options, and the comments before it."""
 
     message: PgoutputMessage
     options: Mapping[str, Any]
@@ -50,7 +50,7 @@ def format_line(decoded: Decoded) -> bytes:
 
 
 def parse_line(text: bytes) -> Line:
-    """Read what format_line wrote, or someone in its form; raise PgoutputError (EncodeError in the message)."""
+    """Parse a line in the form of ``format_line``; raise EncodeError."""
     value = _load(text)
     if not isinstance(value, dict):
         raise EncodeError(f"a line must be an object, not {value!r:.80}")

@@ -1,4 +1,4 @@
-"""What describes the rows of a log, at whatever position: by its index, without reading it in order."""
+"""The Relation messages that are in force at any position of a log, from its index, without reading it in order."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -15,10 +15,10 @@ __all__ = ["LogRelations"]
 
 
 class LogRelations(RelationCache):
-    """The descriptions at one entry of a log; ``go_to`` says which."""
+    """The descriptions that are in force at one entry of a log, which ``go_to`` sets."""
 
     def __init__(self, index: "SegmentIndex") -> None:
-        """Know what an index knows."""
+        """Read the descriptions of an index."""
         from pgoutput_construct.changelog._index.planning import relation_history
 
         super().__init__()
@@ -28,21 +28,21 @@ class LogRelations(RelationCache):
         self._entry: LogEntry
 
     def names(self) -> set[str]:
-        """Return the tables of the log."""
+        """Return the qualified names of the log's tables."""
         return {full_name(each.relation) for each in self._history.descriptions}
 
     def oids(self, names: Collection[str]) -> set[int]:
-        """Return the OIDs of what had one of these names at some time."""
+        """Return the OIDs of the tables that had one of these names at any time."""
         return {each.relation.relation_oid for each in self._history.descriptions if full_name(each.relation) in names}
 
     def go_to(self, entry: "LogEntry") -> None:
-        """Stand at an entry."""
+        """Set the current entry."""
         self._entry = entry
 
     def update(self, message: PgoutputMessage) -> None:
-        """Change nothing: all is known already."""
+        """Do nothing: the index has all descriptions already."""
 
     def get(self, relation_oid: int) -> Relation:
-        """Return the Relation of an OID for the entry; raise ProtocolError where none describes it."""
+        """Return the Relation of an OID that is in force at the entry; raise ProtocolError if there is none."""
         index = self._history.index(relation_oid, self._entry.seq, self._entry.scope)
         return self._history.descriptions[index].relation

@@ -1,4 +1,4 @@
-"""What a change log holds: as JSON, and as tables."""
+"""The report of ``pgoutput log``: the content of a change log, as JSON and as tables."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -24,7 +24,7 @@ _OPERATIONS: Final = {cls.TAG[0]: name for cls, name in OPERATIONS.items()}
 
 
 def describe_log(log: "ChangeLog") -> dict[str, Any]:
-    """Return all but the segments."""
+    """Return the report without the segments, as JSON values."""
     from pgoutput_construct.changelog._facts.completeness import lacks_of, present_copies, unpublished_columns
     from pgoutput_construct.changelog.registry import readers
 
@@ -54,7 +54,7 @@ def describe_log(log: "ChangeLog") -> dict[str, Any]:
 
 
 def describe_segments(log: "ChangeLog", last: int | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the segments, or only a number of the last ones: name, ranges of seq, LSN and time, size."""
+    """Yield the segments, or the ``last`` ones: name, ranges of seq and time, LSN, size in bytes."""
     sizes = log.store.files()
     for place in range(max(len(log.segments) - last, 0) if last is not None else 0, len(log.segments)):
         segment = log.segments[place]
@@ -85,7 +85,7 @@ def _times(transactions: Any) -> dict[str, str | None]:
 
 
 def _tables(log: "ChangeLog") -> Iterator[dict[str, Any]]:
-    """Yield the tables: rows by operation, and the descriptions that differ from the one before."""
+    """Yield the tables: rows by operation, and descriptions that differ from the previous one."""
     from pgoutput_construct.changelog._facts.segment_descriptions import described
 
     counts = _counts(log)
@@ -101,7 +101,7 @@ def _tables(log: "ChangeLog") -> Iterator[dict[str, Any]]:
 
 
 def _counts(log: "ChangeLog") -> dict[int, dict[str, int]]:
-    """Return how many rows each table has, by OID and operation, whatever became of them."""
+    """Return the number of rows by table OID and operation, including rolled-back ones."""
     from pgoutput_construct.changelog._index.row_counts import COPIED
 
     counts: dict[int, dict[str, int]] = {}
@@ -148,11 +148,17 @@ def _open(row: dict[str, Any]) -> dict[str, Any]:
 
 
 SHOWN: Final = 10
-"""How many of the last segments and events are shown."""
+"""The number of last segments and events to show."""
 
 
 def print_report(report: Mapping[str, Any], segments: Iterable[Mapping[str, Any]], everything: bool) -> None:
-    """Print a report, and these segments; of events and descriptions the last ones, or ``everything``."""
+    """Print a report.
+
+    Args:
+        report: The result of ``describe_log``, possibly with a verification and a lag.
+        segments: The segments to print.
+        everything: Print all events and descriptions, not only the last ones.
+    """
     print_lines(_summary(report))
     print_lines(f"  warning: {lack['text']}" for lack in report["lacks"])
     print_lines(f"  note: {each['text']}" for each in report["unpublished_columns"])
@@ -179,7 +185,7 @@ def _summary(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"  slot {options['slot']} of database {options['database']}, publications {names}"
     if "verification" in report:
         found = report["verification"]
-        yield f"  verified: {counted(found['checked'], 'segment')}, {counted(found['rows'], 'row')}: nothing is wrong"
+        yield f"  verified: {counted(found['checked'], 'segment')}, {counted(found['rows'], 'row')}: no problems"
     if "lag_bytes" in report:
         yield f"  lag {sized(report['lag_bytes'])}: the server is at {report['server_lsn']}"
 
@@ -197,7 +203,7 @@ def _print_copies(copies: Sequence[Mapping[str, Any]]) -> None:
     if copies:
         columns = ("table", "seq", "rows", "chunks", "lsn", "place_lsn", "sees_until")
         rows = ([f"{each[name]:,}" if name == "rows" else each[name] for name in columns] for each in copies)
-        print_grid("Copies of tables", columns, rows, right=columns[1:])
+        print_grid("Table copies", columns, rows, right=columns[1:])
 
 
 def _print_descriptions(tables: Sequence[Mapping[str, Any]], everything: bool) -> None:

@@ -1,4 +1,4 @@
-"""What long-running commands log, warn of, and report to Prometheus."""
+"""Logging, warnings and metrics of long-running commands."""
 
 import json
 import logging
@@ -52,21 +52,21 @@ FORMATS: Final = {"text": _TextFormatter, "json": _JsonFormatter}
 
 
 class EchoHandler(logging.Handler):
-    """Writes to standard error; ``last`` is what it wrote last, without the time."""
+    """Writes to standard error; ``last`` is the last message, without the time."""
 
     last = ""
 
-    # Asks for sys.stderr at each line: while a progress line is shown, rich stands in for it.
+    # click.echo resolves sys.stderr at each call: while a progress line is shown, rich replaces it.
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record."""
         self.last = record.getMessage()
-        with suppress(OSError):  # nobody listens any more, which must not end a capture
+        with suppress(OSError):  # a closed pipe must not end a capture
             click.echo(self.format(record), err=True)
 
 
 @contextmanager
 def logging_to_stderr(form: str) -> Iterator[EchoHandler]:
-    """Write what the package logs, from INFO on, in one of FORMATS until the block ends."""
+    """Write the package's log records from INFO on, in one of FORMATS, until the block ends."""
     handler = EchoHandler()
     handler.setFormatter(FORMATS[form]())
     before = LOGGER.level
@@ -87,16 +87,16 @@ _SHOWN: Final = 10
 
 
 def warn_of_lacks(lacks: "Sequence[Lack]") -> None:
-    """Say on standard error what is missing of tables, and what to do."""
-    _say("warning", lacks)
+    """Print warnings about incomplete tables, with remedies, on standard error."""
+    _print_notes("warning", lacks)
 
 
 def note_unpublished(unpublished: "Sequence[UnpublishedColumns]") -> None:
-    """Say on standard error which columns tables are without: no warning, since all else of them is right."""
-    _say("note", unpublished)
+    """Print notes about columns that are not published on standard error; the tables are otherwise complete."""
+    _print_notes("note", unpublished)
 
 
-def _say(kind: str, about: "Sequence[Lack | UnpublishedColumns]") -> None:
+def _print_notes(kind: str, about: "Sequence[Lack | UnpublishedColumns]") -> None:
     for each in about[:_SHOWN]:
         say(f"{kind}: {each}", err=True)
     if len(about) > _SHOWN:
@@ -106,20 +106,21 @@ def _say(kind: str, about: "Sequence[Lack | UnpublishedColumns]") -> None:
 metrics_option = click.option(
     "--metrics",
     type=LISTEN,
-    help="Answer Prometheus there, under /metrics, whoever asks.  [default HOST: 127.0.0.1]",
+    help="Expose Prometheus metrics at /metrics, without authentication.  [default HOST: 127.0.0.1]",
 )
-"""The option of the commands that do so; those need the extra ``metrics`` where it is given."""
+"""The option of commands with metrics; with it they need the extra ``metrics``."""
 
 
 @contextmanager
 def serving_metrics(listen: Listen | None, collector: "Callable[[], Collector]") -> Iterator[None]:
-    """Answer Prometheus under ``/metrics`` until the block ends, and log where; do nothing where nobody is to ask.
+    """Serve Prometheus metrics at ``/metrics`` until the block ends, and log the URL.
 
     Args:
-        listen: Where to listen; port 0 is one that is free.
-        collector: Makes what collects the metrics. Whatever it imports of prometheus_client is not needed elsewhere.
+        listen: The address; port 0 selects a free one. None serves nothing.
+        collector: Creates the collector; it may import prometheus_client, which is installed only with ``metrics``.
 
-    Raises OSError where the address cannot be listened at.
+    Raises:
+        OSError: The address is not available.
     """
     if listen is None:
         yield

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share: those of START_REPLICATION, LSNs, times, tables, addresses."""
+"""Options and argument types that commands share: those of START_REPLICATION, LSNs, times, tables, addresses."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ __all__ = [
     "Listen",
     "as_arguments",
     "choose",
-    "first_in",
+    "first_options_in",
     "in_arguments",
     "is_log",
     "layout_options",
@@ -49,45 +49,45 @@ _CALLS: Final[Mapping[str, str]] = {
     "parse_frame(data).data is the message": "pgoutput inspect --frame shows it",
     "parse reads the data of an XLogData frame": "leave out --frame",
 }
-"""What Python's errors advise, and what to do on the command line."""
+"""Advice in errors of the Python API, each with its equivalent on the command line."""
 
 
 def layout_options(default: str) -> Callable[[Command], Command]:
-    """Give a command an option for each option of START_REPLICATION that decides layouts.
+    """Add an option for each option of START_REPLICATION that decides layouts.
 
-    The command gets those that were given as the mapping ``given``; ``default`` says where the others come from.
+    The command receives those that were given as the mapping ``given``; ``default`` is the help for the others.
     """
-    return _wire_options({name: f"{default}, else {_by_itself(name)}" for name in LAYOUT_OPTIONS})
+    return _wire_options({name: f"{default}, else {_default_of(name)}" for name in LAYOUT_OPTIONS})
 
 
 def replication_options(command: Command) -> Command:
-    """Give a command an option for each option of START_REPLICATION but the publications' names; as layout_options."""
-    chosen = dict.fromkeys(LAYOUT_OPTIONS, "as the log has it, else the best that the server knows")
-    return _wire_options({name: chosen.get(name, _by_itself(name)) for name in _REPLICATION})(command)
+    """Add an option for each option of START_REPLICATION other than the publications, as ``layout_options`` does."""
+    chosen = dict.fromkeys(LAYOUT_OPTIONS, "as in the log, else the best that the server supports")
+    return _wire_options({name: chosen.get(name, _default_of(name)) for name in _REPLICATION})(command)
 
 
 def _wire_options(defaults: Mapping[str, str]) -> Callable[[Command], Command]:
     declarations = {name: _declaration(name, default) for name, default in defaults.items()}
-    return lambda command: _collected(command, "given", declarations)
+    return lambda command: _with_options(command, "given", declarations)
 
 
-def _by_itself(name: str) -> str:
-    """Return what PostgreSQL takes where nothing is said."""
+def _default_of(name: str) -> str:
+    """Return PostgreSQL's default of an option."""
     default = OPTIONS[name].default
     return "off" if default is False else str(default)
 
 
 def state_options(command: Command) -> Command:
-    """Give a command a switch for each parameter that the stream state sets; it gets the mapping ``states``."""
-    help_text = "Whether the message stands inside a {}.  [default: as the messages before it say]"
+    """Add a switch for each parameter that the stream state sets; the command receives the mapping ``states``."""
+    help_text = "Whether the message is inside a {}.  [default: determined by the messages before it]"
     switches = {
         name: (_switch(name), {"default": None, "help": help_text.format(noun(name))}) for name in STATE_PARAMETERS
     }
-    return _collected(command, "states", switches)
+    return _with_options(command, "states", switches)
 
 
 def choose(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the options of the layouts: as given, else as the input says (``known``), else PostgreSQL's defaults.
+    """Return the options of the layouts: those given, else those of the input (``known``), else PostgreSQL's defaults.
 
     Raises PgoutputError for options that PostgreSQL would refuse.
     """
@@ -97,8 +97,8 @@ def choose(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> 
     return chosen
 
 
-def first_in(states: Mapping[str, bool]) -> dict[str, Any]:
-    """Return the first options under which a stream gets into these states, nothing where it begins in them."""
+def first_options_in(states: Mapping[str, bool]) -> dict[str, Any]:
+    """Return the options of the first protocol version in which a stream can have these states; empty for none."""
     wanted = {name for name, value in states.items() if value}
     openers = [
         message
@@ -109,13 +109,13 @@ def first_in(states: Mapping[str, bool]) -> dict[str, Any]:
 
 
 def as_arguments(chosen: Mapping[str, Any]) -> str:
-    """Return options as they are written on the command line; states only where they are on."""
+    """Return options as command line arguments; states only if they are on."""
     shown = {name: value for name, value in chosen.items() if value or name not in STATE_PARAMETERS}
     return " ".join(_argument(name, str(value)) for name, value in shown.items())
 
 
 def in_arguments(text: str) -> str:
-    """Return the text of an error with Python's keywords as options: ``proto_version=2`` is ``--proto-version 2``."""
+    """Return an error text with Python keywords replaced by options: ``proto_version=2`` by ``--proto-version 2``."""
     for call, advice in _CALLS.items():
         text = text.replace(call, advice)
     text = _KEYWORD.sub(lambda match: _argument(match[1] or match[4], match[2] or match[3] or match[5]), text)
@@ -149,8 +149,8 @@ def _declaration(name: str, default: str) -> tuple[str, dict[str, Any]]:
     return _dashed(name), attributes | {"type": click.Choice([*map(str, option.values)]) if option.values else kind}
 
 
-def _collected(command: Command, into: str, declarations: Mapping[str, tuple[str, dict[str, Any]]]) -> Command:
-    """Add options to a command, which gets those that were given in one mapping."""
+def _with_options(command: Command, into: str, declarations: Mapping[str, tuple[str, dict[str, Any]]]) -> Command:
+    """Add options to a command, which receives those that were given in the mapping ``into``."""
 
     @wraps(command)
     def run(**arguments: Any) -> Any:
@@ -163,7 +163,7 @@ def _collected(command: Command, into: str, declarations: Mapping[str, tuple[str
 
 
 class _Parsed(click.ParamType[Any]):
-    """A value that a function reads, whose ValueError is a usage error."""
+    """An argument type whose values a function parses; its ValueError becomes a usage error."""
 
     def __init__(self, name: str, read: Callable[[str], Any]) -> None:
         self.name = name
@@ -179,80 +179,80 @@ class _Parsed(click.ParamType[Any]):
 
 
 class Listen(NamedTuple):
-    """Where a server listens."""
+    """The address at which a server listens."""
 
     host: str
     port: int
 
 
-def _lsn_or_time(text: str) -> Lsn | Timestamp:
+def _parse_lsn_or_time(text: str) -> Lsn | Timestamp:
     try:
         return Lsn(text)
     except PgoutputError:
         pass
     try:
-        return _time(text)
+        return _parse_time(text)
     except ValueError:
         raise PgoutputError(f"{text!r} is neither an LSN (16/B374D848) nor a time (2026-01-31T12:00+00:00)") from None
 
 
-def _time(text: str) -> Timestamp:
+def _parse_time(text: str) -> Timestamp:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise PgoutputError(f"{text!r} is no time such as 2026-01-31T12:00+00:00") from None
+        raise PgoutputError(f"{text!r} is not a time such as 2026-01-31T12:00+00:00") from None
     return Timestamp.from_datetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
-def _listen(text: str) -> Listen:
+def _parse_listen(text: str) -> Listen:
     host, _, port = text.rpartition(":")
     if not port.isdecimal() or int(port) > 0xFFFF:
-        raise PgoutputError(f"{text!r} is no port: give a number up to 65535, or HOST:PORT")
+        raise PgoutputError(f"{text!r} is not a port: give a number up to 65535, or HOST:PORT")
     return Listen(host.strip("[]") or "127.0.0.1", int(port))
 
 
 def is_log(source: str) -> bool:
-    """Tell the address of a change log, a directory or a URI, from names of files."""
+    """Return whether ``source`` is the address of a change log, a directory or a URL, rather than a file."""
     return "://" in source or (source != "-" and Path(source).is_dir())
 
 
-def _log(text: str) -> str:
+def _parse_log(text: str) -> str:
     if not is_log(text):
         raise PgoutputError(f"Directory {text!r} does not exist.")
     return text
 
 
-def _file_mode(text: str) -> int:
+def _parse_file_mode(text: str) -> int:
     try:
         return int(text, 8)
     except ValueError:
-        raise PgoutputError(f"{text!r} is no mode of files, such as 0640") from None
+        raise PgoutputError(f"{text!r} is not a file mode such as 0640") from None
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _parse_tables(text: str) -> tuple[str, ...]:
     return tuple(split_list(text))
 
 
 LSN: Final = _Parsed("lsn", Lsn)
-"""A WAL position, as PostgreSQL writes it."""
-LOG: Final = _Parsed("log", _log)
-"""The address of a change log: a directory that exists, or a URI."""
-LSN_OR_TIME: Final = _Parsed("time|lsn", _lsn_or_time)
-"""A position, or a moment in ISO 8601; UTC where it names no zone."""
-TIME: Final = _Parsed("time", _time)
-"""A moment in ISO 8601; UTC where it names no zone."""
-LISTEN: Final = _Parsed("[host:]port", _listen)
+"""An LSN, as PostgreSQL writes it."""
+LOG: Final = _Parsed("log", _parse_log)
+"""The address of a change log: an existing directory, or a URL."""
+LSN_OR_TIME: Final = _Parsed("time|lsn", _parse_lsn_or_time)
+"""An LSN, or a time in ISO 8601; UTC without a zone."""
+TIME: Final = _Parsed("time", _parse_time)
+"""A time in ISO 8601; UTC without a zone."""
+LISTEN: Final = _Parsed("[host:]port", _parse_listen)
 TABLE: Final = _Parsed("schema.table", normal_name)
-"""A table, as in SQL: in double quotes what SQL would fold or not read."""
-FILE_MODE: Final = _Parsed("mode", _file_mode)
-"""The mode of files, as chmod takes it."""
+"""A table name as in SQL: quoted if it has upper case or special characters."""
+FILE_MODE: Final = _Parsed("mode", _parse_file_mode)
+"""A file mode in octal, as for chmod."""
 OPERATIONS: Final = _Parsed("operation,...", lambda text: tuple(word.strip() for word in text.split(",")))
 """Operations that a publication publishes, separated by commas."""
-TABLES: Final = _Parsed("table,...", _names)
+TABLES: Final = _Parsed("table,...", _parse_tables)
 """Tables, or whole schemas (schema.*), separated by commas."""
 SECONDS: Final = click.FloatRange(min=0, min_open=True)
 REPLACE_ROWS: Final = (
-    "Send a later copy of a table by TRUNCATE also where its publications have no deletes or no truncates."
-    "  [default: such a copy is not sent, and named]"
+    "Send a later copy of a table as TRUNCATE and inserts even if its publications exclude deletes or truncates."
+    "  [default: such a copy is not sent, and reported]"
 )
 """The help of the option --replace-rows."""

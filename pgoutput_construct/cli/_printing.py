@@ -1,4 +1,4 @@
-"""What commands print: lines, tables, numbers with their nouns; nothing that moves a terminal's cursor."""
+"""Printing for people: lines, tables, numbers with nouns; control characters are escaped."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -21,12 +21,12 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun: ``1 byte``, ``1,024 bytes``."""
+    """Return a number with its noun, in the plural if necessary: ``1 byte``, ``1,024 bytes``."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def sized(size: float) -> str:
-    """Return a number of bytes as people read it, in powers of 1024 as PostgreSQL does: ``16 MB``, ``1.5 GB``."""
+    """Return a human-readable size in bytes, in powers of 1024 as in PostgreSQL: ``16 MB``, ``1.5 GB``."""
     power = 0
     while size >= 1000 and power < len(_UNITS) - 1:
         size, power = size / 1024, power + 1
@@ -34,22 +34,22 @@ def sized(size: float) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text for a terminal: what is not printable, line breaks included, as the escapes of a Python string.
+    """Return text for a terminal: characters that are not printable, including line breaks, as Python escapes.
 
-    Names, values and errors come from servers, logs and clients. A control character among them would move the cursor,
-    change a title or paint over other lines, a line break would forge one, and a character that turns the direction of
-    writing (U+202E) would show a name as another. What is printable is what Unicode calls so (str.isprintable).
+    Names, values and errors come from servers, logs and clients. Control characters in them could move the cursor,
+    change the title or overwrite other lines, a line break could forge one, and a bidirectional override (U+202E) could
+    display one name as another. ``str.isprintable`` decides.
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def say(text: str, *, err: bool = False, **style: Any) -> None:
-    """Print one line for people, whatever its parts have in them; whoever wants several lines calls it for each.
+    """Print one line; characters that are not printable are escaped, line breaks too.
 
     Args:
-        text: The line, without styles of its own: these would be escaped.
+        text: The line, without styles of its own, which would be escaped.
         err: Print it on standard error.
-        style: As click.style() has it, for the whole line.
+        style: Arguments of click.style(), for the whole line.
     """
     click.secho(printable(text), err=err, **style)
 
@@ -60,7 +60,14 @@ _PIPE_WIDTH: Final = 200
 def print_grid(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], right: Collection[str] = ()
 ) -> None:
-    """Print rows under a title; the columns in ``right`` are aligned to the right, None is an empty cell."""
+    """Print a table.
+
+    Args:
+        title: The line above it.
+        columns: The column headings.
+        rows: The cells of each row; None is an empty cell.
+        right: The columns to align to the right.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -68,13 +75,13 @@ def print_grid(
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        # Text: names and values are not rich's markup, whatever brackets they have.
+        # Text, so that brackets in names and values are not parsed as rich markup.
         table.add_row(*(Text("" if value is None else printable(str(value))) for value in row))
     _console().print(table)
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines, however long."""
+    """Print lines without wrapping them."""
     console = _console()
     for line in lines:
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)

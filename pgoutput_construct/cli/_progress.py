@@ -1,4 +1,4 @@
-"""Progress on standard error: a line, an estimate of what is left, and a capture's rates."""
+"""Progress on standard error: a status line, an estimate of the remaining time, and a capture's rates and lag."""
 
 import sys
 import time
@@ -28,7 +28,13 @@ Item = TypeVar("Item")
 
 
 def with_progress(items: Iterable[Item], done: Callable[[], float | None], noun: str) -> Iterator[Item]:
-    """Yield the items and show their number, if standard error is a terminal and standard output is not."""
+    """Yield the items, and show their number if standard error is a terminal and standard output is not.
+
+    Args:
+        items: The items.
+        done: Returns the fraction that has been read, or None.
+        noun: What is counted, in the plural.
+    """
     if not _is_terminal(sys.stderr) or _is_terminal(sys.stdout):
         yield from items
         return
@@ -46,9 +52,9 @@ def with_progress(items: Iterable[Item], done: Callable[[], float | None], noun:
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[str], None]]:
-    """Yield what shows how far something has come, now and then, if standard error is a terminal.
+    """Yield a function that shows a status line, at most every 0.5 s, if standard error is a terminal.
 
-    An empty text removes what is shown, at once.
+    An empty text removes the line at once.
     """
     due, is_terminal = 0.0, _is_terminal(sys.stderr)
 
@@ -68,7 +74,7 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 
 
 class Estimate:
-    """How fast rows are worked through, and how long the rest takes at that rate."""
+    """The rate at which rows are processed, and the remaining time at that rate."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin now; ``clock`` returns seconds."""
@@ -76,7 +82,7 @@ class Estimate:
         self._begin, self._first, self._last = clock(), 0, 0
 
     def words(self, done: int, total: int) -> str:
-        """Return how many rows of how many are done, how many a second, and when the others are."""
+        """Return a description: rows done and in total, rows per second, remaining time."""
         now = self._clock()
         if done < self._last:  # the next table, or batch
             self._begin, self._first = now, done
@@ -97,7 +103,7 @@ def _lasting(seconds: float) -> str:
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
-    return stream is not None and stream.isatty()  # None: closed by who started this process
+    return stream is not None and stream.isatty()  # None: the parent process closed it
 
 
 def _percent(part: float | None) -> str:
@@ -114,14 +120,14 @@ _REMEMBERED = 4096
 
 
 class _Speed(NamedTuple):
-    """Rates and lag at one moment."""
+    """Rates and lag at one time."""
 
     messages_per_second: float
     bytes_per_second: float
     lag_bytes: int
-    """WAL that the server has written and that is not durable in the log."""
+    """Bytes of the server's WAL that are not durable in the log."""
     lag_seconds: float
-    """How long the oldest of that WAL has been known to be missing; 0.0 when nothing is."""
+    """Seconds since the oldest of that WAL was first seen; 0.0 if there is none."""
 
 
 class _Sample(NamedTuple):
@@ -131,21 +137,21 @@ class _Sample(NamedTuple):
 
 
 class Meter:
-    """Fed by one thread; ``speed`` may be called from any other."""
+    """Computes rates and lag from progress reports; one thread reports, any other may call ``speed``."""
 
     def __init__(self, progress: "CaptureProgress", clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin with what a capture says first; ``clock`` returns seconds."""
+        """Begin with the first progress of a capture; ``clock`` returns seconds."""
         self.progress = progress
         """The latest report."""
         self.server_lsn = Lsn(0)
-        """The end of the server's WAL when it was last asked: the stream itself does not tell it."""
+        """The end of the server's WAL when the slot was last polled: the stream itself does not contain it."""
         self._clock = clock
         self._samples: deque[_Sample] = deque([_Sample(clock(), progress.rows, progress.payload_bytes)])
         self._health: SlotHealth | None = None
         self._ends: deque[tuple[float, Lsn]] = deque(maxlen=_REMEMBERED)
 
     def report(self, progress: "CaptureProgress") -> None:
-        """Take in what the capture says."""
+        """Process a progress report."""
         now, self.progress = self._clock(), progress
         self._samples.append(_Sample(now, progress.rows, progress.payload_bytes))
         while len(self._samples) > 2 and self._samples[1].at < now - _WINDOW:
@@ -175,7 +181,7 @@ _LOG_INTERVAL: Final = 10.0
 
 
 def describe(meter: Meter) -> str:
-    """Return one line: rates, position, lag, open transactions."""
+    """Return one line: counts, rates, confirmed LSN, lag, open transactions, table copies."""
     progress, speed = meter.progress, meter.speed()
     parts = [
         counted(progress.rows, "message"),
@@ -197,9 +203,14 @@ def _copying(copies: "CopyProgress") -> str:
 
 @contextmanager
 def showing(meter: Meter, logged: EchoHandler, as_text: bool) -> Iterator[Callable[[], None]]:
-    """Show a capture until the block ends, on a terminal with what was ``logged`` last.
+    """Show the progress of a capture until the block ends; yield a function to call after each report.
 
-    Yields what is to be called after each report.
+    On a terminal a status line is updated, which includes the last log message; otherwise progress is logged.
+
+    Args:
+        meter: The meter of the capture.
+        logged: The handler that has the last log message.
+        as_text: Whether the log is text; other formats have no status line.
     """
     if as_text and sys.stderr is not None and sys.stderr.isatty():
         with _live(meter, logged) as show:
@@ -217,7 +228,7 @@ def _live(meter: Meter, logged: EchoHandler) -> Iterator[Callable[[], None]]:
     def line() -> Text:
         return Text(printable(f"{describe(meter)} · {logged.last}"), overflow="ellipsis", no_wrap=True)
 
-    # What is logged meanwhile appears above the line; when it ends, the line goes.
+    # Log messages appear above the line, which is removed at the end.
     console = Console(stderr=True)
     with Live(console=console, get_renderable=line, refresh_per_second=2, transient=True, redirect_stdout=False):
         yield lambda: None
@@ -235,7 +246,7 @@ class _Logged:
 
 
 def _fields(meter: Meter) -> dict[str, Any]:
-    """Return the same as values, for structured logs."""
+    """Return the progress as values, for structured logs."""
     progress, speed = meter.progress, meter.speed()
     return {
         "messages": progress.rows,

@@ -1,4 +1,4 @@
-"""``pgoutput build``: JSON lines back to bytes."""
+"""``pgoutput build``: builds messages from JSON lines, the inverse of ``pgoutput decode``."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -51,8 +51,8 @@ _FORMATS: Final[Mapping[str, Callable[[bytes, Iterable[str]], bytes]]] = {
     show_default=True,
     help="Hexadecimal digits, one message per line; bytes with a newline after each message; or the bytes alone.",
 )
-@click.option("--output", "-o", default="-", metavar="FILE", help="Where to write.  [default: standard output]")
-@layout_options("as each line says")
+@click.option("--output", "-o", default="-", metavar="FILE", help="The output file.  [default: standard output]")
+@layout_options("as in each line")
 def build_command(file: str, form: str, output: str, given: Mapping[str, Any]) -> None:
     """Build the messages in JSON lines, the inverse of pgoutput decode.
 
@@ -78,19 +78,19 @@ def build_command(file: str, form: str, output: str, given: Mapping[str, Any]) -
 
 @contextmanager
 def _open_output(path: str, source: str) -> Iterator[IO[bytes]]:
-    """Open the output, which truncates an existing file: only after the input is known to exist and to be another."""
+    """Open the output, which truncates it, after checking that the input exists and is another file."""
     given = _status(source)
     if path == "-":
         yield standard_output()
         return
     if given is not None and Path(path).is_file() and os.path.samestat(given, Path(path).stat()):
-        raise PgoutputError(f"{path}: the output would replace its own input: name another file")
+        raise PgoutputError(f"{path}: the output would overwrite its own input: choose another file")
     with Path(path).open("wb") as file:
         yield file
 
 
 def _status(source: str) -> os.stat_result | None:
-    """Return the input's status; None for a standard input without a file descriptor."""
+    """Return the stat result of the input; None for a standard input without a file descriptor."""
     if source != "-":
         return Path(source).stat()
     try:

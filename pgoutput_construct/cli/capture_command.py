@@ -1,4 +1,4 @@
-"""``pgoutput capture``: a slot's changes into a change log, for years."""
+"""``pgoutput capture``: captures a slot's changes into a change log."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -31,75 +31,76 @@ __all__ = ["capture_command"]
     "publications",
     required=True,
     multiple=True,
-    help="A publication; can be repeated. It may be another one the next time.",
+    help="A publication; can be repeated. Later captures may name other ones.",
 )
-@click.option("--create-slot", is_flag=True, help="Create the slot, unless it exists.")
+@click.option("--create-slot", is_flag=True, help="Create the slot if it does not exist.")
 @click.option(
     "--failover-slot",
     "failover",
     is_flag=True,
-    help="Let standbys keep a copy of the slot that is created (PostgreSQL 17).",
+    help="Create the slot as a failover slot, which standbys synchronize (PostgreSQL 17).",
 )
 @click.option(
     "--slot-timeout",
     type=SECONDS,
     metavar="SECONDS",
-    help="Give up creating the slot after so long: it waits for the transactions that write.  [default: never]",
+    help="Seconds to wait for running transactions when the slot is created.  [default: no limit]",
 )
-@click.option("--new-log", is_flag=True, help="Begin an empty log with a slot that exists already.")
+@click.option("--new-log", is_flag=True, help="Start an empty log with a slot that exists already.")
 @click.option(
     "--create-publication",
     type=TABLES,
     metavar="TABLE,...",
-    help="Create the publication for these tables (SCHEMA.*: all of a schema), unless it exists.",
+    help="Create the publication for these tables if it does not exist (SCHEMA.*: all tables of a schema).",
 )
 @click.option(
     "--publish",
     type=OPERATIONS,
     metavar="OPERATION,...",
-    help="What it publishes then: insert,truncate for tables without a key.  [default: insert,update,delete,truncate]",
+    help="Operations of a publication that is created; use insert,truncate for tables without a key.  "
+    "[default: insert,update,delete,truncate]",
 )
 @click.option(
-    "--snapshot", is_flag=True, help="Copy each published table that LOG has no copy of, now and when it comes later."
+    "--snapshot", is_flag=True, help="Copy each published table without a copy in LOG, now and when it is added later."
 )
 @click.option(
-    "--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Over how many connections it copies."
+    "--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Number of connections per table copy."
 )
 @click.option(
     "--file-mode",
     type=FILE_MODE,
     metavar="MODE",
-    help="The mode of LOG's files, now and later: 0640 lets a group read them.  [default: 0600]",
+    help="Mode of LOG's files, existing and future ones: 0640 lets a group read them.  [default: 0600]",
 )
-@click.option("--until-lsn", type=LSN, help="End when everything before this position is durable.")
-@click.option("--until-idle", type=SECONDS, metavar="SECONDS", help="End when nothing has come for so long.")
-@click.option("--duration", type=SECONDS, metavar="SECONDS", help="End after so long.")
+@click.option("--until-lsn", type=LSN, help="End when everything before this LSN is durable.")
+@click.option("--until-idle", type=SECONDS, metavar="SECONDS", help="End after this time without changes.")
+@click.option("--duration", type=SECONDS, metavar="SECONDS", help="End after this time.")
 @click.option(
     "--heartbeat",
     type=SECONDS,
     metavar="SECONDS",
-    help="Write a small message into the server's WAL so often, so that the slot of a quiet database holds no WAL.",
+    help="Interval of a small logical message, so that the slot of a quiet database advances.",
 )
-@click.option("--transactional-heartbeat", is_flag=True, help="Make each of them a transaction.")
+@click.option("--transactional-heartbeat", is_flag=True, help="Write each heartbeat in a transaction.")
 @click.option(
     "--reconnect-seconds",
     type=SECONDS,
     metavar="SECONDS",
-    help="For how long a lost connection is tried again.  [default: for ever]",
+    help="How long to reconnect after a connection was lost.  [default: no limit]",
 )
 @click.option(
     "--on-rewrite",
     type=click.Choice(["snapshot", "stop"]),
     default="snapshot",
     show_default=True,
-    help="When rows of a table change without messages, as by ALTER TABLE: copy the table again, or end and say so.",
+    help="If rows change without messages (ALTER TABLE rewrites a table): copy the table again, or exit with an error.",
 )
 @click.option(
     "--on-lost-slot",
     type=click.Choice(["snapshot", "stop"]),
     default="stop",
     show_default=True,
-    help="When the slot, or the server's history, is lost: copy all tables again and go on, or end and say so.",
+    help="If the slot or the server's history is lost: copy all tables again and continue, or exit with an error.",
 )
 @metrics_option
 @click.option(
@@ -107,7 +108,7 @@ __all__ = ["capture_command"]
     type=click.Choice([*FORMATS]),
     default="text",
     show_default=True,
-    help="How lines on standard error look.",
+    help="Format of log lines on standard error.",
 )
 @replication_options
 def capture_command(
@@ -124,15 +125,15 @@ def capture_command(
     """Capture the changes of a slot into the change log LOG; resume where it ends.
 
     DSN is a connection string of libpq or a URL; "" takes everything from the environment (PGHOST, PGSERVICE, ...).
-    Keep passwords out of it, which other users of the machine could read: use PGPASSFILE or PGPASSWORD. LOG is a
-    directory, or the address of an object store (s3://bucket/folder).
+    Do not put a password into it, since other users of the machine can read it: use PGPASSFILE or PGPASSWORD. LOG is a
+    directory, or the URL of an object store (s3://bucket/folder).
 
-    A position is confirmed to the server only when everything before it is durable in LOG. Lost connections are made
-    again. Ctrl-C or SIGTERM finishes the segment, confirms it and ends; a second one ends at once, and loses nothing
-    either, since the server sends again what was not confirmed.
+    An LSN is confirmed to the server only when everything before it is durable in LOG. Lost connections are
+    re-established. Ctrl-C or SIGTERM finishes the segment, confirms it and ends; a second one ends at once, and loses
+    nothing either, since the server sends again what was not confirmed.
 
-    With --snapshot LOG holds every published table from its first row: rows that are there already are copied alongside
-    the stream, and so are tables that are published later; --until-lsn and --until-idle wait for that.
+    With --snapshot LOG has every published table from its first row: existing rows are copied alongside the stream, and
+    so are tables that are published later; --until-lsn and --until-idle wait for these copies.
 
     \b
     Exit status:
@@ -149,7 +150,7 @@ def capture_command(
       pgoutput capture service=shop changelog/ --slot warehouse --publication shop --until-idle 5
     """
     if settings["publish"] and not settings["create_publication"]:
-        raise click.UsageError("--publish says what --create-publication creates: name its tables there")
+        raise click.UsageError("--publish needs --create-publication: it sets the operations of the new publication")
     require(*COMMANDS["capture"].extras, *(["metrics"] if metrics else []))
     from pgoutput_construct.cli._progress import Meter, showing
     from pgoutput_construct.postgres import CaptureProgress, capture
@@ -173,7 +174,7 @@ def capture_command(
 
 @contextmanager
 def _errors(log_format: str) -> Iterator[None]:
-    """Let errors be lines of the log, too, where that is not text."""
+    """Log errors in the format of the log, unless that is text."""
     try:
         yield
     except Exception as error:
@@ -194,7 +195,7 @@ def _begin(dsn: str, slot: str, log: str) -> None:
     from pgoutput_construct.changelog._store.address import open_store
     from pgoutput_construct.postgres import redact
 
-    # Never as they were given: both may hold a password.
+    # Not as given: both may contain a password.
     LOGGER.info("capturing slot %r of %s into %s", slot, redact(dsn) or "the environment's server", open_store(log))
 
 

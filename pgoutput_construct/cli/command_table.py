@@ -1,4 +1,4 @@
-"""The commands: where each is, and which extras it needs. This module needs none itself."""
+"""The table of commands: the module and the extras of each. This module itself needs no extra."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -7,13 +7,14 @@ __all__ = ["COMMANDS", "CommandEntry"]
 
 
 class CommandEntry(NamedTuple):
-    """One command."""
+    """The implementation of one command."""
 
     module: str
-    """Its module, which imports no extra other than ``cli`` before the command runs."""
+    """The module, which imports no extra other than ``cli`` before the command runs."""
     function: str
+    """The name of the click command in it."""
     extras: tuple[str, ...] = ("cli",)
-    """What it needs, whatever its arguments are."""
+    """The extras that it always needs."""
 
 
 COMMANDS: Final[Mapping[str, CommandEntry]] = {

@@ -1,4 +1,4 @@
-"""``pgoutput decode``: messages as JSON lines."""
+"""``pgoutput decode``: prints messages as JSON lines."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,19 +28,19 @@ def _warn(text: str) -> None:
     show_default=True,
     help="Format of SOURCE: a change log (a directory), a file of pg_recvlogical, or lines of hexadecimal digits.",
 )
-@layout_options("as SOURCE says")
+@layout_options("as in SOURCE")
 def decode_command(source: str, form: str, given: Mapping[str, Any]) -> None:
     """Print the messages in SOURCE as JSON, one per line.
 
-    SOURCE is a change log (a directory, or an address such as s3://bucket/folder), a file written by pg_recvlogical, or
+    SOURCE is a change log (a directory, or a URL such as s3://bucket/folder), a file written by pg_recvlogical, or
     lines of hexadecimal digits, one message per line, as psql prints the output of
     pg_logical_slot_peek_binary_changes(). Without SOURCE, or with -, standard input is read. A change log stores the
     options of its connection, and lines of hexadecimal digits can begin with a comment that names them (the last
     example). Otherwise give the options that the connection had.
 
     Each line has the message's fields; the options and the stream state (in_stream), which pgoutput build needs; and
-    the message's place in SOURCE: seq, wal_start, send_time and stream_xid in a change log, offset or line in a file.
-    Decoding stops at the first invalid message with exit status 1; the messages before it have been printed.
+    the message's position in SOURCE: seq, wal_start, send_time and stream_xid in a change log, offset or line in a
+    file. Decoding stops at the first invalid message with exit status 1; the messages before it have been printed.
 
     \b
     Examples:

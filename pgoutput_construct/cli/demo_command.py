@@ -1,4 +1,4 @@
-"""``pgoutput demo``: the whole pipeline on an embedded server."""
+"""``pgoutput demo``: runs the whole pipeline with an embedded server."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,9 +27,9 @@ VERSION = click.Choice(["16", "18"])
 INTO = click.Choice(["parquet", "delta", "iceberg"])
 
 
-@click.command("demo", short_help="Run a shop on a real PostgreSQL; tables in Spark follow it.")
-@click.option("--output", type=DIRECTORY, help="Folder for the files.  [default: pgoutput-demo/TIME]")
-@click.option("--scale", type=SCALE, default=1.0, show_default=True, help="Amount of work; 1 is about 40,000 changes.")
+@click.command("demo", short_help="Replicate a PostgreSQL with a workload into Spark tables.")
+@click.option("--output", type=DIRECTORY, help="Directory for the files.  [default: pgoutput-demo/TIME]")
+@click.option("--scale", type=SCALE, default=1.0, show_default=True, help="Size; 1 is about 40,000 changes.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
 @click.option("--into", type=INTO, default="parquet", show_default=True, help="Format of the tables.")
 @click.option("--binary", is_flag=True, help="Request values in binary format.")
@@ -37,11 +37,11 @@ INTO = click.Choice(["parquet", "delta", "iceberg"])
     "--postgres", "version", type=VERSION, default="18", show_default=True, help="Version of the embedded PostgreSQL."
 )
 def demo_command(output: Path | None, scale: float, master: str, into: str, binary: bool, version: str) -> None:
-    """Start an embedded PostgreSQL with a shop, copy its tables, and have tables in Spark follow it while it works.
+    """Start an embedded PostgreSQL with a shop's workload, copy its tables, and replicate them to Spark tables.
 
-    Columns are added and renamed on the way, and the capture, Spark and the server are killed once each. Prints for
-    each table how long a commit took to be there, and whether it equals SELECT * from the source in the end; draws
-    both over time (freshness.svg). The exit status is 1 if any table differs.
+    Meanwhile columns are added and renamed, and the capture, Spark and the server are killed once each. Prints for each
+    table the median lag from commit to queryable, and whether it finally equals SELECT * from the source; freshness.svg
+    shows the lag over time. The exit status is 1 if any table differs.
 
     \b
     Examples:
@@ -73,7 +73,7 @@ def _directory(output: Path | None) -> Path:
 
 @contextmanager
 def _progress(console: "Console") -> Iterator[Any]:
-    """Print a line per step; on a terminal a spinner shows the progress of the current one."""
+    """Print a line per step; on a terminal a spinner shows the progress of the current step."""
     from rich.text import Text
 
     with console.status("") as status:
@@ -109,7 +109,7 @@ def _table(report: "Report", lags: Mapping[str, float]) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title="The shop's tables, copied, followed, and compared with their source")
+    table = Table(title="The shop's tables, replicated and compared with their source")
     table.add_column("table", no_wrap=True)
     for name in ("changes", "rows", "median lag"):
         table.add_column(name, justify="right")

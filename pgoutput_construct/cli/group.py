@@ -1,4 +1,4 @@
-"""The group of commands: each is imported when it is needed, and an error is one line and an exit status."""
+"""The group of commands: imports them when they are needed, and turns errors into one line and an exit status."""
 
 import os
 import re
@@ -24,14 +24,14 @@ BROKEN_PIPE = 141
 
 
 class _LazyGroup(click.Group):
-    """Imports commands when they are needed; shows errors without a traceback."""
+    """Imports commands when they are needed; prints errors without a traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names for the help."""
+        """Return the names of the commands for ``--help``."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
+        """Import and return a command; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         place = COMMANDS[cmd_name]
@@ -39,13 +39,13 @@ class _LazyGroup(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; the exit status is 1 for bad input, 130 after Ctrl-C, 141 when the output's reader is gone."""
+        """Run a command; the exit status is 1 for an error, 130 after Ctrl-C, 141 if the output's reader is gone."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:
-            _forget_stdout()
+            _detach_stdout()
             ctx.exit(BROKEN_PIPE)
         except Exception as error:
             text = reason(error)
@@ -55,7 +55,7 @@ class _LazyGroup(click.Group):
 
 
 def reason(error: Exception) -> str | None:
-    """Return what the user is told of an error; None for a defect of the program, whose traceback is shown."""
+    """Return the text of an error for the user; None for a bug of the program, whose traceback is printed."""
     match error:
         case ImportError() if "libpq" in str(error):
             return f"psycopg is installed without libpq; {installation('cli', 'postgres')}"
@@ -71,12 +71,12 @@ def reason(error: Exception) -> str | None:
 
 
 def _lines(text: str) -> str:
-    """Return an error as it is printed: lines after the first one are indented, so that none looks like an error."""
+    """Return the text to print; lines after the first are indented, so that none looks like another error."""
     return "\n  ".join(map(printable, text.splitlines()))
 
 
-def _forget_stdout() -> None:
-    # Python flushes it once more at exit, which would fail again and be reported.
+def _detach_stdout() -> None:
+    # Python flushes it again at exit, which would fail and be reported.
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -103,19 +103,19 @@ _KNOWN: Final[Mapping[str, str]] = {
     "on a stopped SparkContext": "the master given as --master cannot be reached, or has ended the application",
     "Could not parse Master URL": "--master is local, local[N], spark://HOST:PORT, yarn, or k8s://HOST:PORT",
 }
-"""What to do, by what Spark's text has in it."""
+"""Remedies, by a part of Spark's error text."""
 
 _NOISE: Final = re.compile(r"^(\[\w[\w.]*\]|An error occurred while calling .*|: |[\w.$]+(Exception|Error): |\s+)+")
 _CODE: Final = re.compile(r"\s*SQLSTATE: \w+.*")
 _RAISED: Final = re.compile(
     r"^(?!py4j\.|pyspark\.)[a-zA-Z_][\w.]*(?:Error|Exception|Interrupt|Exit)(?:: .*)?$", re.MULTILINE
 )
-"""How a traceback of Python ends."""
+"""The last line of a Python traceback."""
 _LACKING: Final = re.compile(r"No module named '?([\w.]+)")
 
 
 def spark_reason(error: BaseException) -> str | None:
-    """Return what to tell the user about an exception of Spark; None for one that is not Spark's."""
+    """Return the text of an exception of Spark for the user; None for other exceptions."""
     if not any(kind.__module__.partition(".")[0] in _MODULES for kind in type(error).__mro__):
         return None
     text = str(error)
@@ -127,17 +127,17 @@ def spark_reason(error: BaseException) -> str | None:
 
 
 def _cause(text: str) -> str | None:
-    """Return what an executor's Python raised, which Spark puts after its own words; None for nothing."""
+    """Return the error that an executor's Python raised, which Spark appends to its own text; None for none."""
     raised = _RAISED.findall(text.partition("JVM stacktrace")[0]) if "Traceback (most recent call last)" in text else []
     lacking = _LACKING.search(raised[-1] if raised else text)
     if lacking is not None:
         return (
-            f"Spark: an executor's Python has no module {lacking[1]}: install this package with its extra spark in the "
-            "Python of all workers, and name that in PYSPARK_PYTHON"
+            f"Spark: an executor's Python has no module {lacking[1]}: install this package with the extra spark in the "
+            "Python of all workers, and set PYSPARK_PYTHON to it"
         )
     return f"Spark: in an executor: {raised[-1]}" if raised else None
 
 
 def _first_line(text: str) -> str:
-    """Return the first line that says something, without the classes and codes around it."""
+    """Return the first line that is not empty after removing class names and error codes."""
     return next((plain for line in text.splitlines() if (plain := _CODE.sub("", _NOISE.sub("", line)).strip())), "")

@@ -1,4 +1,4 @@
-"""``pgoutput inspect``: the bytes of one message, field by field."""
+"""``pgoutput inspect``: shows the bytes of one message, field by field."""
 
 import io
 import re
@@ -12,7 +12,7 @@ import click
 from pgoutput_construct.cli._input import ByteSource, hex_lines, payload_of, read_recvlogical, standard_input
 from pgoutput_construct.cli._inspect_rows import Detail, Row, RowKind, dump
 from pgoutput_construct.cli._log_relations import LogRelations
-from pgoutput_construct.cli._options import as_arguments, choose, first_in, layout_options, state_options
+from pgoutput_construct.cli._options import as_arguments, choose, first_options_in, layout_options, state_options
 from pgoutput_construct.cli._printing import counted, printable
 from pgoutput_construct.errors import DecodeError, PgoutputError, ProtocolError
 from pgoutput_construct.extras import require
@@ -33,10 +33,10 @@ __all__ = ["inspect_command", "labels"]
 @click.option(
     "--index", type=click.IntRange(min=1), default=1, show_default=True, help="Number of the message in a file."
 )
-@click.option("--seq", type=click.IntRange(min=0), help="Position (seq) of the message in a change log.")
-@click.option("--frame", is_flag=True, help="SOURCE is a frame, as one CopyData message carries it.")
+@click.option("--seq", type=click.IntRange(min=0), help="Row number (seq) of the message in a change log.")
+@click.option("--frame", is_flag=True, help="SOURCE is a frame, the content of one CopyData message.")
 @click.option("--all", "everything", is_flag=True, help="Show wide rows and long values in full.")
-@layout_options("as SOURCE says")
+@layout_options("as in SOURCE")
 @state_options
 @click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Save the output as an SVG image.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Save the output as an HTML page.")
@@ -54,10 +54,10 @@ def inspect_command(
 ) -> None:
     """Show the bytes of one message, field by field.
 
-    For each field its offset, type, value and meaning are shown. SOURCE is hexadecimal digits; a file with lines of
-    them, or written by pg_recvlogical, from which --index chooses a message; or a change log (a directory), from
-    which --seq chooses one. Without SOURCE, or with -, standard input is read. Tables and columns are named where a
-    Relation message before this one is known.
+    Shows the offset, type, value and meaning of each field. SOURCE is hexadecimal digits; a file with lines of them, or
+    written by pg_recvlogical, from which --index selects a message; or a change log (a directory), from which --seq
+    selects one. Without SOURCE, or with -, standard input is read. Tables and columns are named if SOURCE has their
+    Relation message before this one.
 
     An invalid message is shown up to the error, and the exit status is 1.
 
@@ -68,7 +68,7 @@ def inspect_command(
       pgoutput inspect changes.bin --index 3
       pgoutput inspect changelog/ --seq 120 --svg change.svg
     """
-    subject = _find(source, _Asked(index, seq, frame, given, states))
+    subject = _find(source, _Selection(index, seq, frame, given, states))
     traces = list(_traces(subject, frame))
     _show(subject, traces, everything, svg, html)
     _check(subject, frame)
@@ -120,7 +120,7 @@ def _title(subject: "_Subject", traces: list[Trace]) -> str:
 
 
 def _state(name: str, on: bool) -> str:
-    """Say where in the stream a message is read: ``inside a stream`` for ``in_stream``."""
+    """Describe a state: ``inside a stream`` for ``in_stream``."""
     return f"{'inside' if on else 'outside'} a {noun(name)}"
 
 
@@ -129,7 +129,7 @@ def _name(each: Trace) -> str:
 
 
 def _check(subject: "_Subject", frame: bool) -> None:
-    """Raise PgoutputError for what parse refuses: it may know the likely mistake, and which messages never come."""
+    """Raise the PgoutputError of parse, which may add the likely mistake to that of the trace."""
     try:
         outer = parse_frame(subject.payload, **subject.options) if frame else None
         if outer is None or isinstance(outer, XLogData):
@@ -143,20 +143,20 @@ _COLUMN: Final = re.compile(r"(.*\.columns\[(\d+)\]).*")
 _TABLE: Final = re.compile(r".*\.relation_oids?(\[\d+\])?")
 
 
-class _Before:
-    """What the messages before say: where in the stream the next one stands, and which tables there are."""
+class _Context:
+    """The context that earlier messages provide: the stream state, and the known tables."""
 
     def __init__(self, relations: RelationCache | None = None) -> None:
         self.state = StreamState()
         self.relations = relations or RelationCache()
 
     def take(self, message: PgoutputMessage) -> None:
-        """Take in the next message."""
+        """Process the next message."""
         self.relations.update(message)
         self.state.follow(message)
 
     def read(self, payload: bytes, options: Mapping[str, Any]) -> None:
-        """Take in the next payload; one that is no message says nothing."""
+        """Process the next payload; an invalid one is ignored."""
         try:
             self.take(parse(payload, **{**options, **self.state.parameters}))
         except PgoutputError:
@@ -164,7 +164,7 @@ class _Before:
 
 
 def labels(trace: Trace, relations: RelationCache) -> Mapping[str, str]:
-    """Return the names of the tables and columns in a message, by path, as far as they are known."""
+    """Return the names of the known tables and columns in a message, by path."""
     return {} if trace.name == Relation.__name__ else dict(_labels(trace, relations))
 
 
@@ -192,8 +192,8 @@ _DIGITS: Final = re.compile(r"(\\x)?[0-9A-Fa-f\s]*")
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What the command line says of the message: which it is, and how it is to be read."""
+class _Selection:
+    """The message that the command line selects, and how to read it."""
 
     index: int
     seq: int | None
@@ -201,80 +201,80 @@ class _Asked:
     given: Mapping[str, Any]
     """Options of START_REPLICATION."""
     states: Mapping[str, bool]
-    """Where in the stream the message stands."""
+    """The stream states of the message, as far as they were given."""
 
     def options(self, known: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the options of the layouts; inside a stream the defaults are the first that have streams."""
-        return choose(self.given, {**first_in(self.states), **(known or {})})
+        """Return the options of the layouts; inside a stream they default to the first version with streams."""
+        return choose(self.given, {**first_options_in(self.states), **(known or {})})
 
     def all(self, options: Mapping[str, Any], states: Mapping[str, bool]) -> dict[str, Any]:
-        """Return the keywords of parse: options, and the state that was asked for, else the one that is known."""
+        """Return the keywords of parse: the options, and the states given on the command line or else known."""
         return {**options, **states, **self.states}
 
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """One payload (or frame), where it was, and how it is to be read."""
+    """One payload (or frame), its location, and how to read it."""
 
     payload: bytes
     options: Mapping[str, Any]
     """The keywords of parse."""
     place: str = ""
-    before: _Before = field(default_factory=_Before)
+    before: _Context = field(default_factory=_Context)
 
 
-def _find(source: str, asked: _Asked) -> _Subject:
-    """Return what SOURCE and the options name; raise PgoutputError, or a usage error for options that do not fit."""
+def _find(source: str, selection: _Selection) -> _Subject:
+    """Return the selected message; raise PgoutputError, or a usage error for options that do not fit SOURCE."""
     path = _path(source)
     if "://" in source or (path is not None and path.is_dir()):
-        return _in_change_log(source, asked)
-    if asked.seq is not None:
-        raise click.UsageError("--seq is for a change log, which is a directory: use --index in a file.")
+        return _in_change_log(source, selection)
+    if selection.seq is not None:
+        raise click.UsageError("--seq needs a change log, which is a directory: use --index for a file.")
     if source == "-":
-        return _in_file(io.BytesIO(standard_input().read()), "standard input", asked)
+        return _in_file(io.BytesIO(standard_input().read()), "standard input", selection)
     if path is None:
-        return _in_argument(source, asked)
+        return _in_argument(source, selection)
     with path.open("rb") as file:
-        return _in_file(file, source, asked)
+        return _in_file(file, source, selection)
 
 
 def _path(source: str) -> Path | None:
-    """Return the path of an existing file or directory; None for digits, which may be too long for a name."""
+    """Return the path of an existing file or directory; None for digits, which may be too long for a path."""
     try:
         return Path(source) if source not in ("-", "") and Path(source).exists() else None
     except (OSError, ValueError):
         return None
 
 
-def _in_argument(source: str, asked: _Asked) -> _Subject:
+def _in_argument(source: str, selection: _Selection) -> _Subject:
     if not _DIGITS.fullmatch(source):
         raise click.UsageError(f"{source!r:.200} is neither a file, nor a directory, nor hexadecimal digits.")
-    options = asked.all(asked.options(), StreamState().parameters)
+    options = selection.all(selection.options(), StreamState().parameters)
     return _Subject(payload_of(source.encode("ascii"), "SOURCE"), options)
 
 
-def _in_file(file: IO[bytes], name: str, asked: _Asked) -> _Subject:
+def _in_file(file: IO[bytes], name: str, selection: _Selection) -> _Subject:
     source = ByteSource(file, name)
     first = source.peek().lstrip().partition(b"\n")[0]
     if first.startswith(b"#") or _DIGITS.fullmatch(first.decode("latin-1")):
-        return _in_lines(source, asked)
-    if asked.frame:
+        return _in_lines(source, selection)
+    if selection.frame:
         raise click.UsageError("--frame needs hexadecimal digits: pg_recvlogical writes messages, not frames.")
-    return _in_recvlogical(source, file, asked)
+    return _in_recvlogical(source, file, selection)
 
 
-def _in_lines(source: ByteSource, asked: _Asked) -> _Subject:
-    before, count = _Before(), 0
+def _in_lines(source: ByteSource, selection: _Selection) -> _Subject:
+    before, count = _Context(), 0
     for count, line in enumerate(hex_lines(source), 1):
-        options = asked.options(line.known)
-        if count == asked.index:
-            return _Subject(line.payload, asked.all(options, before.state.parameters), line.place, before)
-        before.read(_inner(line.payload, asked.frame, options), options)
-    raise PgoutputError(f"{source.name}: no message {asked.index}: the file has {counted(count, 'message')}")
+        options = selection.options(line.known)
+        if count == selection.index:
+            return _Subject(line.payload, selection.all(options, before.state.parameters), line.place, before)
+        before.read(_unwrap(line.payload, selection.frame, options), options)
+    raise PgoutputError(f"{source.name}: no message {selection.index}: the file has {counted(count, 'message')}")
 
 
-def _inner(payload: bytes, frame: bool, options: Mapping[str, Any]) -> bytes:
-    """Return the message in a frame, nothing for a frame that has none."""
+def _unwrap(payload: bytes, frame: bool, options: Mapping[str, Any]) -> bytes:
+    """Return the message in a frame; empty for a frame without one."""
     if not frame:
         return payload
     try:
@@ -284,48 +284,48 @@ def _inner(payload: bytes, frame: bool, options: Mapping[str, Any]) -> bytes:
     return outer.data if isinstance(outer, XLogData) else b""
 
 
-def _in_recvlogical(source: ByteSource, file: IO[bytes], asked: _Asked) -> _Subject:
-    options = asked.options()
-    before, count, end = _Before(), 0, 0
-    place = f"{source.name}: message {asked.index}"
+def _in_recvlogical(source: ByteSource, file: IO[bytes], selection: _Selection) -> _Subject:
+    options = selection.options()
+    before, count, end = _Context(), 0, 0
+    place = f"{source.name}: message {selection.index}"
     try:
         for decoded in read_recvlogical(source, options, _ignore):
             count += 1
-            if count == asked.index:
-                return _Subject(decoded.payload, {**decoded.options, **asked.states}, place, before)
+            if count == selection.index:
+                return _Subject(decoded.payload, {**decoded.options, **selection.states}, place, before)
             before.take(decoded.message)
             end = decoded.place["offset"] + len(decoded.payload) + 1
     except PgoutputError:
         payload = _rest(file, end)
-        if count + 1 != asked.index or not payload:
+        if count + 1 != selection.index or not payload:
             raise
-        return _Subject(payload, asked.all(options, before.state.parameters), place, before)
-    raise PgoutputError(f"{source.name}: no message {asked.index}: the file has {counted(count, 'message')}")
+        return _Subject(payload, selection.all(options, before.state.parameters), place, before)
+    raise PgoutputError(f"{source.name}: no message {selection.index}: the file has {counted(count, 'message')}")
 
 
 def _ignore(text: str) -> None:
-    """Ignore reconnections: only the message matters."""
+    """Ignore warnings about reconnects: only the selected message matters."""
 
 
 def _rest(file: IO[bytes], start: int) -> bytes:
-    """Return the bytes where no message could be read, to the end of the file: nothing says how long it is."""
+    """Return the bytes of an invalid message up to the end of the file, since its length is unknown."""
     file.seek(start)
     return file.read().lstrip(b"\n")
 
 
-def _in_change_log(source: str, asked: _Asked) -> _Subject:
-    if asked.seq is None:
-        raise click.UsageError("a change log needs --seq, the position of the message.")
-    if asked.frame:
+def _in_change_log(source: str, selection: _Selection) -> _Subject:
+    if selection.seq is None:
+        raise click.UsageError("a change log needs --seq, the row number of the message.")
+    if selection.frame:
         raise click.UsageError("--frame needs hexadecimal digits: a change log stores messages, not frames.")
     require("cli", "changelog")
     from pgoutput_construct.changelog import ChangeLog
 
     log = ChangeLog(source)
-    entry = log.entry(asked.seq)
+    entry = log.entry(selection.seq)
     segment = next(each for each in log.segments if each.name == entry.segment)
-    options = asked.options(segment.options.layout())
+    options = selection.options(segment.options.layout())
     relations = LogRelations(log.index)
     relations.go_to(entry)
     place = f"{entry.segment}: seq {entry.seq}, WAL {entry.wal_start}, sent {entry.send_time}"
-    return _Subject(entry.payload, asked.all(options, entry.states), place, _Before(relations))
+    return _Subject(entry.payload, selection.all(options, entry.states), place, _Context(relations))

@@ -1,4 +1,4 @@
-"""``pgoutput log``: what a change log holds; compact and prune it, and know its readers."""
+"""``pgoutput log``: describes, verifies, compacts and prunes a change log, and manages its readers."""
 
 import json
 import sys
@@ -26,22 +26,22 @@ __all__ = ["log_command"]
 
 
 class _ShowByDefault(click.Group):
-    """A group that takes what names no command of it for the arguments of ``show``."""
+    """A group whose default command is ``show``: arguments that do not begin with a command are passed to it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the command line."""
+        """Parse the command line."""
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = ["show", *args]
         return super().parse_args(ctx, args)
 
 
 @click.group(
-    "log", cls=_ShowByDefault, short_help="Describe, verify, compact or prune a change log, and know its readers."
+    "log", cls=_ShowByDefault, short_help="Describe, verify, compact or prune a change log; manage its readers."
 )
 def log_command() -> None:
     """Describe a change log: pgoutput log LOG, with the options of pgoutput log show.
 
-    The rows of a log, messages and events, are numbered from 0 on; what is called seq is such a row number.
+    The rows of a log, which are messages and events, are numbered from 0; seq is such a row number.
 
     \b
     Examples:
@@ -56,17 +56,17 @@ def log_command() -> None:
 
 @log_command.command("show")
 @click.argument("log", type=LOG)
-@click.option("--verify", is_flag=True, help="Read everything: checksums, continuity, and the indexes again.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with everything.")
+@click.option("--verify", is_flag=True, help="Read everything: verify checksums, continuity and indexes.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with everything.")
 @click.option(
-    "--all", "everything", is_flag=True, help="Show every segment, description and event, not the last alone."
+    "--all", "everything", is_flag=True, help="Show all segments, descriptions and events, not only the last ones."
 )
-@click.option("--dsn", help="Its server: also show how far the log is behind it.")
+@click.option("--dsn", help="The server of the log: also show the lag.")
 def show_command(log: str, verify: bool, as_json: bool, everything: bool, dsn: str | None) -> None:
     """Show the segments of a change log, its tables and their descriptions, open transactions, events, and size.
 
-    Each seq is a row number in the log. With --verify every segment is read and checked, and the exit status is 1 if
-    anything is wrong.
+    Each seq is a row number in the log. With --verify every segment is read and checked; the exit status is 1 if there
+    is a problem.
 
     \b
     Examples:
@@ -87,7 +87,7 @@ def show_command(log: str, verify: bool, as_json: bool, everything: bool, dsn: s
 
 
 def _verify(log: str) -> dict[str, Any]:
-    """Return what was verified; raise ChangeLogError where anything is wrong."""
+    """Return the result of the verification; raise ChangeLogError if there is a problem."""
     from pgoutput_construct.changelog.verify import verify
 
     with progress_line() as show:
@@ -108,20 +108,20 @@ def _lag(dsn: str, complete_lsn: Lsn) -> dict[str, Any]:
 
 @log_command.command("compact", short_help="Merge small segments into large ones.")
 @click.argument("log", type=LOG)
-@click.option("--rows", type=click.IntRange(min=1), help="Most rows in a segment.  [default: 1,000,000]")
-@click.option("--least", type=click.IntRange(min=2), help="Leave fewer small segments than this alone.  [default: 8]")
+@click.option("--rows", type=click.IntRange(min=1), help="Maximum rows in a segment.  [default: 1,000,000]")
+@click.option("--least", type=click.IntRange(min=2), help="Minimum number of small segments to merge.  [default: 8]")
 @click.option(
     "--grace",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="How long the small segments stay next to the large ones, for readers that have them open.  [default: 10]",
+    help="How long the small segments are retained for readers that have them open.  [default: 10]",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be done.")
 def _compact_command(log: str, dry_run: bool, **given: Any) -> None:
     """Merge the small segments of a change log into large ones, while a capture and readers run.
 
-    Nothing is lost: a large segment is durable before the small ones go, and a crash leaves a log that is read as
-    before. One compaction or prune works at a time. The newest segment stays as it is.
+    Nothing is lost: a large segment is durable before the small ones are removed, and a crash leaves a log that reads
+    the same as before. Only one compaction or prune runs at a time. The newest segment is never merged.
 
     \b
     Examples:
@@ -139,31 +139,31 @@ def _compact_command(log: str, dry_run: bool, **given: Any) -> None:
     say(_compacted(done))
 
 
-@log_command.command("prune", short_help="Remove what is old and nobody needs.")
+@log_command.command("prune", short_help="Remove old segments that nobody needs.")
 @click.argument("log", type=LOG)
 @click.option(
     "--before",
     type=LSN_OR_TIME,
     required=True,
-    help="Remove what ended before this; UTC if no zone.",
+    help="Remove what ended before this time or LSN; UTC without a zone.",
 )
 @click.option(
     "--without-states",
     "states",
     flag_value=False,
     default=True,
-    help="Also remove what the state of tables is built from: their copies, and what came after these. "
+    help="Also remove table copies, and the changes since, from which the state of tables is built. "
     "pgoutput capture --snapshot does not copy these tables again; pgoutput snapshot does.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed, and what keeps the rest.")
-@click.option("--yes", is_flag=True, help="Do not ask. Only on a terminal there is somebody to ask.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be removed, and what retains the rest.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation (which happens only on a terminal).")
 def _prune_command(log: str, before: Lsn | Timestamp, states: bool, dry_run: bool, yes: bool) -> None:
-    """Remove the segments of a change log that hold only what ended before a time or a position.
+    """Remove the segments of a change log that have only transactions that ended before a time or an LSN.
 
-    A segment stays, and all after it, when an open or prepared transaction, a transaction that ended later, or a
-    registered reader needs it, or the state of a table is built from it: that needs the table's latest copy, and what
-    came after it (pgoutput snapshot makes a later one). What retains the first segment that stays is always
-    printed. The newest segment always stays.
+    A segment is retained, with all after it, if an open or prepared transaction, a transaction that ended later, or a
+    registered reader needs it, or if the state of a table is built from it: from the table's latest copy, and the
+    changes since (pgoutput snapshot makes a later copy). The reason for the first retained segment is always printed.
+    The newest segment is never removed.
 
     \b
     Examples:
@@ -186,8 +186,8 @@ def _prune_command(log: str, before: Lsn | Timestamp, states: bool, dry_run: boo
 
 def _pruned(done: "Prune") -> str:
     what = f"{done.segments:,} of {counted(done.segments + done.kept, 'segment')}, {counted(done.rows, 'row')}"
-    kept = f"{what}, {sized(done.size)}; the log is kept from seq {done.first_seq} on"
-    return "\n".join([kept, *(printable(f"  {hold}") for hold in done.holds)])
+    retained = f"{what}, {sized(done.size)}; the log is retained from seq {done.first_seq} on"
+    return "\n".join([retained, *(printable(f"  {hold}") for hold in done.holds)])
 
 
 def _compacted(done: "Compaction") -> str:
@@ -195,22 +195,22 @@ def _compacted(done: "Compaction") -> str:
     return f"{merged}; {counted(done.removed, 'file')} of {sized(done.freed_bytes)} removed"
 
 
-@log_command.command("readers", short_help="List, add and remove the readers that prune waits for.")
+@log_command.command("readers", short_help="List, add and remove the readers for which prune retains segments.")
 @click.argument("log", type=LOG)
-@click.option("--add", metavar="NAME", help="Register a reader, or say how far a registered one has come.")
-@click.option("--at", type=LSN, help="It has read all that was committed before this.  [default: nothing]")
+@click.option("--add", metavar="NAME", help="Register a reader, or update the position of a registered one.")
+@click.option("--at", type=LSN, help="It has read everything committed before this LSN.  [default: nothing]")
 @click.option(
     "--wait",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="Keep nothing for it any more so long after it was last said how far it is.  [default: for ever]",
+    help="Seconds after its last update for which segments are retained.  [default: no limit]",
 )
-@click.option("--remove", metavar="NAME", help="Forget a reader: what only it needed may be pruned.")
+@click.option("--remove", metavar="NAME", help="Remove a reader: what only it needed may be pruned.")
 def _readers_command(log: str, add: str | None, at: Lsn | None, wait: float | None, remove: str | None) -> None:
-    """Show who reads a change log, and how far each has come: prune removes nothing that one of them has not read.
+    """List the registered readers of a change log: prune removes nothing that one of them has not read.
 
-    Register a reader before its first read, and after each read say how far it has come: --at with the position up to
-    which the log was complete when it was opened (pgoutput log shows it).
+    Register a reader before its first read, and update its position after each read: --at with the LSN up to which the
+    log was complete when it was opened (pgoutput log shows it).
 
     \b
     Examples:
@@ -222,9 +222,9 @@ def _readers_command(log: str, add: str | None, at: Lsn | None, wait: float | No
     from pgoutput_construct.changelog.registry import readers
 
     if add is not None and remove is not None:
-        raise click.UsageError("--add and --remove are two commands")
+        raise click.UsageError("give --add or --remove, not both")
     if add is None and not (at is None and wait is None):
-        raise click.UsageError("--at and --wait say something of a reader: name it with --add")
+        raise click.UsageError("--at and --wait need a reader: name it with --add")
     if add is not None:
         say(_shown(_added(log, add, at, wait)))
     elif remove is not None:
@@ -250,10 +250,13 @@ def _remove(log: str, name: str) -> None:
     if name not in known:
         raise ChangeLogError(f"{log}: no reader {name!r} is registered; known: {', '.join(known) or 'none'}")
     forget(log, name)
-    say(f"{name} is forgotten: what only it needed may be pruned")
+    say(f"{name} was removed: what only it needed may be pruned")
 
 
 def _shown(reader: "RegisteredReader") -> str:
     since = datetime.fromtimestamp(reader.time, UTC).isoformat(sep=" ", timespec="seconds")
-    wait = "for ever" if reader.seconds is None else f"for {reader.seconds:,.0f} seconds since then"
-    return f"{reader.name}: needs all from seq {reader.next_seq} on, is at {reader.lsn}; said {since}, kept {wait}"
+    wait = "without limit" if reader.seconds is None else f"for {reader.seconds:,.0f} seconds since then"
+    return (
+        f"{reader.name}: needs everything from seq {reader.next_seq} on, is at {reader.lsn}; updated {since}, "
+        f"retained {wait}"
+    )

@@ -1,4 +1,4 @@
-"""``pgoutput replay``: a change log into a PostgreSQL, by its own subscription."""
+"""``pgoutput replay``: applies a change log to a PostgreSQL server, through its own subscription."""
 
 from typing import TYPE_CHECKING
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["replay_command"]
 
 
-@click.command("replay", short_help="Bring a change log into a PostgreSQL.")
+@click.command("replay", short_help="Apply a change log to a PostgreSQL server.")
 @click.argument("log", type=LOG)
 @click.option("--into", required=True, metavar="DSN", help="The server: a connection string of libpq, or a URL.")
-@click.option("--until-lsn", type=LSN, help="Up to the commit at this position.")
-@click.option("--until-time", type=TIME, help="Up to the last commit by this time.")
+@click.option("--until-lsn", type=LSN, help="Apply up to the commit at this LSN.")
+@click.option("--until-time", type=TIME, help="Apply up to the last commit at or before this time.")
 @click.option(
     "--compare",
     "source",
@@ -29,7 +29,9 @@ __all__ = ["replay_command"]
     help="Compare the tables with those of this server; exit with 1 if any differs.",
 )
 @click.option("--replace-rows", is_flag=True, help=REPLACE_ROWS)
-@click.option("--host", default="127.0.0.1", show_default=True, help="This machine, as the server sees it.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="The address at which the server reaches this machine."
+)
 def replay_command(
     log: str,
     into: str,
@@ -39,11 +41,10 @@ def replay_command(
     replace_rows: bool,
     host: str,
 ) -> None:
-    """Bring the change log LOG into an empty PostgreSQL, to the state of its end or of an earlier commit.
+    """Apply the change log LOG to an empty PostgreSQL server, up to its end or to an earlier commit.
 
-    LOG is served as a publisher does, and the server's own subscription applies it. Tables that are not there are
-    created as the log describes them; those that are there must be empty. Types that are not built in must be there.
-    The subscription is dropped in the end.
+    LOG is served as by a publisher, and the server's own subscription applies it. Missing tables are created as the log
+    describes them; existing ones must be empty. User-defined types must exist. Finally the subscription is dropped.
 
     \b
     Examples:
@@ -58,7 +59,7 @@ def replay_command(
         raise click.UsageError("give --until-lsn or --until-time, not both")
     if source is not None:
         with connected(source):
-            pass  # before anything is done
+            pass  # check the connection first
     with progress_line() as show:
         until = until_time if until_lsn is None else until_lsn
         shown = lambda here, end: show(f"at {here} of {end}")  # noqa: E731
@@ -73,13 +74,13 @@ def replay_command(
 
 
 def _compare(into: str, source: str, tables: "tuple[TargetTable, ...]") -> None:
-    """Compare with the server that the log is of, which must be where the log ends."""
+    """Compare the tables with those of the source server, which must be in the state at which the log ends."""
     from pgoutput_construct.publisher.replay import compare_tables
 
     different = 0
     for each in compare_tables(into, source, tables):
         different += not each.equal
-        told = "equal" if each.equal else f"DIFFERS: {each.rows:,} rows here, {each.source_rows:,} there"
-        say(f"{each.table}: {told}")
+        verdict = "equal" if each.equal else f"DIFFERS: {each.rows:,} rows here, {each.source_rows:,} there"
+        say(f"{each.table}: {verdict}")
     if different:
         raise click.ClickException(f"{counted(different, 'table')} differ from the server")

@@ -1,4 +1,4 @@
-"""``pgoutput replicate``: the tables of a change log, kept up to date in Parquet, Delta Lake or Iceberg."""
+"""``pgoutput replicate``: replicates the tables of a change log to Parquet, Delta Lake or Iceberg."""
 
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -31,41 +31,41 @@ __all__ = ["replicate_command"]
 
 _FORMATS: Final = ("parquet", "delta", "iceberg")
 _NAMED: Final = 8
-"""How many tables a line names."""
+"""The maximum number of tables that a line names."""
 
 
-@click.command("replicate", short_help="Keep the tables of a change log in Parquet, Delta Lake or Iceberg.")
+@click.command("replicate", short_help="Replicate a change log's tables to Parquet, Delta Lake or Iceberg.")
 @click.argument("changelog", metavar="LOG")
 @click.option("--into", type=click.Choice(_FORMATS), required=True, help="The format of the tables.")
-@click.option("--warehouse", required=True, metavar="DIR", help="The directory, or address, that holds the tables.")
-@click.option("--once", "mode", flag_value="once", help="End when the tables are where the log ends now.")
-@click.option("--continuous", "mode", flag_value="continuous", help="Go on with what comes, until Ctrl-C.")
-@click.option("--table", "tables", multiple=True, type=TABLE, help="Keep only this table; can be repeated.")
-@click.option("--history", is_flag=True, help="Keep also every row that a table had: _valid_from, _valid_to.")
-@click.option("--keep-dropped", is_flag=True, help="Keep tables that were dropped.")
+@click.option("--warehouse", required=True, metavar="DIR", help="The directory, or URL, of the tables.")
+@click.option("--once", "mode", flag_value="once", help="Apply LOG up to its current end, and exit.")
+@click.option("--continuous", "mode", flag_value="continuous", help="Apply LOG as it grows, until Ctrl-C.")
+@click.option("--table", "tables", multiple=True, type=TABLE, help="Replicate only this table; can be repeated.")
+@click.option("--history", is_flag=True, help="Also write all row versions, with _valid_from and _valid_to.")
+@click.option("--keep-dropped", is_flag=True, help="Keep tables that were dropped at the source.")
 @click.option(
-    "--interval", type=SECONDS, default=1.0, show_default=True, metavar="SECONDS", help="How often LOG is looked at."
+    "--interval", type=SECONDS, default=1.0, show_default=True, metavar="SECONDS", help="How often LOG is polled."
 )
 @click.option(
-    "--workers", type=click.IntRange(min=1), default=4, show_default=True, help="How many tables are written at a time."
+    "--workers", type=click.IntRange(min=1), default=4, show_default=True, help="Number of tables written in parallel."
 )
 @click.option(
     "--on-missing",
     type=click.Choice(("error", "report")),
     default="error",
     show_default=True,
-    help="What becomes of a change of a row that must be there and is not: an error, or a file in DIR/missing.",
+    help="For an update or delete of a row that should exist and does not: raise an error, or write to DIR/missing.",
 )
 @click.option(
     "--metadata-prefix",
     metavar="PREFIX",
-    help="How the names of the columns begin that are added to each table, such as pg_. [default: _]",
+    help="Prefix of the columns that are added to each table, such as pg_.  [default: _]",
 )
 @click.option(
     "--resync",
     multiple=True,
     type=TABLE,
-    help="Begin this table from scratch, from its latest copy in LOG and the changes since; can be repeated.",
+    help="Rebuild this table from its latest copy in LOG and the changes since; can be repeated.",
 )
 @click.option(
     "--grace",
@@ -73,13 +73,13 @@ _NAMED: Final = 8
     default=600.0,
     show_default=True,
     metavar="SECONDS",
-    help="For how long Parquet files that were replaced are kept for their readers.",
+    help="How long replaced Parquet files are retained for their readers.",
 )
 @click.option(
     "--batch-transactions",
     type=click.IntRange(min=1),
     metavar="NUMBER",
-    help="The most transactions of LOG in a batch.  [default: no limit]",
+    help="Maximum transactions in a batch.  [default: no limit]",
 )
 @click.option(
     "--batch-bytes",
@@ -87,12 +87,12 @@ _NAMED: Final = 8
     default=1 << 30,
     show_default="1 GiB",
     metavar="BYTES",
-    help="About how much of LOG a batch has, and DIR besides its tables; one transaction, or table, may be more.",
+    help="Approximate size of LOG per batch, and of temporary data in DIR; one transaction, or table, may exceed it.",
 )
 @click.option(
     "--adopt",
     is_flag=True,
-    help="Where the tables in DIR are of another log: make them from LOG, which is refused otherwise.",
+    help="Rebuild from LOG the tables in DIR that belong to another log; without it that is an error.",
 )
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
 @metrics_option
@@ -117,38 +117,38 @@ def replicate_command(
     master: str,
     metrics: Listen | None,
 ) -> None:
-    """Bring the tables of the warehouse DIR up to where the change log LOG is, and keep them there.
+    """Replicate the tables of the change log LOG to the warehouse DIR, once or continuously.
 
-    LOG is what pgoutput capture wrote, or still writes: a directory, or an address such as s3://bucket/folder. Each
-    table of it is one in DIR, schema.table, with the columns that it has now, _untyped (what Spark's types cannot
+    LOG is the log that pgoutput capture wrote, or is still writing: a directory, or a URL such as s3://bucket/folder.
+    Each of its tables becomes schema.table in DIR, with its current columns, _untyped (values that Spark's types cannot
     hold), _commit_lsn and _seq. All changes of a transaction become visible together in each table.
 
-    The position stands with the data: what was interrupted, however, resumes where it was, and nothing is done twice.
-    Tables are altered, renamed, copied again and removed as they are at their source.
+    The position is stored with the data: after any interruption replication resumes where it was, and applies nothing
+    twice. Tables are altered, renamed, copied again and removed as at the source.
 
-    DIR is registered with LOG as a reader, so that pgoutput log prune retains what it has not applied yet. The log that
-    the tables are of is noted in DIR; another one is refused, with what --adopt would do.
+    DIR is registered with LOG as a reader, so that pgoutput log prune retains what it has not applied yet. DIR records
+    the log of its tables; another log is refused, and the error says what --adopt would do.
 
-    Delta Lake and Iceberg need jars, which Spark fetches from Maven Central, once. Iceberg's catalog is DIR itself.
+    Delta Lake and Iceberg need jars, which Spark downloads from Maven Central once. Iceberg's catalog is DIR itself.
 
-    An update or delete of a row that must be there, and is not, is an error of its table, which stays as it is; with
-    --on-missing report all continues, and DIR/missing/schema.table has these changes as Parquet.
+    An update or delete of a row that should exist and does not is an error of its table, which is left unchanged; with
+    --on-missing report replication continues, and DIR/missing/schema.table has these changes as Parquet.
 
-    What is wrong with one table is that table's: it stays as it was, the reason is said, and the others are kept up to
-    date. --continuous tries it again, after pauses that grow. _warehouse.json in DIR names such tables, too, and
-    --metrics has pgoutput_replicate_table_troubled of each, with the class of the error. --resync
-    TABLE begins one from scratch; readers have the old one until then. Its history is continued with a copy that it
-    does not have yet; where LOG has none, it is begun from scratch, too.
+    An error affects one table: it is left unchanged, the error is logged, and the others are still updated.
+    --continuous retries it, after growing pauses. _warehouse.json in DIR lists such tables, and --metrics has
+    pgoutput_replicate_table_troubled for each, with the class of the error. --resync TABLE rebuilds a table; readers
+    see the old one until then. Its history continues with a copy that it does not include yet; if LOG has none, the
+    history is rebuilt too.
 
-    Of a table that has a column _seq itself, or another that is added, the added ones begin with one underscore more;
-    --metadata-prefix, which is said when DIR is begun, is how they begin in all tables. To read a table with columns
-    whose names differ only in case, set spark.sql.caseSensitive to true.
+    If a table has a column _seq itself, or another one that is added, the added ones begin with one more underscore;
+    --metadata-prefix, given when DIR is created, replaces the prefix in all tables. To read a table whose column names
+    differ only in case, set spark.sql.caseSensitive to true.
 
-    Ctrl-C or SIGTERM ends after the batch that is under way; a second one at once, which loses nothing either.
+    Ctrl-C or SIGTERM ends after the current batch; a second one ends at once, and loses nothing either.
 
     \b
     Exit status:
-      0    the tables are where the log was; or ended as asked, by Ctrl-C or SIGTERM
+      0    the tables are up to date with the log; or ended as asked, by Ctrl-C or SIGTERM
       1    an error, or with --once tables that are not up to date, named in the last line on standard error
       2    the command line is wrong
       130  ended at once by a second Ctrl-C (143 by a second SIGTERM)
@@ -160,7 +160,7 @@ def replicate_command(
       pgoutput replicate s3://bucket/shop --into delta --warehouse lake/ --once --table public.orders
     """
     if mode is None:
-        raise click.UsageError("say --once or --continuous")
+        raise click.UsageError("give --once or --continuous")
     require(*COMMANDS["replicate"].extras, *(["metrics"] if metrics else []))
     from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
     from pgoutput_construct.postgres._patience import collected_signals
@@ -212,7 +212,7 @@ def replicate_command(
 
 @contextmanager
 def _metrics(listen: Listen | None) -> "Iterator[Callable[[Batch], object]]":
-    """Answer Prometheus, and yield what takes in batches."""
+    """Serve metrics, and yield the function to call with each batch."""
     if listen is None:
         yield lambda batch: None
         return
@@ -224,7 +224,7 @@ def _metrics(listen: Listen | None) -> "Iterator[Callable[[Batch], object]]":
 
 
 class _Report:
-    """Tells of each batch, and of what the log lacks and which tables are in trouble when that has changed."""
+    """Logs each batch, and changes of incomplete tables and of tables with errors."""
 
     def __init__(self) -> None:
         self._lacks: Collection[Lack] = ()
@@ -232,20 +232,20 @@ class _Report:
         self._troubled: Mapping[str, str] = {}
 
     def __call__(self, batch: "Batch") -> None:
-        """Tell of one."""
+        """Log a batch."""
         if batch.tables or batch.removed:
             LOGGER.info("%s", _described(batch))
         for table, count in batch.missing.items():
             LOGGER.warning(
-                "%s: %s of rows that are not there: see missing/ in the warehouse",
+                "%s: %s of rows that do not exist: see missing/ in the warehouse",
                 table,
                 counted(count, "change"),
             )
         for table, reason in batch.troubled.items():
             if self._troubled.get(table) != reason:
-                LOGGER.warning("%s stays as it was, and is tried again: %s", table, reason)
+                LOGGER.warning("%s is left unchanged, and will be retried: %s", table, reason)
         for table in self._troubled.keys() - batch.troubled.keys():
-            LOGGER.info("%s is in no trouble any more", table)
+            LOGGER.info("%s is up to date again", table)
         self._troubled = batch.troubled
         warn_of_lacks([lack for lack in batch.lacks if lack not in self._lacks])
         self._lacks = batch.lacks
@@ -276,5 +276,5 @@ def _named(tables: Collection[str]) -> str:
 
 def _conclusion(batch: "Batch | None", wishes: Collection[str]) -> str:
     why = f"ended by {next(iter(wishes))}: " if wishes else ""
-    but = f", but for {_named(batch.troubled)} in trouble" if batch is not None and batch.troubled else ""
-    return f"{why}the tables are where the log was at {(batch and batch.commit_lsn) or 'its begin'}{but}"
+    but = f", except {_named(batch.troubled)} with errors" if batch is not None and batch.troubled else ""
+    return f"{why}the tables are up to date with the log at {(batch and batch.commit_lsn) or 'its beginning'}{but}"

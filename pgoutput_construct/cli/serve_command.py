@@ -1,4 +1,4 @@
-"""``pgoutput serve``: a change log, or lines of JSON, as a server that anyone can subscribe to."""
+"""``pgoutput serve``: serves a change log, or JSON lines, as a publisher to which servers can subscribe."""
 
 import asyncio
 import json
@@ -34,39 +34,43 @@ __all__ = ["serve_command"]
 
 _LOOK_SECONDS: Final = 1.0
 _LINES: Final = (".json", ".jsonl", ".ndjson")
-"""How the names of files with lines of JSON end."""
+"""Suffixes of files with JSON lines."""
 _OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
 
 
 @click.command("serve", short_help="Serve a change log as a PostgreSQL publisher.")
 @click.argument("source")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
-@click.option("--port", type=click.IntRange(0, 65535), default=5433, show_default=True, help="The port; 0: a free one.")
-@click.option("--user", help="Who may connect.  [default: anyone]")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=5433, show_default=True, help="The port; 0 for any free."
+)
+@click.option("--user", help="The user that may connect.  [default: any]")
 @click.option(
     "--password-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file whose first line is the password.  [default: none is asked for]",
+    help="A file whose first line is the password.  [default: no password]",
 )
 @click.option(
     "--auth",
     type=click.Choice(["scram-sha-256", "password"]),
     default="scram-sha-256",
     show_default=True,
-    help="How a client proves that it has the password.",
+    help="The password authentication method.",
 )
-@click.option("--ssl-cert", type=click.Path(exists=True, dir_okay=False), help="A certificate: TLS is offered with it.")
-@click.option("--ssl-key", type=click.Path(exists=True, dir_okay=False), help="Its private key.")
-@click.option("--rate", type=click.IntRange(min=1), help="Changes a second for each client.  [default: as it reads]")
-@click.option("--own-pace", is_flag=True, help="Send transactions as far apart as they were committed.")
+@click.option("--ssl-cert", type=click.Path(exists=True, dir_okay=False), help="The certificate for TLS.")
+@click.option("--ssl-key", type=click.Path(exists=True, dir_okay=False), help="The private key of the certificate.")
+@click.option("--rate", type=click.IntRange(min=1), help="Maximum changes per second and client.  [default: no limit]")
+@click.option("--own-pace", is_flag=True, help="Send transactions at the intervals at which they were committed.")
 @click.option(
     "--slots",
     metavar="FILE",
-    help="The file of the slots' positions, a path or a URI.  [default: next to SOURCE, with the suffix .slots.json]",
+    help="The file of the slots' positions, a path or a URL.  [default: next to SOURCE, with the suffix .slots.json]",
 )
-@click.option("--strict-slots", is_flag=True, help="Refuse a slot that was not created before.")
+@click.option("--strict-slots", is_flag=True, help="Refuse slots that do not exist, instead of creating them.")
 @click.option("--replace-rows", is_flag=True, help=REPLACE_ROWS)
-@click.option("--until-served", is_flag=True, help="End when a client has confirmed all that there is at the start.")
+@click.option(
+    "--until-served", is_flag=True, help="End when a client has confirmed everything that exists at the start."
+)
 @click.option(
     "--wal-sender-timeout",
     type=SECONDS,
@@ -74,12 +78,12 @@ _OTHERS: Final = stat.S_IRGRP | stat.S_IROTH
     show_default=True,
     help="Seconds of silence after which a client is disconnected.",
 )
-@click.option("--max-connections", type=click.IntRange(min=1), default=100, show_default=True, help="Clients at once.")
-@click.option("--server-version", default=18, show_default=True, help="The PostgreSQL that lines of JSON stand for.")
+@click.option("--max-connections", type=click.IntRange(min=1), default=100, show_default=True, help="Maximum clients.")
+@click.option("--server-version", default=18, show_default=True, help="The PostgreSQL major version for JSON lines.")
 @click.option(
     "--meaning",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="A file for what a scenario means: statements to begin with, and rows of the end, as JSON.",
+    help="File to write a scenario's meaning to: the initial statements and the final rows, as JSON.",
 )
 def serve_command(
     source: str,
@@ -101,15 +105,14 @@ def serve_command(
     server_version: int,
     meaning: Path | None,
 ) -> None:
-    """Serve SOURCE, a change log or lines of pgoutput decode, to subscriptions and other clients of replication.
+    """Serve SOURCE, a change log or JSON lines of pgoutput decode, to subscriptions and other replication clients.
 
-    The SOURCE scenario:SEED is invented: transactions of all kinds, and what tables must hold after them.
+    The SOURCE scenario:SEED is generated: transactions of all kinds, for which --meaning has the resulting tables.
 
-    A client gets what it asks for: protocol version, streaming, two_phase, binary and origin as in START_REPLICATION,
-    from the position that its slot has confirmed. Copies of tables in a change log are served as inserts. What a
-    capture adds meanwhile is served, too; a log that has no segment yet, or whose directory is not there yet, is waited
-    for. Initial table synchronization is
-    not served: subscribe WITH (copy_data = false).
+    A client receives the protocol version, streaming, two_phase, binary and origin that it requests in
+    START_REPLICATION, from the LSN that its slot has confirmed. Table copies in a change log are served as inserts.
+    Segments that a capture adds meanwhile are served too; if the log has no segment yet, or its directory does not
+    exist yet, clients wait for it. Initial table synchronization is not supported: subscribe WITH (copy_data = false).
 
     \b
     Examples:
@@ -123,11 +126,11 @@ def serve_command(
     from pgoutput_construct.publisher.slots import beside
 
     if (ssl_cert is None) != (ssl_key is None):
-        raise click.UsageError("--ssl-cert and --ssl-key belong together")
+        raise click.UsageError("give --ssl-cert and --ssl-key together")
     if rate is not None and own_pace:
         raise click.UsageError("give --rate or --own-pace, not both")
     if meaning is not None and not _is_scenario(source):
-        raise click.UsageError("only a scenario has --meaning")
+        raise click.UsageError("--meaning needs a scenario as SOURCE")
     password = _password(password_file)
     settings = Settings(
         host=host,
@@ -150,7 +153,7 @@ def serve_command(
 
 
 async def _serve(publisher: "Publisher", source: str, feed: "Feed | None", until_served: bool) -> None:
-    """Serve until a signal comes, or all is served; without a feed wait for the first segment of a log."""
+    """Serve until a signal arrives or everything is served; without a feed wait for the first segment of a log."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
@@ -158,7 +161,7 @@ async def _serve(publisher: "Publisher", source: str, feed: "Feed | None", until
         await _start(publisher)
         say(f"listening on {publisher.settings.host}:{publisher.port}")
         if feed is None:
-            say(f"waiting: {source} has no segment yet; pgoutput capture writes the first one")
+            say(f"waiting: {source} has no segment yet; start pgoutput capture to write one")
             if (first := await _first_segment(source, stop)) is None:
                 return
             publisher.serve(first)
@@ -175,7 +178,7 @@ async def _serve(publisher: "Publisher", source: str, feed: "Feed | None", until
 
 
 async def _first_segment(source: str, stop: asyncio.Event) -> "Feed | None":
-    """Wait until a log can be served; None where a signal comes before."""
+    """Wait until a log has a segment; return None if a signal arrives first."""
     while not stop.is_set():
         with suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), _LOOK_SECONDS)
@@ -189,8 +192,8 @@ async def _start(publisher: "Publisher") -> None:
         await publisher.start()
     except OSError as error:
         place, number = f"{publisher.settings.host}:{publisher.settings.port}", error.errno or 0
-        why = os.strerror(number) if number > 0 else error.strerror  # of a name that is not known
-        raise PgoutputError(f"cannot listen at {place}: {why}; name another address (--host, --port)") from error
+        why = os.strerror(number) if number > 0 else error.strerror  # negative numbers are those of getaddrinfo()
+        raise PgoutputError(f"cannot listen on {place}: {why}; choose another address (--host, --port)") from error
 
 
 def _greeting(publisher: "Publisher") -> list[str]:
@@ -207,7 +210,7 @@ def _greeting(publisher: "Publisher") -> list[str]:
 
 
 def _feed(source: str, server_version: int, meaning: Path | None) -> "Feed | None":
-    """Return what is to be served, None for a log that has no segment yet; raise PgoutputError for what cannot be."""
+    """Return the feed of SOURCE; None for a log without a segment. Raises PgoutputError if it cannot be served."""
     if _is_scenario(source):
         return _scenario_feed(source, server_version, meaning)
     if _may_be_log(source):
@@ -220,7 +223,7 @@ def _feed(source: str, server_version: int, meaning: Path | None) -> "Feed | Non
 
 
 def _may_be_log(source: str) -> bool:
-    """Return whether a source is a log, or may become one: a path without anything there, unless it names lines."""
+    """Return whether a source is a log or may become one: a path that does not exist, unless it has a JSON suffix."""
     path = Path(source)
     is_awaited = source != "-" and not _is_scenario(source) and not path.exists() and path.suffix not in _LINES
     return is_log(source) or is_awaited
@@ -246,7 +249,7 @@ def _password(file: Path | None) -> str | None:
     if not password:
         raise PgoutputError(f"{file}: the first line is the password, and it is empty")
     if file.stat().st_mode & _OTHERS:
-        say(f"warning: {file} can be read by other users of this machine: chmod 600", err=True)
+        say(f"warning: other users of this machine can read {file}: run chmod 600", err=True)
     return password
 
 
@@ -257,16 +260,16 @@ def _tls(certificate: str | None, key: str | None) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(certificate, key)
     except ssl.SSLError as error:
-        raise PgoutputError(f"{certificate}, {key}: no certificate in PEM format and its key: {error}") from error
+        raise PgoutputError(f"{certificate}, {key}: not a certificate and its key in PEM format: {error}") from error
     return context
 
 
 def _json_feed(file: str, server_version: int) -> "MessageFeed":
-    """Read lines of JSON; raise PgoutputError, with the line, for one that is no message, or that cannot come there.
+    """Return a feed of JSON lines; raise PgoutputError, with the line, for an invalid or misplaced message.
 
     Args:
         file: The file, or ``-`` for standard input.
-        server_version: The major version of the PostgreSQL that they stand for.
+        server_version: The major version of PostgreSQL that the feed represents.
     """
     from pgoutput_construct.publisher import About, MessageFeed
 
@@ -298,21 +301,21 @@ def _position(text: bytes, message: PgoutputMessage) -> Lsn:
 
 _FORM: Final = re.compile(r"scenario:(?P<seed>\d{1,18})(?::(?P<count>\d{1,6}))?")
 _COUNT: Final = 20
-"""How many scenarios a stream has that says nothing else."""
+"""The default number of scenarios in a stream."""
 
 
 def _is_scenario(source: str) -> bool:
-    """Tell the name of invented scenarios from that of a file."""
+    """Return whether ``source`` names scenarios rather than a file."""
     return source.startswith("scenario:")
 
 
-def _scenario_feed(source: str, server_version: int, told: Path | None) -> "Feed":
-    """Invent scenarios; raises PgoutputError for a name that is none.
+def _scenario_feed(source: str, server_version: int, meaning_file: Path | None) -> "Feed":
+    """Return a feed of generated scenarios; raise PgoutputError for an invalid name.
 
     Args:
         source: ``scenario:SEED``, or ``scenario:SEED:COUNT``.
-        server_version: The major version of the PostgreSQL that they stand for.
-        told: The file that says what they mean; None: nothing does.
+        server_version: The major version of PostgreSQL that the feed represents.
+        meaning_file: The file to which their meaning is written; None for none.
     """
     found = _FORM.fullmatch(source)
     if found is None or found["count"] == "0":
@@ -321,6 +324,6 @@ def _scenario_feed(source: str, server_version: int, told: Path | None) -> "Feed
     from pgoutput_construct.testing.scenario_feed import ScenarioFeed, expected_state, seeded_scenarios
 
     scenarios = seeded_scenarios(int(found["count"] or _COUNT), int(found["seed"]))
-    if told is not None:
-        told.write_text(json.dumps(expected_state(scenarios), indent=1) + "\n", "utf-8")
+    if meaning_file is not None:
+        meaning_file.write_text(json.dumps(expected_state(scenarios), indent=1) + "\n", "utf-8")
     return ScenarioFeed(scenarios, server_version * 10000)

@@ -1,4 +1,4 @@
-"""``pgoutput slots``: the replication slots of a server, how far behind they are, and what is wrong with them."""
+"""``pgoutput slots``: the replication slots of a server, with their lag, health and problems."""
 
 import json
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ __all__ = ["slots_command"]
 _COLUMNS = ("slot", "database", "confirmed", "lag", "retained", "wal_status", "held by")
 
 
-@click.command("slots", short_help="Show a server's replication slots: lag, health, what they hold.")
+@click.command("slots", short_help="Show a server's replication slots: lag, health, retained WAL.")
 @click.argument("dsn")
-@click.option("--slot", help="Show only this one; it is an error where there is none.")
-@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each slot.")
-@click.option("--check", is_flag=True, help="End with exit status 1 if a slot has a problem.")
-@click.option("--max-lag", type=click.IntRange(min=0), metavar="BYTES", help="More lag than this is a problem.")
+@click.option("--slot", help="Show only this slot; an error if it does not exist.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per slot.")
+@click.option("--check", is_flag=True, help="Exit with status 1 if a slot has a problem.")
+@click.option("--max-lag", type=click.IntRange(min=0), metavar="BYTES", help="A larger lag is a problem.")
 def slots_command(dsn: str, slot: str | None, as_json: bool, check: bool, max_lag: int | None) -> None:
     """Show the replication slots of a server.
 
-    DSN is a connection string of libpq or a URL; "" takes everything from the environment. Of each slot: up to where
-    its reader has confirmed, how much WAL is behind that (lag), how much WAL the server keeps because of the slot
-    (retained), wal_status, and what holds it where it is; below the table what is wrong, and what to do. With --json
-    everything that the server says of it.
+    DSN is a connection string of libpq or a URL; "" takes everything from the environment. For each slot it shows the
+    LSN that its reader has confirmed, the WAL since then (lag), the WAL that the server retains for the slot
+    (retained), wal_status, and what keeps it from advancing (held by); below the table problems with their remedies.
+    With --json it prints everything that the server has about the slot.
 
     \b
     Examples:
@@ -44,7 +44,7 @@ def slots_command(dsn: str, slot: str | None, as_json: bool, check: bool, max_la
 
     found = slot_health(dsn, slot)
     if slot is not None and not found:
-        raise ReplicationError(f"there is no replication slot {slot!r}")
+        raise ReplicationError(f"replication slot {slot!r} does not exist")
     problems = {health.name: _problems(health, max_lag) for health in found}
     if as_json:
         for health in found:
@@ -59,7 +59,7 @@ def _problems(health: "SlotHealth", max_lag: int | None) -> list[str]:
     lag = health.lag_bytes or 0
     return [
         *([health.problem] if health.problem else []),
-        *(["nobody reads it, and it keeps WAL: start its reader, or drop it"] if _is_abandoned(health) else []),
+        *(["nobody reads it, and it retains WAL: start its reader, or drop it"] if _is_abandoned(health) else []),
         *([f"its lag is {sized(lag)}, more than {sized(max_lag)}"] if max_lag is not None and lag > max_lag else []),
     ]
 
@@ -69,9 +69,9 @@ def _is_abandoned(health: "SlotHealth") -> bool:
 
 
 def _values(health: "SlotHealth", problems: Sequence[str]) -> dict[str, Any]:
-    # LSNs are integers, which json would write as such.
+    # json would write LSNs as integers.
     values = {key: str(value) if isinstance(value, Lsn) else value for key, value in asdict(health).items()}
-    # As the view pg_replication_slots names it.
+    # The name in the view pg_replication_slots.
     values["confirmed_flush_lsn"] = values.pop("confirmed_lsn")
     return {**values, "problems": [*problems]}
 

@@ -1,4 +1,4 @@
-"""``pgoutput snapshot``: tables as they are now into a change log, alongside its capture."""
+"""``pgoutput snapshot``: copies the current rows of tables into a change log, alongside its capture."""
 
 import click
 
@@ -12,20 +12,20 @@ from pgoutput_construct.stream.identifiers import full_name
 __all__ = ["snapshot_command"]
 
 
-@click.command("snapshot", short_help="Copy tables, as they are now, into a change log.")
+@click.command("snapshot", short_help="Copy the current rows of tables into a change log.")
 @click.argument("dsn")
 @click.argument("log")
-@click.option("--table", "tables", required=True, multiple=True, type=TABLE, help="One; can be repeated.")
+@click.option("--table", "tables", required=True, multiple=True, type=TABLE, help="A table; can be repeated.")
 @click.option(
-    "--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Over how many connections it copies."
+    "--workers", type=click.IntRange(min=1), default=2, show_default=True, help="Number of connections per table copy."
 )
 def snapshot_command(dsn: str, log: str, tables: tuple[str, ...], workers: int) -> None:
-    """Copy the rows that tables have now into the change log LOG: of tables published later, or to be repaired.
+    """Copy the current rows of tables into the change log LOG, for tables that were published later or became stale.
 
     DSN is a connection string of libpq or a URL; "" takes everything from the environment. The tables are named as in
-    SQL, and must be published. Where a capture writes LOG, it makes the copies within a second or so; where none does,
-    this command captures until they are durable. Readers take the latest copy of each table, and the changes that came
-    after it. Nothing is locked against writes. Ctrl-C withdraws the wish.
+    SQL, and must be published. If a capture writes LOG, it begins the copies within about a second; otherwise this
+    command captures until they are durable. Readers use the latest copy of each table, and the changes since. Nothing
+    is locked against writes. Ctrl-C withdraws the request.
 
     \b
     Examples:
@@ -38,7 +38,7 @@ def snapshot_command(dsn: str, log: str, tables: tuple[str, ...], workers: int) 
 
     meter = Meter(CaptureProgress())
     with logging_to_stderr("text") as logged:
-        LOGGER.info("asked for copies of %s", ", ".join(tables))
+        LOGGER.info("requesting copies of %s", ", ".join(tables))
         with showing(meter, logged, True) as show:
 
             def report(progress: CaptureProgress) -> None:
@@ -51,4 +51,4 @@ def snapshot_command(dsn: str, log: str, tables: tuple[str, ...], workers: int) 
 
 
 def _waiting(rows: int) -> None:
-    LOGGER.info("the capture makes the copies: %s so far", counted(rows, "row"))
+    LOGGER.info("the capture is copying: %s so far", counted(rows, "row"))

@@ -19,13 +19,13 @@ OUTPUT = click.Path(file_okay=False, path_type=Path)
 @click.argument("changelog", type=LOG)
 @click.option("--output", "-o", required=True, type=OUTPUT, help="Folder for the datasets.")
 @click.option("--table", "tables", multiple=True, type=TABLE, help="Decode only this table; can be repeated.")
-@click.option("--types", default="", metavar="TYPE=...", help="Types by choice: numeric=decimal(38,10),uuid=binary.")
+@click.option("--types", default="", metavar="TYPE=...", help="Spark types: numeric=decimal(38,10),uuid=binary.")
 @click.option(
     "--metadata-prefix",
     default="_",
     show_default=True,
     metavar="PREFIX",
-    help="How the names of the columns begin that are added to each table, such as pg_.",
+    help="Prefix of the columns that are added to each table, such as pg_.",
 )
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
 @click.option("--overwrite", is_flag=True, help="Replace existing datasets.")
@@ -40,11 +40,10 @@ def tables_command(
 ) -> None:
     """Decode the committed changes of a change log into one typed Parquet dataset per table, OUTPUT/schema.table.
 
-    CHANGELOG is what pgoutput capture wrote: a directory, or an address such as s3://bucket/folder. Each row has the
-    table's columns and _op, _commit_lsn, _seq, _commit_time, _xid, _before, _unchanged, _untyped, _relation_oid; a
-    table that has one of these itself is refused unless --metadata-prefix gives them other names. Order rows by
-    (_commit_lsn, _seq). Of a table with columns whose names differ only in case, set spark.sql.caseSensitive to true
-    to read it.
+    CHANGELOG is the log that pgoutput capture wrote: a directory, or a URL such as s3://bucket/folder. Each row has the
+    table's columns and _op, _commit_lsn, _seq, _commit_time, _xid, _before, _unchanged, _untyped, _relation_oid; for a
+    table that has one of these columns itself, choose another --metadata-prefix. Order rows by (_commit_lsn, _seq).
+    To read a table whose column names differ only in case, set spark.sql.caseSensitive to true.
 
     \b
     Examples:
@@ -57,12 +56,12 @@ def tables_command(
     from pgoutput_construct.spark._log_view.added_columns import check_prefix
     from pgoutput_construct.spark._log_view.log_tables import LogTables
 
-    # What cannot be is found before a session is started.
+    # Check everything before starting a session.
     check_prefix(metadata_prefix)
     known = LogTables.from_log(ChangeLog(changelog), types=types)
     for name in tables:
         known.table(name)
-    with spark_session(master, {"spark.sql.caseSensitive": "true"}) as spark:  # names may differ in case only
+    with spark_session(master, {"spark.sql.caseSensitive": "true"}) as spark:  # column names may differ in case only
         log = open_log(spark, changelog, types=types, metadata_prefix=metadata_prefix)
         names = tables or log.tables
         for number, name in enumerate(names, 1):

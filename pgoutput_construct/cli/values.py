@@ -1,4 +1,4 @@
-"""Values of rows as people and JSON have them: PostgreSQL's own text, and numbers where JSON's are exact."""
+"""Values of rows for people and JSON: PostgreSQL's text, and JSON numbers if they are exact."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -16,24 +16,24 @@ from pgoutput_construct.wire.types import Marker
 __all__ = ["ABSENT", "Values", "quoted", "told"]
 
 ABSENT: Final = UNCHANGED
-"""Stands for a value that was not sent."""
+"""The marker of a value that was not sent."""
 _LONGEST: Final = 120
 
 
 class Values:
-    """Turns values as they came into those of JSON: None, bool, int, finite float, else PostgreSQL's text.
+    """Converts received values to JSON values: None, bool, int, finite float, else PostgreSQL's text.
 
-    A value in binary format becomes the text that the server's output function writes, and is then read as a value in
-    text format is: both formats of one row print the same. What only the server can write (``money``, whose text its
-    locale decides, ``regclass`` and its like, which its catalog names) is ``\\x`` and hexadecimal digits.
+    A value in binary format is first converted to the text that the server's output function writes, so both formats of
+    a row print the same. Values whose text only the server knows (``money``, which depends on its locale, ``regclass``
+    and the like, which depend on its catalog) are printed as ``\\x`` and hexadecimal digits.
     """
 
     def __init__(self) -> None:
         self.types: dict[int, Type] = {}
-        """Types that are not built in, by OID: whoever reads the messages fills it."""
+        """User-defined types by OID; the reader of the messages adds them."""
 
     def plain(self, value: Any, type_oid: int) -> Any:
-        """Return a value of a tuple; ABSENT stays what it is, and what is of an unknown kind has the kind's name."""
+        """Return the JSON value of a tuple's value; ABSENT stays ABSENT, and an unknown kind has its name."""
         if not isinstance(value, bytes):
             return value
         plain = formatted(value)
@@ -53,7 +53,7 @@ class Values:
 
 
 def quoted(value: Any, everything: bool = False) -> str:
-    """Return a plain value as people read it: NULL, numbers, quoted text; long text cut unless ``everything``."""
+    """Return a JSON value as SQL-like text: NULL, numbers, quoted text; long text is cut unless ``everything``."""
     if isinstance(value, Marker):
         return f"({kind_text(value)})"
     if value is None:
@@ -67,7 +67,7 @@ def quoted(value: Any, everything: bool = False) -> str:
 
 
 def told(details: Mapping[str, Any], everything: bool = False) -> str:
-    """Return what an event tells; long lists are counted unless ``everything``."""
+    """Return the details of an event as text; long lists are replaced by their length unless ``everything``."""
     pairs = ((key, str(value), value) for key, value in details.items())
     return ", ".join(f"{key}={text if everything else _short(text, value)}" for key, text, value in pairs)
 

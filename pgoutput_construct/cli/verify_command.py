@@ -1,4 +1,4 @@
-"""``pgoutput verify``: the tables of a warehouse against the server, while it changes."""
+"""``pgoutput verify``: compares the tables of a warehouse with the server, while both change."""
 
 import json
 from collections.abc import Collection
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["verify_command"]
 
 
-@click.command("verify", short_help="Compare the tables of a warehouse with the server, while it changes.")
+@click.command("verify", short_help="Compare the tables of a warehouse with the live server.")
 @click.argument("log", type=LOG)
 @click.option(
     "--dsn", required=True, help='The server: a connection string of libpq, or a URL; "" takes the environment.'
 )
-@click.option("--warehouse", required=True, help="What pgoutput replicate wrote: a directory, or an address.")
-@click.option("--table", "tables", multiple=True, type=TABLE, help="Only this table; can be repeated.")
-@click.option("--resume", type=click.Path(dir_okay=False, path_type=Path), help="Where to note how far it has come.")
+@click.option("--warehouse", required=True, help="The warehouse of pgoutput replicate: a directory, or a URL.")
+@click.option("--table", "tables", multiple=True, type=TABLE, help="Compare only this table; can be repeated.")
+@click.option("--resume", type=click.Path(dir_okay=False, path_type=Path), help="File that records the progress.")
 @click.option(
-    "--wait", type=SECONDS, default=600.0, show_default=True, help="Seconds for log and warehouse to be there."
+    "--wait", type=SECONDS, default=600.0, show_default=True, help="Seconds to wait for log and warehouse to catch up."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per table.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
@@ -46,10 +46,11 @@ def verify_command(
     """Compare the tables of a warehouse with the server whose changes the change log LOG holds; exit with 1 if any
     differs.
 
-    Nothing is locked, and all may go on: writers, the capture of LOG (which must run), and replicate. Each table is
-    compared under a snapshot of the server, by checksums of ranges of its key; only ranges that differ are read row by
-    row. A table that cannot be compared is named with the reason, the others are compared, and the exit status is 1.
-    What was interrupted resumes where it was: that is noted in the warehouse, or in the file given as --resume.
+    Nothing is locked, and writers, the capture of LOG (which must be running) and replicate continue meanwhile. Each
+    table is compared under a snapshot of the server, by checksums of ranges of its key; only ranges that differ are
+    read row by row. A table that cannot be compared is reported with the reason, and the exit status is 1; the others
+    are compared. After an interruption it resumes where it was: the progress is recorded in the warehouse, or in the
+    file given as --resume.
 
     \b
     Examples:
@@ -65,7 +66,7 @@ def verify_command(
     from pgoutput_construct.spark._log_view.log_tables import LogTables
     from pgoutput_construct.spark._verify import VerificationRecord, VerifyOptions, chosen_tables, format_of, verify
 
-    # All that can be wrong is found before a session is started.
+    # Check everything before starting a session.
     changelog = ChangeLog(log)
     options = changelog.options
     source = SourceServer(dsn, options.publications, binary=options.binary)
@@ -77,11 +78,11 @@ def verify_command(
     names, into = chosen_tables(warehouse, tables or None), format_of(warehouse)
     if not tables:
         known = LogTables.from_log(changelog).tables.items()
-        _tell_of_others({name for name, table in known if not table.dropped} - {*names})
+        _report_others({name for name, table in known if not table.dropped} - {*names})
     note_unpublished([each for each in unpublished_columns(changelog.index) if each.name in names])
     verdicts: list[TableVerdict] = []
     with spark_session(master, into=[into], warehouse=warehouse) as spark, progress_line() as show:
-        spark.conf.set("spark.sql.caseSensitive", "true")  # names of columns may differ in case only
+        spark.conf.set("spark.sql.caseSensitive", "true")  # column names may differ in case only
         estimate = Estimate()
 
         def compared(table: str, rows: int, total: int) -> None:
@@ -99,9 +100,9 @@ def verify_command(
         raise click.ClickException(printable(_remedy(wrong)))
 
 
-def _tell_of_others(names: Collection[str]) -> None:
+def _report_others(names: Collection[str]) -> None:
     if names:
-        say(f"not compared, since the warehouse does not have them: {', '.join(sorted(names))}", err=True)
+        say(f"not compared, because they are not in the warehouse: {', '.join(sorted(names))}", err=True)
 
 
 def _lines(verdict: "TableVerdict") -> list[str]:
@@ -120,7 +121,9 @@ def _shown(difference: "Difference") -> str:
     if difference.kind != "changed":
         return f"{key}: {difference.kind} in the warehouse"
     pairs = ((name, difference.source[name], difference.warehouse[name]) for name in difference.columns)
-    return f"{key}: " + ", ".join(f"{name}: {_text(one)} here is {_text(other)}" for name, one, other in pairs)
+    return f"{key}: " + ", ".join(
+        f"{name}: {_text(one)} on the server, {_text(other)} in the warehouse" for name, one, other in pairs
+    )
 
 
 def _text(value: str | None) -> str:
@@ -134,6 +137,6 @@ def _remedy(wrong: "list[TableVerdict]") -> str:
     from pgoutput_construct.changelog._facts.copies import snapshot_command
 
     return (
-        f"{counted(len(wrong), 'table')} differ from the server: {snapshot_command(*differ)} copies them again, "
-        "and pgoutput replicate then writes them again"
+        f"{counted(len(wrong), 'table')} differ from the server: run {snapshot_command(*differ)} to copy them again, "
+        "and pgoutput replicate will rewrite them"
     )

@@ -1,4 +1,4 @@
-"""An embedded PostgreSQL server, ready for logical decoding, that leaves nothing behind."""
+"""An embedded PostgreSQL server, configured for logical decoding, which is removed with its data at the end."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_SETTINGS", "VERSIONS", "EmbeddedServer", "ServerError"]
 
 VERSIONS = (16, 18)
-"""The major versions that the embedded distribution carries."""
+"""The major versions that the embedded distribution includes."""
 
 DEFAULT_SETTINGS: Mapping[str, str] = {
     "wal_level": "logical",
@@ -32,18 +32,18 @@ DEFAULT_SETTINGS: Mapping[str, str] = {
     "max_connections": "60",
     "fsync": "off",
     "timezone": "UTC",
-    # Segments as files in the data directory: after kill -9 they go away with it, shared memory would not.
+    # Shared memory as files in the data directory: after kill -9 they are removed with it, POSIX segments would remain.
     "dynamic_shared_memory_type": "mmap",
 }
-"""What the servers of the tests and of the demo start with."""
+"""The settings of the servers of the tests and of the demo."""
 
 
 class ServerError(PgoutputError):
-    """The embedded server is not installed, or it did not start or stop; the text says what to do."""
+    """The embedded server is not installed, or did not start or stop."""
 
 
 class EmbeddedServer:
-    """One throw-away PostgreSQL server on a Unix socket; use it as a context manager."""
+    """A temporary PostgreSQL server on a Unix socket; a context manager."""
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class EmbeddedServer:
 
         Args:
             version: The major version: one of VERSIONS, unless ``programs`` are given.
-            settings: What the configuration has in addition to DEFAULT_SETTINGS.
-            directory: Where the new directory with its data is made; by default that of temporary files.
-            programs: The directory of the programs of a version that the embedded distribution does not carry.
+            settings: Settings in addition to DEFAULT_SETTINGS.
+            directory: The parent of its data directory; by default that of temporary files.
+            programs: The directory of the programs of a version that the embedded distribution does not include.
 
         Raises:
-            ServerError: The distribution is not installed, or does not carry the version.
+            ServerError: The distribution is not installed, or does not include the version.
         """
         if programs is None and version not in VERSIONS:
             raise ServerError(f"no embedded PostgreSQL {version}: choose one of {', '.join(map(str, VERSIONS))}")
@@ -98,7 +98,7 @@ class EmbeddedServer:
         return psycopg.connect(self.dsn, **{"autocommit": True, **options})
 
     def start(self) -> None:
-        """Start the server, after making its data directory the first time."""
+        """Start the server; the first time, initialize its data directory."""
         if not (self.data_directory / "PG_VERSION").exists():
             self._server.ensure_pgdata_inited()
             with (self.data_directory / "postgresql.conf").open("a", encoding="utf-8") as conf:
@@ -109,9 +109,9 @@ class EmbeddedServer:
             raise ServerError(f"PostgreSQL {self.version} did not start; its log:\n{self.log}") from error
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop the server, which waits for replication clients to confirm what they have.
+        """Stop the server, which waits until replication clients have confirmed everything.
 
-        ``mode`` is pg_ctl's: ``immediate`` waits for nobody, and leaves recovery to the next start.
+        ``mode`` is that of pg_ctl: ``immediate`` does not wait, and the next start performs crash recovery.
         """
         _pg_ctl_stop(self._server, mode)
 
@@ -125,7 +125,7 @@ class EmbeddedServer:
         _kill(self.data_directory)
 
     def close(self) -> None:
-        """Stop the server, whoever is connected, and delete its data."""
+        """Stop the server immediately, and delete its data."""
         self._discard()
 
     def __enter__(self) -> Self:
@@ -184,13 +184,13 @@ def _kill(data_directory: Path) -> None:
             with suppress(psutil.NoSuchProcess):
                 while victim.status() != psutil.STATUS_ZOMBIE:
                     time.sleep(0.01)
-    # Where nobody reaps orphans a killed postmaster stays a zombie, and its lock files would block a start.
+    # If no process reaps orphans, a killed postmaster stays a zombie, and its lock files would prevent a start.
     for lock in (pid_file, *Path(socket_directory).glob(".s.PGSQL.*")):
         lock.unlink(missing_ok=True)
 
 
 def _discard(server: Any, data_directory: Path, owner: int) -> None:
-    if os.getpid() != owner:  # a forked child must not take its parent's server away
+    if os.getpid() != owner:  # a forked child must not remove its parent's server
         return
     if (data_directory / "postmaster.pid").exists():
         try:
@@ -199,5 +199,5 @@ def _discard(server: Any, data_directory: Path, owner: int) -> None:
             _kill(data_directory)
     shutil.rmtree(data_directory, ignore_errors=True)
     with suppress(AssertionError):  # it never started
-        # A data directory with too long a path has its socket elsewhere.
+        # The socket is elsewhere if the path of the data directory is too long.
         shutil.rmtree(server.get_postmaster_info().socket_dir, ignore_errors=True)

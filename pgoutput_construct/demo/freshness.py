@@ -1,4 +1,4 @@
-"""How long a commit takes until the tables have it: the log and the warehouse are watched while others write them."""
+"""Measuring freshness: how long a commit takes to be in the tables, by polling the log and the warehouse."""
 
 import threading
 import time
@@ -18,44 +18,44 @@ from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 __all__ = ["Event", "Freshness", "Lag", "Sample"]
 
 _TICK: Final = 0.25
-"""Seconds between two looks."""
+"""Seconds between two polls."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """How many transactions there were at a moment."""
+    """The number of transactions at one time."""
 
     seconds: float
-    """Since the watch began."""
+    """Seconds since the beginning."""
     captured: int
-    """In the log."""
+    """Transactions in the log."""
     replicated: int
-    """In all tables."""
+    """Transactions in all tables."""
 
 
 @dataclass(frozen=True)
 class Lag:
-    """A table was brought up to date."""
+    """An update of a table."""
 
     seconds: float
-    """Since the watch began."""
+    """Seconds since the beginning."""
     table: str
     lags: tuple[float, ...]
-    """Of the transactions that it has now and had not before: seconds since each was committed."""
+    """Seconds since the commit of each transaction that the update added."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to the pipeline."""
+    """An event in the pipeline, such as a crash."""
 
     seconds: float
-    """Since the watch began."""
+    """Seconds since the beginning."""
     text: str
 
 
 @dataclass
 class Freshness:
-    """Watches a log and a warehouse while its block runs; the server's clock must be this machine's."""
+    """Polls a log and a warehouse; a context manager. The server must use this machine's clock."""
 
     log: Path
     warehouse: Path
@@ -77,15 +77,15 @@ class Freshness:
 
     @property
     def tables(self) -> int:
-        """How many tables there are."""
+        """The number of tables in the warehouse."""
         return len(self._known)
 
     def note(self, text: str) -> None:
-        """Note that something happened now."""
+        """Record an event."""
         self.events.append(Event(self._seconds(), text))
 
     def look(self) -> None:
-        """Look at the log and the tables as they are now."""
+        """Poll the log and the tables."""
         ended = ChangeLog(self.log).transactions()
         ended = ended.filter(pc.equal(ended["outcome"], COMMITTED))
         seqs, now = ended["seq"].to_numpy(), time.time()
@@ -99,7 +99,7 @@ class Freshness:
 
     def _take(self, dataset: Dataset, lags: tuple[float, ...]) -> None:
         table = dataset.version.table
-        # What was committed before the table was there waited for the copy, which is no lag.
+        # The first version of a table has everything from before its copy, which is no lag.
         if lags and table in self._known:
             self.lags.append(Lag(self._seconds(), table, lags))
         self._known[table] = dataset.version.seq
@@ -108,7 +108,7 @@ class Freshness:
         while not self._done.wait(_TICK):
             try:
                 self.look()
-            except PgoutputError:  # the log has not begun, or a file went while it was read
+            except PgoutputError:  # there is no log yet, or a file was removed while it was read
                 continue
 
     def _seconds(self) -> float:

@@ -1,4 +1,4 @@
-"""A picture of a pipeline at work: what was captured and replicated, how old it was, and what happened. Plain SVG."""
+"""A chart of a pipeline over time: transactions captured and replicated, their lag, and events. Plain SVG."""
 
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
@@ -20,7 +20,7 @@ Point = tuple[float, float]
 
 
 def picture(watched: Freshness) -> str:
-    """Return the text of an SVG file: transactions over time, and the lag from commit to queryable, table by table."""
+    """Return an SVG image: transactions over time, and the lag from commit to queryable by table."""
     ends = [sample.seconds for sample in watched.samples] + [lag.seconds for lag in watched.lags]
     width = max(ends, default=1.0)
     captured = [(sample.seconds, float(sample.captured)) for sample in watched.samples]
@@ -42,7 +42,7 @@ def picture(watched: Freshness) -> str:
 
 
 def bars(values: Sequence[float], most: int = 40) -> str:
-    """Return numbers as a line of blocks, at most so many, each the largest of its part."""
+    """Return numbers as a sparkline of at most ``most`` blocks, each for the maximum of its interval."""
     step = max(1, -(-len(values) // most))
     largest = [max(values[first : first + step]) for first in range(0, len(values), step)]
     top = max(largest, default=0.0) or 1.0
@@ -50,7 +50,7 @@ def bars(values: Sequence[float], most: int = 40) -> str:
 
 
 def rates(watched: Freshness) -> list[float]:
-    """Return how many transactions a second came into the tables, in each second."""
+    """Return the number of transactions added to the tables in each second."""
     found: dict[int, float] = {}
     for before, after in pairwise(watched.samples):
         second = int(after.seconds)
@@ -59,7 +59,7 @@ def rates(watched: Freshness) -> list[float]:
 
 
 def median_lags(watched: Freshness) -> dict[str, float]:
-    """Return the median lag of each table, over all transactions."""
+    """Return the median lag of each table in seconds, over all transactions."""
     lags = {lag.table: list[float]() for lag in watched.lags}
     for lag in watched.lags:
         lags[lag.table] += lag.lags

@@ -1,4 +1,4 @@
-"""The whole pipeline, from a shop that is open to tables that follow it, with a crash of each process on the way."""
+"""The whole pipeline, from a server with a running workload to replicated tables, with a crash of each process."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -23,26 +23,26 @@ __all__ = ["SLOT", "DemoOptions", "Report", "TableReport", "run_demo"]
 
 SLOT = PUBLICATION = "shop"
 SEEN_TABLES: Final = ("public.carts", "public.customers", "public.order_lines", "public.orders")
-"""The tables of the shop that must be in the result, so that a lost table is noticed."""
+"""The tables that must be in the result, so that a missing one is an error."""
 _SECONDS: Final = 600.0
-"""For how long a process is waited for."""
+"""Seconds to wait for a process."""
 _WORK: Final = 20.0
-"""Seconds for which each half of the workload goes on, at least."""
+"""The minimum duration of each half of the workload in seconds."""
 _PAUSE: Final = 4.0
 """Seconds between two crashes."""
 _TICK: Final = 0.2
-_MOST: Final = 5
-"""How often a process may end by itself: the capture waits for a server that is away, or ends."""
+_MAX_ENDS: Final = 5
+"""How often a process may end by itself (the capture may, while the server is down)."""
 
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """What the user can choose."""
+    """The options of the demo."""
 
     directory: Path
-    """Where the change log and the tables go; it must not contain a log yet."""
+    """The directory for the change log and the tables; it must not contain a log yet."""
     scale: float = 1.0
-    """Amount of work: 1 is about 7,000 rows at first, and 40,000 changes."""
+    """The size of the workload: 1 is about 7,000 initial rows and 40,000 changes."""
     master: str = "local[*]"
     """Spark's master."""
     binary: bool = False
@@ -59,19 +59,19 @@ class TableReport:
 
     name: str
     changes: int
-    """In the log, with the rows that were copied."""
+    """The number of changes and copied rows in the log."""
     comparison: Comparison
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the demo has done."""
+    """The result of the demo."""
 
     log: Path
     warehouse: Path
     picture: Path
     watched: Freshness
-    """How fresh the tables were."""
+    """The freshness of the tables over time."""
     tables: tuple[TableReport, ...]
 
     @property
@@ -80,39 +80,45 @@ class Report:
         return all(table.comparison.equal for table in self.tables)
 
 
-Tell = Callable[[str], None]
-"""Called with a description of what is being done."""
+ProgressCallback = Callable[[str], None]
+"""Called with a description of the current step."""
 
 
-def run_demo(options: DemoOptions, step: Tell, detail: Tell) -> Report:
-    """Run the demo; ``step`` is called when a part begins, ``detail`` with its progress.
+def run_demo(options: DemoOptions, step: ProgressCallback, detail: ProgressCallback) -> Report:
+    """Run the demo.
 
-    Raises PgoutputError for any failure; a table that differs from its source is in the report instead.
+    Args:
+        options: The options.
+        step: Called when a step begins.
+        detail: Called with the progress of the step.
+
+    Raises:
+        PgoutputError: A process fails. Tables that differ from their source are in the report instead.
     """
-    step(f"starting an embedded PostgreSQL {options.version}, with a shop that has rows")
+    step(f"starting an embedded PostgreSQL {options.version} with a shop's tables")
     with EmbeddedServer(options.version) as server:
         create_shop(server, options.scale)
         options.directory.mkdir(parents=True, exist_ok=True)
-        shop = _Shop(options, server, step, detail)
+        run = _DemoRun(options, server, step, detail)
         try:
-            shop.run()
+            run.run()
         finally:
-            shop.capture.kill()
-            shop.replica.kill()
+            run.capture.kill()
+            run.replica.kill()
         step("comparing the tables with the source")
         with spark_session(options.master, into=[options.into]) as spark:
-            tables = tuple(shop.compared(spark))
+            tables = tuple(run.compared(spark))
     drawn = options.directory / "freshness.svg"
-    drawn.write_text(picture(shop.watched), encoding="utf-8")
-    return Report(shop.log, shop.warehouse, drawn, shop.watched, tables)
+    drawn.write_text(picture(run.watched), encoding="utf-8")
+    return Report(run.log, run.warehouse, drawn, run.watched, tables)
 
 
 @dataclass
-class _Shop:
+class _DemoRun:
     options: DemoOptions
     server: EmbeddedServer
-    step: Tell
-    detail: Tell
+    step: ProgressCallback
+    detail: ProgressCallback
     log: Path = field(init=False)
     warehouse: Path = field(init=False)
 
@@ -129,25 +135,31 @@ class _Shop:
         self.watched = Freshness(self.log, self.warehouse)
 
     def run(self) -> None:
-        """Copy the shop, follow it while it works and everything crashes once, and end with what it is then."""
+        """Copy the tables, replicate the workload while each process is killed once, and replicate the rest."""
         with self.watched, ThreadPoolExecutor(1, "workload") as pool:
-            self.step("copying its tables into the log, and from there into tables of Spark")
+            self.step("copying its tables into the log, and replicating them to Spark")
             self.wait(lambda: self.watched.tables >= len(SEEN_TABLES))
-            self.step("the shop works; the capture and Spark are killed on the way, and go on")
+            self.step("running the workload; the capture and Spark are killed and resume")
             self.work(pool, ALTERATIONS, [(self.capture, "capture killed"), (self.replica, "Spark killed")])
-            self.step("the server crashes; the shop goes on, and all others with it")
+            self.step("killing the server; the workload, the capture and Spark resume")
             self.server.kill()
             self.watched.note("server killed")
             self.server.start()
             self.work(pool, (), [])
-            self.step("bringing the tables to where the shop is now")
+            self.step("replicating the rest")
             self.finish()
             self.watched.look()
 
     def work(
         self, pool: ThreadPoolExecutor, alterations: Sequence[str], victims: Sequence[tuple[Supervised, str]]
     ) -> None:
-        """Run half of the workload, and kill each of ``victims`` on the way, with which it is noted."""
+        """Run half of the workload.
+
+        Args:
+            pool: Runs the workload.
+            alterations: The statements that alter tables meanwhile.
+            victims: The processes to kill meanwhile, each with the text of its event.
+        """
         workload = Workload(self.server, self.options.scale / 2, alterations, _WORK)
         running = pool.submit(workload.run)
         try:
@@ -169,33 +181,33 @@ class _Shop:
         self.rest.finish([], _SECONDS)
 
     def wait(self, done: Callable[[], bool]) -> None:
-        """Wait for something while the processes run; raises PgoutputError where it takes too long."""
+        """Supervise the processes until ``done`` returns True; raise PgoutputError if it takes too long."""
         end = time.monotonic() + _SECONDS
         while not done():
             self.watch()
             if time.monotonic() > end:
-                raise PgoutputError(f"the tables did not come in {_SECONDS:.0f} s: see {self.replica.errors}")
+                raise PgoutputError(f"no result within {_SECONDS:.0f} s: see {self.replica.errors}")
 
     def sleep(self, seconds: float, running: "Future[None]") -> None:
-        """Let the processes run for a while, or until the workload has ended."""
+        """Supervise the processes for ``seconds``, or until the workload has ended."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and not running.done():
             self.watch()
 
     def watch(self) -> None:
-        """Have both processes run, and tell how far they are."""
+        """Restart processes that have ended, and report the progress."""
         begun = any(self.log.glob("segment-*"))
         for process in (self.capture, self.replica) if begun else (self.capture,):
             process.ensure()
-            if len(process.ended) > _MOST:
-                raise PgoutputError(f"{process.arguments[0]} ends again and again: {process.ended[-1]}")
+            if len(process.ended) > _MAX_ENDS:
+                raise PgoutputError(f"{process.arguments[0]} ended {len(process.ended)} times: {process.ended[-1]}")
         if self.watched.samples:
             last = self.watched.samples[-1]
             self.detail(f"{last.captured:,} transactions captured, {last.replicated:,} in the tables")
         time.sleep(_TICK)
 
     def compared(self, spark: "SparkSession") -> "list[TableReport]":
-        """Return what the tables are, beside their source."""
+        """Compare the tables with their source."""
         opened, found = open_log(spark, self.log), []
         for name in sorted({*opened.tables, *SEEN_TABLES}):
             if name not in opened.tables:

@@ -1,4 +1,4 @@
-"""Python programs as child processes: how they are started, killed, run to their end, and what they said."""
+"""Python programs as child processes: starting, killing, running to completion, and supervising them."""
 
 import os
 import signal
@@ -16,13 +16,12 @@ __all__ = ["Supervised", "completed", "kill", "printed", "running", "start"]
 
 
 def start(*arguments: str, log: Path | None = None, **options: Any) -> "subprocess.Popen[Any]":
-    """Start Python in a process that imports the same modules as this one, and leads a group of its own.
+    """Start Python with the same module path as this process, as the leader of a process group.
 
     Args:
-        arguments: Those of Python, such as ``-m`` and a module.
-        log: The file to which is appended what the process says; its output only where ``options`` have no
-            ``stdout``.
-        options: Those of Popen; ``env`` is added to the environment.
+        arguments: The arguments of Python, such as ``-m`` and a module.
+        log: The file to which standard error is appended, and standard output unless ``options`` have ``stdout``.
+        options: The options of Popen; ``env`` is added to the environment.
     """
     environment = {**os.environ, "PYTHONPATH": _path(), **options.pop("env", {})}
     given = {"env": environment, "start_new_session": True, **options}
@@ -33,7 +32,7 @@ def start(*arguments: str, log: Path | None = None, **options: Any) -> "subproce
 
 
 def kill(process: "subprocess.Popen[Any]") -> bool:
-    """Kill a process that leads a group, and its children, with signal 9; return whether it still ran."""
+    """Kill a process group with signal 9; return whether its leader was still running."""
     runs = process.poll() is None
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -46,7 +45,7 @@ def kill(process: "subprocess.Popen[Any]") -> bool:
 
 @contextmanager
 def running(*arguments: str, log: Path | None = None, **options: Any) -> "Iterator[subprocess.Popen[Any]]":
-    """Start Python as ``start`` does, and kill it when the block ends."""
+    """Start Python as ``start`` does; kill it when the block ends."""
     process = start(*arguments, log=log, **options)
     try:
         yield process
@@ -55,14 +54,14 @@ def running(*arguments: str, log: Path | None = None, **options: Any) -> "Iterat
 
 
 def completed(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
-    """Run Python to its end; return its status, and what it printed. ``options`` are those of ``start``."""
+    """Run Python to completion; return its status and output. ``options`` are those of ``start``."""
     with running(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
         output, errors = process.communicate()
     return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
 
 
 def printed(*arguments: str, **options: Any) -> str:
-    """Run Python to its end, and return what it printed; raise PgoutputError with its last errors where it fails."""
+    """Run Python to completion, and return its output; raise PgoutputError with its last errors if it fails."""
     done = completed(*arguments, **options)
     if done.returncode:
         raise PgoutputError(f"{' '.join(arguments)}: status {done.returncode}: {done.stderr.strip()[-600:]}")
@@ -71,21 +70,21 @@ def printed(*arguments: str, **options: Any) -> str:
 
 @dataclass
 class Supervised:
-    """The processes of one command, one after the other: whenever one ends, another is started, as supervisors do."""
+    """A supervised command: ``ensure`` restarts it whenever its process has ended."""
 
     arguments: Sequence[str]
-    """Those of the command."""
+    """The arguments of the command."""
     errors: Path
-    """The file that takes what the processes say."""
+    """The file to which the processes write."""
     module: str = "pgoutput_construct.cli"
-    """The command, as Python's ``-m`` takes it."""
+    """The module of the command, for ``python -m``."""
     ended: list[str] = field(default_factory=list)
-    """How each of the processes ended that ended by themselves."""
+    """For each process that ended by itself, its status and last line."""
     _process: "subprocess.Popen[bytes] | None" = None
 
     @property
     def pid(self) -> int | None:
-        """The process, None where none was started."""
+        """The process id; None if none was started."""
         return None if self._process is None else self._process.pid
 
     @property
@@ -94,36 +93,36 @@ class Supervised:
         return self._process is not None and self._process.poll() is None
 
     def ensure(self) -> None:
-        """Start a process unless one runs."""
+        """Start a process unless one is running."""
         if not self.runs:
             self._note_end()
             self._process = start(*self.command(()), log=self.errors)
 
     def kill(self) -> bool:
-        """Kill the process and its children with signal 9; False when none runs."""
+        """Kill the process and its children with signal 9; return False if none was running."""
         if not self.runs:
             self._note_end()
         process, self._process = self._process, None
         return process is not None and kill(process)
 
     def finish(self, more: Sequence[str], seconds: float) -> None:
-        """Run the command with ``more`` arguments until it ends; raises PgoutputError where it fails, or goes on."""
+        """Run the command with ``more`` arguments to completion; raise PgoutputError if it fails or times out."""
         self.kill()
         with running(*self.command(more), log=self.errors) as process:
             try:
                 status = process.wait(seconds)
             except subprocess.TimeoutExpired:
                 words = _last_words(self.errors)
-                raise PgoutputError(f"{self.arguments[0]} goes on after {seconds:.0f} s; {words}") from None
+                raise PgoutputError(f"{self.arguments[0]} is still running after {seconds:.0f} s; {words}") from None
         if status:
             raise PgoutputError(f"{self.arguments[0]} ended with status {status}; {_last_words(self.errors)}")
 
     def command(self, more: Sequence[str]) -> Sequence[str]:
-        """Return the arguments of Python for a process."""
+        """Return the arguments of Python for one process."""
         return ["-m", self.module, *self.arguments, *more]
 
     def _note_end(self) -> None:
-        """Note how a process ended that nobody killed, with its last words before others follow them."""
+        """Record how a process ended by itself, with its last line, before the next one appends to the file."""
         if self._process is not None:
             self.ended.append(f"status {self._process.returncode}; {_last_words(self.errors)}")
 
@@ -134,4 +133,4 @@ def _path() -> str:
 
 def _last_words(errors: Path) -> str:
     lines = [line for line in errors.read_text("utf-8", "replace").splitlines() if line.strip()]
-    return f"its last words in {errors}: {lines[-1] if lines else '(none)'}"
+    return f"last line of {errors}: {lines[-1] if lines else '(none)'}"

@@ -1,4 +1,4 @@
-"""What happens in the shop: concurrent writers, key changes, rollbacks, large and prepared ones, ALTER TABLE."""
+"""The workload: concurrent writers, key changes, rollbacks, large and prepared transactions, ALTER TABLE."""
 
 import random
 import threading
@@ -16,7 +16,7 @@ __all__ = ["WRITERS", "Workload", "create_shop"]
 WRITERS = 4
 Cursor = Any
 CONFLICTS = (errors.DeadlockDetected, errors.ForeignKeyViolation, errors.UniqueViolation)
-"""What concurrent writers cause each other."""
+"""Errors that concurrent writers cause each other."""
 
 NEW_CUSTOMER = """
     INSERT INTO customers (name, email, balance, rating, tags, profile, biography)
@@ -48,18 +48,18 @@ ROWS_BEFORE = {
     "order_lines": (3000, "SELECT id, 1, 'old', 1, total, NULL FROM orders LIMIT %s"),
     "carts": (100, "SELECT 1000 + g, '{\"items\": []}' FROM generate_series(1, %s) g"),
 }
-"""What the shop has when the capture begins: how many rows of each table, for scale 1."""
+"""The initial rows: for each table their number at scale 1, and the rest of the INSERT."""
 
 ALTERATIONS = (
     "ALTER TABLE orders ADD COLUMN channel text NOT NULL DEFAULT 'shop window'",
     "ALTER TABLE carts RENAME COLUMN content TO items",
     "ALTER TABLE order_lines ADD COLUMN packed boolean DEFAULT false",
 )
-"""What happens to its tables on the way: no row is sent for it."""
+"""Alterations of tables during the workload, for which the stream has no rows."""
 
 
 def create_shop(server: EmbeddedServer, scale: float = 1.0) -> None:
-    """Create the shop's tables with rows, and its publication; ``scale`` 1 gives about 7,000 rows."""
+    """Create the tables with initial rows, and the publication; ``scale`` 1 is about 7,000 rows."""
     with server.connect() as connection:
         connection.execute(resources.files(__package__).joinpath("shop.sql").read_text("utf-8"))
         for table, (rows, values) in ROWS_BEFORE.items():
@@ -68,7 +68,7 @@ def create_shop(server: EmbeddedServer, scale: float = 1.0) -> None:
 
 
 class Workload:
-    """Runs the shop's traffic; ``scale`` 1 gives about 40,000 changes, some of which are rolled back."""
+    """Runs the workload; ``scale`` 1 is about 40,000 changes, some of which are rolled back."""
 
     def __init__(
         self,
@@ -77,7 +77,14 @@ class Workload:
         alterations: Sequence[str] = ALTERATIONS,
         seconds: float = 0.0,
     ) -> None:
-        """``alterations`` are what happens to the tables meanwhile, one a second; ``seconds``: how long it takes."""
+        """Prepare; ``run`` begins.
+
+        Args:
+            server: The server.
+            scale: The number of changes, as a multiple of 40,000.
+            alterations: Statements that alter tables meanwhile, one per second.
+            seconds: The minimum duration.
+        """
         self.server = server
         self.scale = scale
         self._seconds = seconds
@@ -85,7 +92,7 @@ class Workload:
         self._stop = threading.Event()
 
     def run(self) -> None:
-        """Run everything; writers work side by side with the large transactions."""
+        """Run everything; writers are concurrent with the large transactions."""
         with ThreadPoolExecutor(WRITERS + 3, "shop") as pool:
             jobs = [pool.submit(self._write, number) for number in range(WRITERS)]
             jobs += [pool.submit(self._large), pool.submit(self._prepared), pool.submit(self._alter)]
@@ -98,7 +105,7 @@ class Workload:
             job.result()
 
     def stop(self) -> None:
-        """Ask the writers to end after their transactions."""
+        """Let the writers end after their current transactions."""
         self._stop.set()
 
     def _write(self, number: int) -> None:
@@ -114,11 +121,11 @@ class Workload:
                         for action in choose.choices(actions, weights, k=choose.randint(1, 6)):
                             action(connection.cursor(), choose)
                 except CONFLICTS as conflict:
-                    # Writers that wait for each other: PostgreSQL ends one of them, which is a rollback like another.
+                    # PostgreSQL resolves a deadlock by aborting one writer, which is just another rollback.
                     del conflict
 
     def _large(self) -> None:
-        """Transactions far over logical_decoding_work_mem: they are streamed, one of them to be rolled back."""
+        """Run transactions far above logical_decoding_work_mem, which are streamed; one is rolled back."""
         rows = round(4000 * self.scale)
         with self.server.connect(autocommit=False) as connection:
             for outcome in ("commit", "rollback", "commit"):
@@ -129,11 +136,11 @@ class Workload:
                         connection.execute("UPDATE orders SET total = -1 WHERE customer_id = %s", [customer])
                     connection.execute(PAY_SOME, [customer])
                     connection.execute(DELETE_SOME, [customer])
-                    # Of what it knows to be rolled back already, PostgreSQL 18 streams nothing.
+                    # PostgreSQL 18 does not stream transactions that have already been rolled back.
                     connection.execute("SELECT pg_sleep(%s)", [1 if outcome == "rollback" else 0])
 
     def _prepared(self) -> None:
-        """Two-phase commits, one of them rolled back; and a truncate."""
+        """Run two-phase commits, one of which is rolled back; and a TRUNCATE."""
         with self.server.connect() as connection:
             for number, outcome in enumerate(("COMMIT", "ROLLBACK", "COMMIT")):
                 connection.execute("BEGIN")
@@ -145,7 +152,7 @@ class Workload:
                 connection.execute(f"{outcome} PREPARED 'shop-{number}'")
 
     def _alter(self) -> None:
-        """Columns are added and renamed while all others go on."""
+        """Add and rename columns while the other jobs run."""
         with self.server.connect() as connection:
             for statement in self._alterations:
                 while not self._stop.wait(1.0):
@@ -170,7 +177,7 @@ def _customer(choose: random.Random) -> list[Any]:
 
 
 def _bulk(connection: Any, customer: int, rows: int) -> None:
-    """Insert orders with a line each, in two statements."""
+    """Insert orders with one line each, in two statements."""
     connection.execute(
         "INSERT INTO orders (customer_id, total, ship_on) SELECT %s, g, date '2026-01-01' + g %% 365"
         " FROM generate_series(1, %s) g",
@@ -227,4 +234,4 @@ ACTIONS: dict[Callable[[Cursor, random.Random], None], int] = {
     _update(f"DELETE FROM orders WHERE id = {SOME_ORDER}", 900): 2,
     _update(f"DELETE FROM customers WHERE id = {SOME_CUSTOMER}"): 1,
 }
-"""What a writer does, each with how often."""
+"""The actions of a writer, with their weights."""

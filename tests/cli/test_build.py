@@ -1,4 +1,4 @@
-"""``pgoutput build``: JSON lines back to the bytes that decode read."""
+"""``pgoutput build``: JSON lines back to the bytes from which they were decoded."""
 
 import json
 from pathlib import Path
@@ -26,13 +26,13 @@ def _lines(*values: object) -> bytes:
 
 
 @recorded
-def test_hex_comes_back(run: Run, path: Path) -> None:
+def test_hex_round_trip(run: Run, path: Path) -> None:
     """decode | build gives a file of hexadecimal lines back byte for byte, its header included."""
     assert run("build", stdin=run("decode", path).stdout_bytes).stdout_bytes == path.read_bytes()
 
 
 @recorded
-def test_recvlogical_comes_back(run: Run, path: Path, tmp_path: Path) -> None:
+def test_recvlogical_round_trip(run: Run, path: Path, tmp_path: Path) -> None:
     """decode | build gives a file as pg_recvlogical writes it back byte for byte."""
     recording = Recording.load(path)
     source, target = tmp_path / "in.bin", tmp_path / "out.bin"
@@ -47,7 +47,7 @@ def test_recvlogical_comes_back(run: Run, path: Path, tmp_path: Path) -> None:
     assert raw.stdout_bytes == b"".join(recording.payloads)
 
 
-def test_comments_and_empty_lines_come_back(run: Run) -> None:
+def test_comments_and_empty_lines_round_trip(run: Run) -> None:
     """What stands before a message in a file of lines is kept, also bytes that are not UTF-8."""
     text = b"#\xff\n\n  # two\n45\n\n45\n"
     lines = _lines(STOP | {"before": ["#\udcff", "", "  # two"]}, STOP | {"before": [""]})
@@ -64,7 +64,7 @@ def test_the_state_is_tracked(run: Run) -> None:
     assert said.stdout.splitlines() == ["4900000007" + insert[2:]] * 2 + [insert]
 
 
-def test_options_win_over_lines(run: Run) -> None:
+def test_options_override_those_of_lines(run: Run) -> None:
     """Options of the command line replace those of the lines."""
     lines = _lines(START | {"proto_version": 1})
     assert run("build", stdin=lines).exit_code == 1
@@ -142,6 +142,6 @@ def test_the_output_is_not_the_input(run: Run, tmp_path: Path) -> None:
     link.symlink_to(source)
     for target in (source, link):
         result = run("build", source, "-o", target)
-        assert result.exit_code == 1 and "replace its own input: name another file" in result.output
+        assert result.exit_code == 1 and "overwrite its own input: choose another file" in result.output
     assert run("build", tmp_path / "missing", "-o", source).exit_code == 1
     assert source.read_bytes() == _lines(STOP)

@@ -1,4 +1,4 @@
-"""``pgoutput capture`` as a process: what it captures, says, measures, and how it ends."""
+"""``pgoutput capture`` as a process: what it captures, prints and measures, and how it ends."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def _lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_up_to_a_position_and_again(run: Run, shop: Shop) -> None:
+def test_capture_up_to_an_lsn_and_resume(run: Run, shop: Shop) -> None:
     """What was committed before a position is in the log; the next capture resumes behind it."""
     for number in (1, 2):
         end = shop.execute(f"INSERT INTO item VALUES ({number}, 'a')")
@@ -159,7 +159,7 @@ def test_the_environment_names_the_server(shop: Shop) -> None:
     assert committed_ids(shop.log()) == [1]
 
 
-def test_from_nothing(run: Run, shop: Shop) -> None:
+def test_slot_and_publication_are_created(run: Run, shop: Shop) -> None:
     """Publication and slot are created in this order, once; a time without changes ends each capture."""
     arguments = [shop.dsn, shop.directory, "--slot", f"{shop.slot}_new", "--publication", "new", "--create-slot"]
     arguments += ["--failover-slot", "--create-publication", "item", "--heartbeat", 0.1]
@@ -188,7 +188,7 @@ def test_the_creation_of_a_slot_has_a_limit(run: Run, shop: Shop) -> None:
     assert not slot_health(shop.dsn, f"{shop.slot}_late")
 
 
-def test_an_empty_log_of_a_slot_that_was_read_is_asked_for(run: Run, shop: Shop) -> None:
+def test_an_empty_log_with_an_existing_slot_needs_new_log(run: Run, shop: Shop) -> None:
     """An error names the option with which it begins."""
     run("capture", *_arguments(shop, "--until-lsn", shop.execute("INSERT INTO item VALUES (1, 'a')")))
     shop.directory = shop.directory.with_name("other")
@@ -226,7 +226,7 @@ def test_a_port_that_is_taken(run: Run, shop: Shop) -> None:
     [
         (["--until-lsn", "x"], "'x' is not an LSN"),
         (["--duration", "0"], "not in the range x>0"),
-        (["--metrics", "99999"], "is no port"),
+        (["--metrics", "99999"], "is not a port"),
         (["--streaming", "often"], "'often' is not one of"),
         (["--create-publication", "a,,b"], "separate them by commas"),
     ],
@@ -242,7 +242,7 @@ def _modes(directory: Path) -> dict[str, int]:
     return {str(path.relative_to(directory)): path.stat().st_mode & 0o777 for path in directory.rglob("*")}
 
 
-def test_nobody_else_can_read_a_log(run: Run, shop: Shop) -> None:
+def test_file_modes_of_a_log(run: Run, shop: Shop) -> None:
     """Whatever writes into it: a capture, copies, compactions, a prune, readers, a publisher; unless told otherwise."""
     publisher, around = Slots(beside(shop.directory)), shop.directory.parent
     before = os.umask(0)
@@ -278,6 +278,6 @@ def test_nobody_else_can_read_a_log(run: Run, shop: Shop) -> None:
         assert shop.directory.stat().st_mode & 0o777 == 0o750
     finally:
         os.umask(before)
-    for mode, said in (("0755", "not a mode for the files of a log"), ("rw", "is no mode of files, such as 0640")):
+    for mode, said in (("0755", "not a mode for the files of a log"), ("rw", "is not a file mode such as 0640")):
         refused = run("capture", *_arguments(shop, "--file-mode", mode))
         assert refused.exit_code in (1, 2) and said in refused.output

@@ -1,4 +1,4 @@
-"""``pgoutput decode``: what it reads, what it prints, and what it says of bad input."""
+"""``pgoutput decode``: its input formats, its output, and its errors."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -121,21 +121,21 @@ def test_bad_input(run: Run, stdin: str, options: tuple[object, ...], said: str)
     assert result.stderr.startswith("Error: ")
 
 
-def test_what_came_before_is_printed(run: Run, messages_of: Read) -> None:
+def test_messages_before_an_error_are_printed(run: Run, messages_of: Read) -> None:
     """The messages before a bad one are printed."""
     result = run("decode", "--proto-version", 2, "--streaming", "on", stdin=f"{START}\n{INSERT}\n49\n".encode())
     assert result.exit_code == 1 and "standard input: line 3: Insert.xid at byte 1" in result.stderr
     assert [line["message"] for line in messages_of(result)] == ["StreamStart", "Insert"]
 
 
-def test_places_that_are_not_there(run: Run, tmp_path: Path) -> None:
+def test_missing_files(run: Run, tmp_path: Path) -> None:
     """Missing files and directories without a log are named."""
     for arguments in (("nowhere",), ("--format", "changelog", "nowhere"), (tmp_path,), ("--format", "hex", tmp_path)):
         result = run("decode", *arguments)
         assert result.exit_code == 1 and str(arguments[-1]) in result.stderr
 
 
-def test_nothing(run: Run) -> None:
+def test_empty_input(run: Run) -> None:
     """No bytes are no messages."""
     for stdin in (b"", b"\n", b"# only a comment\n"):
         result = run("decode", stdin=stdin)

@@ -1,4 +1,4 @@
-"""A specification that has grown: its options and states are those of the command line, with no line of Python."""
+"""An extended specification: its options and states appear on the command line without a line of Python."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""``pgoutput inspect``: what it shows of good bytes and of bad ones, and where it finds them."""
+"""``pgoutput inspect``: dumps of valid and invalid messages from all kinds of sources."""
 
 import re
 from collections.abc import Iterator
@@ -280,14 +280,14 @@ def test_names_cannot_draw(run: Run) -> None:
         (["xyz"], 2, "neither a file, nor a directory, nor hexadecimal digits"),
         (["123"], 1, "not an even number of hexadecimal digits"),
         ([""], 1, "empty payload"),
-        (["45", "--seq", "1"], 2, "--seq is for a change log"),
+        (["45", "--seq", "1"], 2, "--seq needs a change log"),
         (["."], 2, "a change log needs --seq"),
         ([".", "--seq", "1", "--frame"], 2, "a change log stores messages, not frames"),
         (["45", "--streaming", "on"], 1, "--streaming on needs --proto-version 2"),
         (["--in-stream", "--proto-version", "1", "45"], 1, "--streaming on needs --proto-version 2 or newer, not 1"),
     ],
 )
-def test_what_cannot_be(run: Run, arguments: list[str], status: int, says: str) -> None:
+def test_invalid_arguments(run: Run, arguments: list[str], status: int, says: str) -> None:
     """Each mistake is one line that says what to do."""
     result = run("inspect", *arguments)
     assert result.exit_code == status

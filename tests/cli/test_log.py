@@ -1,4 +1,4 @@
-"""``pgoutput log``: what a change log holds."""
+"""``pgoutput log``: reports, verification, compaction, pruning, readers."""
 
 import json
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from tests.spark.copying import copy_table
 
 
 @pytest.mark.server
-def test_what_a_log_holds(run: Run, shop: Shop) -> None:
+def test_the_report_of_a_log(run: Run, shop: Shop) -> None:
     """Ranges, tables with their rows and descriptions over time, open transactions, events, lag."""
     shop.execute(
         "INSERT INTO item SELECT g, 'a' FROM generate_series(1, 10) g", "UPDATE item SET name = 'b' WHERE id < 3"
@@ -80,7 +80,7 @@ def _report(run: Run, *arguments: object) -> dict[str, Any]:
 def test_a_damaged_log_is_named(run: Run, change_log: Path) -> None:
     """A whole log verifies; a flipped byte is found, and the file named, with exit status 1."""
     whole = run("log", change_log, "--verify")
-    assert whole.exit_code == 0 and "nothing is wrong" in whole.stdout
+    assert whole.exit_code == 0 and "no problems" in whole.stdout
     assert _report(run, change_log, "--verify")["verification"]["problems"] == []
     file = sorted(change_log.glob("segment-*"))[1]
     content = file.read_bytes()
@@ -123,7 +123,7 @@ def test_a_log_is_pruned(run: Run, change_log: Path) -> None:
     forget(change_log, "warehouse")
     done = run("log", "prune", change_log, "--before", "7FFFFFFF/0", "--without-states", "--yes")
     kept = _report(run, change_log)
-    assert done.exit_code == 0 and f"kept from seq {kept['first_seq']} on" in done.stdout
+    assert done.exit_code == 0 and f"retained from seq {kept['first_seq']} on" in done.stdout
     assert kept["first_seq"] == 200 and "transaction" in done.stdout  # it began in the second segment
     assert run("decode", change_log).stdout.splitlines() == lines[kept["first_seq"] :]
     assert run("tail", change_log).exit_code == run("log", change_log, "--verify").exit_code == 0
@@ -133,7 +133,7 @@ def test_a_log_is_pruned(run: Run, change_log: Path) -> None:
 
 
 @pytest.mark.server
-def test_what_a_log_lacks(run: Run, shop: Shop) -> None:
+def test_incomplete_tables_in_the_report(run: Run, shop: Shop) -> None:
     """Readers say which table the log does not hold from its first row, until it has a copy; that is shown, too."""
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     shop.capture()
@@ -146,15 +146,15 @@ def test_what_a_log_lacks(run: Run, shop: Shop) -> None:
     report = _report(run, shop.directory)
     assert report["lacks"] == [] and run("tail", shop.directory).stderr == ""
     assert [(each["table"], each["rows"], each["chunks"]) for each in report["copies"]] == [("public.item", 1, 1)]
-    assert "Copies of tables" in run("log", shop.directory).stdout
+    assert "Table copies" in run("log", shop.directory).stdout
     assert report["tables"][0]["rows"] == {"snapshot": 1, "insert": 1, "update": 0, "delete": 0, "truncate": 0}
 
 
-def test_readers_are_known(run: Run, change_log: Path) -> None:
+def test_readers_are_added_updated_and_removed(run: Run, change_log: Path) -> None:
     """One is added, moved on and removed; what cannot be is said, and changes nothing."""
     assert run("log", "readers", change_log).stdout == ""
     added = run("log", "readers", change_log, "--add", "warehouse", "--wait", "60")
-    assert added.exit_code == 0 and "warehouse: needs all from seq 0 on, is at 0/0" in added.stdout, added.output
+    assert added.exit_code == 0 and "warehouse: needs everything from seq 0 on, is at 0/0" in added.stdout, added.output
     assert run("log", "readers", change_log).stdout == added.stdout
     for wrong in (("--at", "0/1"), ("--wait", "1"), ("--add", "a", "--remove", "b")):
         assert run("log", "readers", change_log, *wrong).exit_code == 2
@@ -165,7 +165,7 @@ def test_readers_are_known(run: Run, change_log: Path) -> None:
     assert readers(change_log) == ()
 
 
-def test_positions_as_people_write_them() -> None:
+def test_lsns_and_times() -> None:
     """An LSN, or a time, in UTC where it has no zone; anything else is a usage error."""
     position = LSN_OR_TIME.convert("0/10", None, None)
     assert position == Lsn(16) and isinstance(position, Lsn)

@@ -1,4 +1,4 @@
-"""Rates and lag of a capture, and the words for them."""
+"""Rates, lag and estimates, and their texts."""
 
 from dataclasses import replace
 from typing import Any
@@ -60,7 +60,7 @@ def test_sizes(size: int, text: str) -> None:
     assert counted(1, "byte") == "1 byte"
 
 
-def test_what_is_left() -> None:
+def test_the_remaining_time() -> None:
     """As long as it takes at the rate of this table, or batch; nothing is said of it before there is a rate."""
     now = 10.0
     estimate = Estimate(lambda: now)

@@ -1,4 +1,4 @@
-"""Options that decide layouts: declared from the specification, and named on the command line as it spells them."""
+"""Options that decide layouts: derived from the specification, and named on the command line as it spells them."""
 
 from typing import Any
 
@@ -8,7 +8,14 @@ from click.testing import CliRunner
 
 import pgoutput_construct as pgo
 from pgoutput_construct.cli import _options as options
-from pgoutput_construct.cli._options import as_arguments, choose, first_in, in_arguments, layout_options, state_options
+from pgoutput_construct.cli._options import (
+    as_arguments,
+    choose,
+    first_options_in,
+    in_arguments,
+    layout_options,
+    state_options,
+)
 from pgoutput_construct.wire.protocol import OPTIONS
 from pgoutput_construct.wire.spec_metadata import Option, OptionValue
 from tests.cli.conftest import Run
@@ -41,7 +48,7 @@ def test_new_options_of_the_specification(monkeypatch: pytest.MonkeyPatch) -> No
     assert as_arguments({"fast": False, "shape": "flat", "paused": True}) == "--no-fast --shape flat --paused"
 
 
-def test_what_is_given_wins() -> None:
+def test_given_options_override() -> None:
     """Options of the command line win over those of the input, and these over PostgreSQL's defaults."""
     known = {"proto_version": 4, "streaming": "parallel", "note": "no option"}
     assert choose({}) == {"proto_version": 1, "streaming": "off"}
@@ -53,8 +60,8 @@ def test_what_is_given_wins() -> None:
 
 def test_the_first_options_with_a_state() -> None:
     """Streams came with protocol version 2 and the option streaming; no state needs nothing."""
-    assert first_in({"in_stream": True}) == {"proto_version": 2, "streaming": "on"}
-    assert first_in({"in_stream": False}) == first_in({}) == {}
+    assert first_options_in({"in_stream": True}) == {"proto_version": 2, "streaming": "on"}
+    assert first_options_in({"in_stream": False}) == first_options_in({}) == {}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +75,7 @@ def test_the_first_options_with_a_state() -> None:
         ("the option streaming is 'on'", "the option streaming is 'on'"),
     ],
 )
-def test_the_words_of_the_command_line(text: str, said: str) -> None:
+def test_errors_name_command_line_options(text: str, said: str) -> None:
     """Keywords with a value become options; names alone, as in the header of a file, stay as they are."""
     assert in_arguments(text) == said
 

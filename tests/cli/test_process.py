@@ -41,7 +41,7 @@ def test_a_pipe_of_both(tmp_path: Path) -> None:
     assert (decode.wait(), build.returncode) == (0, 0)
 
 
-def test_nobody_reads() -> None:
+def test_a_closed_pipe_ends_the_command() -> None:
     """When the reader goes away, decode ends quietly."""
     process = _start("decode", RECORDING)
     assert process.stdout is not None and process.stderr is not None
@@ -89,7 +89,7 @@ def test_a_live_pipe(form: str) -> None:
         ([b"\nS", b"\0\0\x03\x1d\x01\n"], ("--format", "recvlogical")),
     ],
 )
-def test_a_form_is_told_by_enough(pieces: list[bytes], options: tuple[str, ...]) -> None:
+def test_format_detection_needs_enough_bytes(pieces: list[bytes], options: tuple[str, ...]) -> None:
     """A pipe whose first bytes say nothing is read on until they do."""
     process = _start("decode", "--proto-version", 2, "--streaming", "on", *options)
     assert process.stdin is not None
@@ -128,7 +128,7 @@ def test_closed_standard_error() -> None:
     assert subprocess.run(command, shell=True, check=False, stdout=subprocess.DEVNULL).returncode == 0
 
 
-def test_a_file_over_itself(tmp_path: Path) -> None:
+def test_output_over_the_input_is_refused(tmp_path: Path) -> None:
     """Standard input that the shell took from the output is found too."""
     file = tmp_path / "d.jsonl"
     file.write_bytes(b'{"message": "StreamStop"}\n')

@@ -1,4 +1,4 @@
-"""``pgoutput replicate``: what is wrong is said before Spark starts."""
+"""``pgoutput replicate``: arguments are checked before Spark starts."""
 
 import logging
 from pathlib import Path
@@ -17,7 +17,7 @@ def test_refusals(run: Run, change_log: Path, tmp_path: Path) -> None:
     warehouse = tmp_path / "wh"
     given = ("--into", "parquet", "--warehouse", warehouse)
     result = run("replicate", change_log, *given)
-    assert result.exit_code == 2 and "say --once or --continuous" in result.output
+    assert result.exit_code == 2 and "give --once or --continuous" in result.output
     result = run("replicate", tmp_path / "none", *given, "--once")
     assert result.exit_code == 1 and "no change log here" in result.output
     result = run("replicate", change_log, *given, "--continuous", "--table", "public.x")
@@ -36,7 +36,7 @@ def test_refusals(run: Run, change_log: Path, tmp_path: Path) -> None:
     assert result.exit_code == 1 and "begin with '_', not 'pg_': leave out --metadata-prefix" in result.output
 
 
-def test_a_table_in_trouble_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_table_error_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     """When it comes into trouble, when the reason is another one, and when it is in none any more."""
     report = _Report()
     for troubled in ({"public.t": "a"}, {"public.t": "a"}, {"public.t": "b"}, {"public.t": "b"}, {}):
@@ -44,9 +44,9 @@ def test_a_table_in_trouble_is_said_once(caplog: pytest.LogCaptureFixture) -> No
         with caplog.at_level(logging.INFO):
             report(batch)
         if troubled:
-            assert _conclusion(batch, ()).endswith("0/5, but for 1 table (public.t) in trouble")
+            assert _conclusion(batch, ()).endswith("0/5, except 1 table (public.t) with errors")
     assert [record.getMessage() for record in caplog.records] == [
-        "public.t stays as it was, and is tried again: a",
-        "public.t stays as it was, and is tried again: b",
-        "public.t is in no trouble any more",
+        "public.t is left unchanged, and will be retried: a",
+        "public.t is left unchanged, and will be retried: b",
+        "public.t is up to date again",
     ]

@@ -1,4 +1,4 @@
-"""``pgoutput slots``: what a server says of its slots, and what is wrong with them."""
+"""``pgoutput slots``: the slots of a server, and their problems."""
 
 import json
 from typing import Any
@@ -37,10 +37,10 @@ def test_a_slot_that_is_read(run: Run, shop: Shop) -> None:
             assert "transaction" in _slot(run, shop)["held_by"]
 
 
-def test_what_is_not_there(run: Run, shop: Shop) -> None:
+def test_missing_slots(run: Run, shop: Shop) -> None:
     """A slot that is not there, and a server that refuses, are one line; no password is shown."""
     result = run("slots", shop.dsn, "--slot", "nobody")
-    assert result.exit_code == 1 and "there is no replication slot 'nobody'" in result.output
+    assert result.exit_code == 1 and "replication slot 'nobody' does not exist" in result.output
     dsn = psycopg.conninfo.make_conninfo(shop.dsn, password="hunter2", dbname="nowhere")
     result = run("slots", dsn)
     assert result.exit_code == 1 and "nowhere" in result.output and "hunter2" not in result.output

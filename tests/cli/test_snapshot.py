@@ -1,4 +1,4 @@
-"""``pgoutput capture --snapshot`` and ``pgoutput snapshot``: rows that are there already, and a table again."""
+"""``pgoutput capture --snapshot`` and ``pgoutput snapshot``: existing rows, and repeated copies."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +24,7 @@ def _copied(shop: Shop) -> list[Any]:
     return list(copies_of(ChangeLog(shop.directory).index)) if list(shop.directory.glob("segment*")) else []
 
 
-def test_first_and_again(run: Run, filled: Shop) -> None:
+def test_first_and_repeated_copy(run: Run, filled: Shop) -> None:
     """The capture ends when the copies are durable; the command copies a table when nobody reads the slot."""
     arguments = [filled.dsn, str(filled.directory)]
     source = ["--slot", filled.slot, "--publication", PUBLICATION]
@@ -39,7 +39,7 @@ def test_first_and_again(run: Run, filled: Shop) -> None:
     assert result.exit_code == 1 and "there is no table public.missing in" in result.stderr
 
 
-def test_of_a_running_capture(run: Run, filled: Shop) -> None:
+def test_copy_by_a_running_capture(run: Run, filled: Shop) -> None:
     """A capture without --snapshot makes the copies that it is asked for."""
     with filled.capturing(new_log=True):
         wait_until(lambda: list(filled.directory.glob("segment*")) or (filled.directory / ".confirmed.json").exists())

@@ -26,7 +26,7 @@ def _last_line(result: "subprocess.CompletedProcess[str]") -> str:
 
 
 @pytest.mark.spark
-def test_into_a_folder_twice(change_log: Path, tmp_path: Path) -> None:
+def test_existing_datasets_need_overwrite(change_log: Path, tmp_path: Path) -> None:
     """The folder's name is no pattern; what is there is replaced only when asked for."""
     arguments = (change_log, "-o", tmp_path / "d [1]", "--table", "public.item", "--master", "local[1]")
     first = _tables(*arguments)
@@ -56,7 +56,7 @@ def test_without_java(change_log: Path, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("master", ["nonsense", "local[", "local[x]", "http://host:1", ""])
-def test_a_master_that_is_none(run: Run, change_log: Path, tmp_path: Path, master: str) -> None:
+def test_an_invalid_master(run: Run, change_log: Path, tmp_path: Path, master: str) -> None:
     """A wrong master is one line, before Spark starts."""
     result = run("tables", change_log, "--output", tmp_path / "out", "--master", master)
     assert result.exit_code == 1 and "is no master of Spark: it is local," in result.output
@@ -120,7 +120,7 @@ org.apache.spark.SparkException: Job aborted
         ),
     ],
 )
-def test_what_an_executor_raised(text: str, said: str) -> None:
+def test_errors_of_executors(text: str, said: str) -> None:
     """The cause is said, not that there was one; a package that a worker lacks, with what to do."""
     reason = spark_reason(_exception("pyspark.errors.exceptions.captured", text))
     assert reason is not None and re.match(rf"Spark: .*{said}", reason) and "\n" not in reason

@@ -1,4 +1,4 @@
-"""What people read on a terminal: nothing that a server, a log or a client sent moves its cursor or is markup."""
+"""Output on a terminal: nothing that a server, a log or a client sent can move its cursor or act as markup."""
 
 import json
 import re
@@ -55,7 +55,7 @@ def evil(shop: Shop) -> Iterator[Shop]:
 
 
 @pytest.mark.server
-def test_what_a_log_holds(run: Run, evil: Shop) -> None:
+def test_the_report_of_a_log(run: Run, evil: Shop) -> None:
     """Names, prefixes, identifiers of transactions, values and readers are escaped; JSON says all of them exactly."""
     named = f'"{SHOWN}"."{SHOWN}"'
     for command in (

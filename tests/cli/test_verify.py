@@ -1,4 +1,4 @@
-"""``pgoutput verify``: what is wrong with its arguments is said before a session is started."""
+"""``pgoutput verify``: arguments are checked before a session is started."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from tests.cli.conftest import Run
         (["--wait", "0"], "0.0 is not in the range"),
     ],
 )
-def test_what_cannot_be(run: Run, change_log: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_invalid_arguments(run: Run, change_log: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
     """One line, without a password."""
     (tmp_path / "damaged.json").write_text("{}}")
     if arguments[:1] == ["--resume"]:

@@ -1,4 +1,4 @@
-"""The main job end to end, as a user runs it: processes of their own, a server of their own, Spark of their own."""
+"""The demo end to end, as a user runs it: with processes, a server and a Spark of its own."""
 
 import re
 import shutil
@@ -41,14 +41,14 @@ def test_every_table_equals_its_source(demo: tuple[Path, str]) -> None:
     assert int(changed) > int(left) > 0 and float(lag.removesuffix(" s")) > 0
 
 
-def test_picture_shows_what_happened(demo: tuple[Path, str]) -> None:
+def test_the_picture_shows_events(demo: tuple[Path, str]) -> None:
     """It is a picture of each table, and of each crash."""
     drawn = ElementTree.parse(demo[0] / "freshness.svg")
     texts = {element.text for element in drawn.iter() if element.tag.endswith("text")}
     assert texts >= {"public.orders", "in the log", "in the tables", "capture killed", "Spark killed", "server killed"}
 
 
-def test_workload_had_what_is_hard(demo: tuple[Path, str]) -> None:
+def test_the_workload_has_every_kind_of_transaction(demo: tuple[Path, str]) -> None:
     """Streams, some of them rolled back; subtransactions rolled back; key changes; unchanged TOASTed values."""
     from pgoutput_construct.wire.engine import parse
 
@@ -75,7 +75,7 @@ def test_tables_are_typed(demo: tuple[Path, str]) -> None:
     assert {"_commit_lsn", "_seq", "_untyped"} <= set(kinds)
 
 
-def test_flipped_byte_in_the_log_is_an_error_that_names_its_place(demo: tuple[Path, str], tmp_path: Path) -> None:
+def test_a_flipped_byte_in_the_log_is_an_error_with_its_location(demo: tuple[Path, str], tmp_path: Path) -> None:
     """One flipped byte makes the job fail; the error names segment, seq and field."""
     shutil.copytree(demo[0] / "changelog", tmp_path / "changelog")
     segment = max((tmp_path / "changelog").glob("*.parquet"), key=lambda path: path.stat().st_size)

@@ -1,4 +1,4 @@
-"""The picture of a pipeline at work, and its lines of blocks."""
+"""The chart of a pipeline, and sparklines."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Child processes: what they say, how they end, and that nothing of them is left."""
+"""Child processes: their output, their ends, and that none is left."""
 
 import os
 import subprocess
@@ -37,7 +37,7 @@ def test_children_are_killed_too() -> None:
     wait_until(lambda: not _runs(pid), 10)
 
 
-def test_what_is_printed() -> None:
+def test_output_of_a_child_process() -> None:
     """A failure is an error with the last words; modules and variables are those of this process, and what is added."""
     environment = {"FOUND": "here"}
     found = "import os, pgoutput_construct as p; print(p.__file__, os.environ['FOUND'])"
@@ -61,14 +61,14 @@ def test_a_command_that_is_supervised(tmp_path: Path) -> None:
     wait_until(lambda: not ending.runs, 60)
     ending.ensure()
     assert ending.pid != first and len(ending.ended) == 1
-    assert ending.ended[0].startswith("status 2; its last words in ") and "no" in ending.ended[0]
+    assert ending.ended[0].startswith("status 2; last line of ") and "no" in ending.ended[0]
     assert ending.kill() and len(ending.ended) == 1 and not ending.runs
-    with pytest.raises(PgoutputError, match=r"^no ended with status 2; its last words in .*said\.txt"):
+    with pytest.raises(PgoutputError, match=r"^no ended with status 2; last line of .*said\.txt"):
         ending.finish([], 60)
 
 
-def test_a_command_that_goes_on(tmp_path: Path) -> None:
+def test_a_command_that_times_out(tmp_path: Path) -> None:
     """It is killed, and that is an error."""
     going = Supervised(["wait"], tmp_path / "said.txt", "tests.demo.waiting")
-    with pytest.raises(PgoutputError, match=r"^wait goes on after 0 s; its last words in .*: \(none\)"):
+    with pytest.raises(PgoutputError, match=r"^wait is still running after 0 s; last line of .*: \(none\)"):
         going.finish([], 0.01)

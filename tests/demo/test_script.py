@@ -1,4 +1,4 @@
-"""``tools/demo``: its help comes before anything is installed."""
+"""``tools/demo``: --help installs nothing."""
 
 import re
 import shutil

@@ -47,4 +47,4 @@ def test_a_capture_that_gives_up_fails_its_round(attacked18: EmbeddedServer, tmp
     assert process.kill()
     judge_captures(process.ended, verdict)
     assert verdict == Verdict(ended=1, problems=verdict.problems) and not verdict.good
-    assert "status 1; its last words" in verdict.problems[0] and "create the slot" in verdict.problems[0]
+    assert "status 1; last line of" in verdict.problems[0] and "create the slot" in verdict.problems[0]

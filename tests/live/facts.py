@@ -1,4 +1,4 @@
-"""What a recording must show: a table of facts about single messages."""
+"""What a recording must contain: a table of facts about single messages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The messages of a recording, one by one, with what parsing them takes."""
+"""The messages of a recording, one by one, with the options and states to parse them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Record what a server really sends: the workload once, through one slot for each mode."""
+"""Recording what a server sends: the workload once, through one slot for each mode."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What a recording must show across messages: interleaving, pairs, descriptions that change."""
+"""What a recording must contain across messages: interleaving, pairs, changing descriptions."""
 
 from collections.abc import Callable, Iterator
 from itertools import groupby, pairwise

@@ -1,4 +1,4 @@
-"""What comes again after a client, or the server, went away."""
+"""What a server sends again after a client, or the server itself, was disconnected."""
 
 import itertools
 from collections.abc import Iterator
@@ -124,7 +124,7 @@ def mode(name: str) -> pytest.MarkDecorator:
 
 
 @mode("v1-text")
-def test_unconfirmed_changes_come_again(bench: Bench) -> None:
+def test_unconfirmed_changes_are_sent_again(bench: Bench) -> None:
     """The second connection begins with all that the first one got, descriptions included."""
     bench.run("INSERT INTO t VALUES (1)", "UPDATE t SET v = 'a'")
     first = bench.read()
@@ -168,7 +168,7 @@ def test_a_confirmed_prepare_leaves_only_its_outcome(bench: Bench) -> None:
 
 
 @mode("v2-text")
-def test_an_open_stream_begins_again(bench: Bench) -> None:
+def test_an_open_stream_is_sent_from_its_first_segment(bench: Bench) -> None:
     """A stream that was cut off starts over, with its first segment."""
     with bench.server.connect(dbname=bench.database) as writer, writer.transaction():
         writer.execute("INSERT INTO t VALUES (1)")
@@ -209,7 +209,7 @@ def test_unasked_two_phase_messages_are_accepted(server: EmbeddedServer, unasked
         assert pgo.build(message, unasked.proto_version, unasked.streaming) == payload
 
 
-def test_a_clean_restart_brings_the_unconfirmed_again(mortal: EmbeddedServer) -> None:
+def test_unconfirmed_changes_are_sent_again_after_a_restart(mortal: EmbeddedServer) -> None:
     """What was not confirmed comes again; up to PostgreSQL 16 even what was."""
     bench = Bench(mortal, MODE["v1-text"])
     bench.run("INSERT INTO t VALUES (1)")
@@ -227,7 +227,7 @@ def test_a_clean_restart_brings_the_unconfirmed_again(mortal: EmbeddedServer) ->
         assert after[-1] == before[-1]
 
 
-def test_a_crash_forgets_what_was_confirmed(mortal: EmbeddedServer) -> None:
+def test_a_crash_resets_the_confirmed_lsn(mortal: EmbeddedServer) -> None:
     """The confirmed position is kept in memory until the slot is saved: a crash sends transactions again."""
     bench = Bench(mortal, MODE["v1-text"])
     bench.run("INSERT INTO t VALUES (1)")

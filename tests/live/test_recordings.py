@@ -1,4 +1,4 @@
-"""Real servers: the workload recorded now, in every mode, comes back byte for byte."""
+"""Live servers: the workload, recorded now in every mode, round-trips byte for byte."""
 
 from collections.abc import Mapping
 

@@ -38,7 +38,7 @@ def test_a_server_survives_and_leaves_nothing(version: int, folder: Path) -> Non
 
 
 @pytest.mark.server
-def test_a_client_that_stays_does_not_hold_up_the_end(folder: Path) -> None:
+def test_a_connected_client_does_not_delay_the_stop(folder: Path) -> None:
     """Closing waits for nobody: an open connection is cut."""
     with EmbeddedServer(18, directory=folder) as server:
         connection = server.connect()

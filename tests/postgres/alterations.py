@@ -1,4 +1,4 @@
-"""What happens to tables and publications, and what a log is to know of it: cases for test_catalog."""
+"""Alterations of tables and publications, and what a log must know of each: the cases of test_catalog."""
 
 from dataclasses import dataclass
 

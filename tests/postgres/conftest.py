@@ -1,4 +1,4 @@
-"""A server that these tests may kill, a database and a slot for each of them, and what they ask of a log."""
+"""Fixtures: a server that tests may kill, and a database and a slot for each test."""
 
 import itertools
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Transactions of every kind, and whether a log has each exactly once."""
+"""Transactions of every kind, and checks that a log has each exactly once."""
 
 import threading
 from collections.abc import Iterator

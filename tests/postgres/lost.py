@@ -1,4 +1,4 @@
-"""Shops that lose their slots, and their table into which was only inserted: its OID, and the rows of a log."""
+"""Shops that lose their slots, and their table with inserts only: its OID, and the rows of a log."""
 
 from pgoutput_construct.postgres import slot_health
 from tests.postgres.shop import Shop, wait_until

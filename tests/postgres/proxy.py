@@ -1,4 +1,4 @@
-"""A path to a server that may fall silent, as a firewall that forgot it or a hung host does, or be cut."""
+"""A proxy in front of a server that can fall silent, as a firewall or a hanging host does, or be cut."""
 
 import selectors
 import socket

@@ -1,4 +1,4 @@
-"""A small database to capture, and the facts about its changes that do not come through our own client."""
+"""A small database to capture, and facts about its changes that do not come through our own client."""
 
 import os
 import signal

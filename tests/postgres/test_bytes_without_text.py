@@ -1,4 +1,4 @@
-"""Values of which a log in binary format has no text, since a locale or a catalog of the server decides it."""
+"""Values for which a log in binary format has no text, because it depends on the server's locale or catalog."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +32,7 @@ def shop(request: pytest.FixtureRequest, server18: EmbeddedServer, tmp_path: Pat
         yield shop
 
 
-def test_what_a_log_has_of_them(shop: Shop) -> None:
+def test_values_without_text_in_the_log(shop: Shop) -> None:
     """PostgreSQL's text in a log of text; in one of binary values the bytes, in hexadecimal; so has ``verify``."""
     options = shop.log().options
     payloads = [entry.payload for entry in shop.log() if entry.payload[:1] in b"RYI"]

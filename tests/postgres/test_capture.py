@@ -1,4 +1,4 @@
-"""From a live server into the log: the same bytes as by other ways, once, and confirmed only when durable."""
+"""Captures of a live server: the same bytes as through other clients, once, and confirmed only when durable."""
 
 import time
 from pathlib import Path
@@ -87,7 +87,7 @@ def test_a_two_phase_slot_is_captured_in_any_version(shop: Shop, version: int) -
     assert_exact(shop)
 
 
-def test_a_capture_goes_on_where_the_log_ends(shop: Shop) -> None:
+def test_a_capture_resumes_where_the_log_ends(shop: Shop) -> None:
     """Three calls, the last without anything to do: one log, each transaction and message once."""
     for first in (0, 5000):
         mixed(shop, first)

@@ -1,4 +1,4 @@
-"""Captures and servers that are killed, or asked to end: nothing is lost, and nothing comes twice."""
+"""Captures and servers that are killed or stopped: nothing is lost, and nothing is logged twice."""
 
 import random
 import signal
@@ -57,7 +57,7 @@ def test_the_capture_survives_kill_9_of_the_server(shop: Shop) -> None:
     assert_exact(shop)
 
 
-def test_a_server_that_stays_away_ends_the_capture(shop: Shop) -> None:
+def test_a_server_that_stays_down_ends_the_capture(shop: Shop) -> None:
     """Connecting again is bounded; what was received before is in the log."""
     with pytest.raises(ReplicationError), shop.capturing(limits=TINY, reconnect_seconds=0.5) as outcome:
         shop.execute("INSERT INTO item VALUES (1, 'a')")

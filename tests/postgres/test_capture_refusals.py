@@ -1,4 +1,4 @@
-"""What a capture refuses, and what it lets pass: foreign logs, slots that moved, idle servers, empty frames."""
+"""What a capture refuses and what it accepts: foreign logs, moved slots, idle servers, empty frames."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_a_second_capture_into_the_directory_is_refused(shop: Shop) -> None:
             shop.capture()
 
 
-def test_a_log_goes_on_under_other_options(shop: Shop) -> None:
+def test_a_log_continues_under_other_options(shop: Shop) -> None:
     """Options that are left open are the log's; others may change, and each segment has its own."""
     for number, options in enumerate(({"proto_version": 3, "streaming": "off"}, {}, {"proto_version": 4})):
         shop.execute(f"INSERT INTO item VALUES ({number}, 'a')")

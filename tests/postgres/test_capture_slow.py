@@ -1,4 +1,4 @@
-"""What waits for the capture, and what it waits for: neither starves the other."""
+"""Slow disks, callbacks and synchronous commits: the stream and the log do not starve each other."""
 
 import os
 import time

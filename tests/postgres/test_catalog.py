@@ -123,7 +123,7 @@ def test_a_partition_that_is_sent_as_its_root_for_a_time(server: EmbeddedServer,
     assert found == [False, True, False, True, False]
 
 
-def test_a_column_that_is_made_again(server: EmbeddedServer, tmp_path: Path) -> None:
+def test_a_column_that_is_re_created(server: EmbeddedServer, tmp_path: Path) -> None:
     """A capture that begins later, and finds rows of which column they have the values: it does not leave that open."""
     with Shop.create(server, "made_again", tmp_path / "log", two_phase=False) as shop:
         shop.execute("CREATE TABLE t (id int PRIMARY KEY, n int)", "INSERT INTO t VALUES (1, 1)")
@@ -200,9 +200,11 @@ def test_names_and_ends(altered: Altered) -> None:
     assert moved.namespace == named("a table and its schema renamed", "t_renamed")
     for name in ("a table dropped", "a name reused"):
         assert last[altered.before[name]].gone
-    words = f"publication 'p' was changed: it publishes also public.{named('published later', 't')}"
+    words = f"publication 'p' was changed: it now also publishes public.{named('published later', 't')}"
     assert sum(text.startswith("publication 'p' was changed") for text in altered.said) < 9
-    assert any(named("published later", "public.t") in text for text in altered.said if "publishes also" in text), words
+    assert any(named("published later", "public.t") in text for text in altered.said if "now also publishes" in text), (
+        words
+    )
     assert f"table {named('a table dropped', 'public.t')} was dropped" in altered.said
     assert not lineage_of(log.index).stale[altered.before["no longer published"]].published
     assert verify(log.store).problems == ()

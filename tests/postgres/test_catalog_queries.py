@@ -1,4 +1,4 @@
-"""The queries that a capture asks by name: servers of each release have their columns, a publisher answers them."""
+"""The named catalog queries: servers of each release have their columns, and a publisher answers them."""
 
 from contextlib import nullcontext
 from typing import Any
@@ -21,7 +21,7 @@ each_query = pytest.mark.parametrize("name", QUERIES)
 
 
 @each_query
-def test_its_columns_on_a_server(server: EmbeddedServer, name: str) -> None:
+def test_columns_of_a_query_on_a_server(server: EmbeddedServer, name: str) -> None:
     """A result has as many columns as the table of queries says, of these types."""
     query = QUERIES[name]
     with server.connect() as plain, connect(server.dsn, replication=False) as connection:
@@ -36,7 +36,7 @@ def test_its_columns_on_a_server(server: EmbeddedServer, name: str) -> None:
 
 @each_query
 @pytest.mark.parametrize("version", [150000, 160003, 180001, 190000])
-def test_a_publisher_knows_it(name: str, version: int) -> None:
+def test_a_publisher_recognises_a_query(name: str, version: int) -> None:
     """A publisher of any release answers it, or says that it has no copies."""
     query, refused = QUERIES[name], pytest.raises(ReplicationError, match="nothing can be copied")
     with (
@@ -48,7 +48,7 @@ def test_a_publisher_knows_it(name: str, version: int) -> None:
         assert all(row.keys() == query.columns.keys() for row in ask(connection, query, **ARGUMENTS))
 
 
-def test_each_has_a_reply() -> None:
+def test_each_query_has_a_reply() -> None:
     """Nothing is asked of servers that a publisher does not know."""
     assert {*QUERIES.values()} == {*REPLIES}
 

@@ -1,4 +1,4 @@
-"""The log by itself: written, read, damaged, locked, foreign; no server is needed."""
+"""The change log without a server: written, read, damaged, locked, foreign."""
 
 import os
 import random
@@ -50,7 +50,7 @@ def _write(directory: Path, *sizes: int) -> None:
             assert writer.publish(Position(Lsn(writer.next_seq - 1), {"g\udcff": 5}, (4,)))
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_entries_are_read_back(tmp_path: Path) -> None:
     """Entries, options and positions come back as they were, over several segments and several writers."""
     _write(tmp_path, 3, 4)
     _write(tmp_path, 5)
@@ -78,7 +78,7 @@ def test_a_segment_is_plain_parquet(tmp_path: Path) -> None:
     assert str(table["send_time"][1].as_py()) == "2000-01-01 00:00:01+00:00"
 
 
-def test_every_flipped_byte_is_noticed_or_harmless(tmp_path: Path) -> None:
+def test_every_flipped_byte_is_detected_or_harmless(tmp_path: Path) -> None:
     """Whatever byte of a segment changes: an error that names the segment, or exactly the same entries."""
     _write(tmp_path, 40)
     path = tmp_path / _name(0, 39)
@@ -120,7 +120,7 @@ def test_damage_names_the_segment(tmp_path: Path) -> None:
         ChangeLog(tmp_path)
 
 
-def test_a_missing_segment_is_noticed(tmp_path: Path) -> None:
+def test_a_missing_segment_is_detected(tmp_path: Path) -> None:
     """A gap in the seqs is named, also at the front, unless the log says that it was pruned."""
     _write(tmp_path, 2, 3, 4)
     (tmp_path / _name(2, 4)).unlink()
@@ -136,7 +136,7 @@ def test_a_missing_segment_is_noticed(tmp_path: Path) -> None:
         ChangeLog(tmp_path)
 
 
-def test_a_renamed_or_foreign_segment_is_noticed(tmp_path: Path) -> None:
+def test_a_renamed_or_foreign_segment_is_detected(tmp_path: Path) -> None:
     """A segment under another's name, and one of another log, are refused."""
     _write(tmp_path / "a", 2, 3)
     (tmp_path / "a" / _name(2, 4)).rename(tmp_path / "a" / _name(2, 5))
@@ -151,7 +151,7 @@ def test_an_empty_directory_is_no_log(tmp_path: Path) -> None:
         ChangeLog(tmp_path)
 
 
-def test_a_new_writer_removes_unfinished_files_and_goes_on(tmp_path: Path) -> None:
+def test_a_new_writer_removes_unfinished_files_and_resumes(tmp_path: Path) -> None:
     """What a crash left beside is removed; seq, position and prepared transactions go on."""
     _write(tmp_path, 3)
     (tmp_path / ".segment-00000000000000000003.parquet.tmp").write_bytes(b"half")
@@ -230,7 +230,7 @@ def test_new_directories_are_durable(tmp_path: Path, monkeypatch: pytest.MonkeyP
         synced.clear()
 
 
-def test_directories_that_cannot_be(tmp_path: Path) -> None:
+def test_invalid_directories(tmp_path: Path) -> None:
     """A file in the way, above or in its place, and a refused lock or position: the error names the place."""
     file = tmp_path / "file"
     file.touch()

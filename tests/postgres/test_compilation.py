@@ -1,4 +1,4 @@
-"""Kernels are compiled when a connection has shown that they are needed, and before a stream waits for them."""
+"""Kernels are compiled after a first connection has succeeded, and before a stream waits for them."""
 
 import os
 import subprocess

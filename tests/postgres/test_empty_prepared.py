@@ -1,4 +1,4 @@
-"""Transactions that are prepared without a change: each version of PostgreSQL sends another part of them."""
+"""Transactions that are prepared without a change: versions of PostgreSQL send different messages for them."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ LOCKS = "SELECT FROM item WHERE id = 1 FOR UPDATE"
 """Gives a transaction an xid, and nothing that is decoded."""
 
 
-def test_prepared_without_changes(server: EmbeddedServer, tmp_path: Path) -> None:
+def test_transactions_prepared_without_changes(server: EmbeddedServer, tmp_path: Path) -> None:
     """18 sends Prepare without Begin Prepare, 16 only what becomes of it, 19 nothing; the log's readers take all."""
     with Shop.create(server, "empty_prepared", tmp_path / "log") as shop:
         shop.execute("INSERT INTO item VALUES (1, 'a')")

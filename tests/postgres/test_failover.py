@@ -1,4 +1,4 @@
-"""A primary is lost and its standby promoted, or the standby itself is read: what goes on, and what is refused."""
+"""Failover to a standby, and captures of a standby: what continues, and what is refused."""
 
 import itertools
 import threading
@@ -60,7 +60,7 @@ def test_an_old_primary_ahead_of_its_standby_is_refused(shop: Shop) -> None:
         shop.server.start()
 
 
-def test_a_synchronized_slot_goes_on_after_a_failover(shop: Shop) -> None:
+def test_capture_continues_with_a_synchronized_slot_after_failover(shop: Shop) -> None:
     """The promoted standby has the slot and all that the log has: nothing is lost, and the log tells of it."""
     with Standby.of(shop.server, hot_standby_feedback="on", wal_receiver_status_interval="1") as standby:
         there = _on(shop, standby)
@@ -83,7 +83,7 @@ def test_a_synchronized_slot_goes_on_after_a_failover(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("own_server", [18, 19], indirect=True, ids="pg{}".format)
-def test_two_standbys_that_take_the_same_timeline(shop: Shop) -> None:
+def test_two_standbys_promoted_to_the_same_timeline_number(shop: Shop) -> None:
     """Both were promoted to timeline 2, one after the other, and wrote: the log of one is not of the other."""
     with Standby.of(shop.server) as first, Standby.of(shop.server, "other") as second:
         here, there = _on(shop, first), _on(shop, second)
@@ -107,7 +107,9 @@ def test_two_standbys_that_take_the_same_timeline(shop: Shop) -> None:
         for number in range(2001, 4001, 500):
             there.execute(ROWS.format(number, number + 499))
         assert there.execute() > shop.log().complete_lsn
-        with pytest.raises(ChangeLogError, match=r"timeline 2 that left timeline 1 at .*another standby was promoted"):
+        with pytest.raises(
+            ChangeLogError, match=r"timeline 2 that branched off timeline 1 at .*another standby was promoted"
+        ):
             there.capture()
         assert committed_ids(shop.log()) == [*range(1, 321)]
         there.capture(on_lost_slot="snapshot")

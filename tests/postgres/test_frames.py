@@ -1,4 +1,4 @@
-"""Frames out of libpq: whatever their size, with each implementation of psycopg, until the connection breaks."""
+"""Receiving frames from libpq: of every size, with each implementation of psycopg, until the connection breaks."""
 
 import os
 import subprocess
@@ -60,7 +60,7 @@ def test_frames_of_every_size_arrive_as_they_were_sent(shop: Shop) -> None:
 
 
 @pytest.mark.skipif(not find_library("pq"), reason="psycopg's Python implementation needs a libpq of the system")
-def test_the_python_implementation_of_psycopg_does_as_well(shop: Shop) -> None:
+def test_frames_with_the_python_implementation_of_psycopg(shop: Shop) -> None:
     """psycopg without its C code calls libpq by ctypes, and so the frames come from that one."""
     shop.execute("INSERT INTO item SELECT g, 'x' FROM generate_series(1, 1000) g")
     end = shop.execute()
@@ -77,7 +77,7 @@ def test_the_python_implementation_of_psycopg_does_as_well(shop: Shop) -> None:
     assert sum(entry.payload[:1] == b"I" for entry in shop.log()) == 1000
 
 
-def test_a_broken_connection_is_told_with_the_reason(shop: Shop) -> None:
+def test_a_broken_connection_raises_its_reason(shop: Shop) -> None:
     """What came before is given first; one that was closed here is refused, and not touched."""
     _emit(shop, (1, 2, 3))
     stream = ReplicationStream(connect(shop.dsn), _options(shop))
@@ -104,7 +104,7 @@ def test_a_libpq_that_cannot_be_found_is_an_error(monkeypatch: pytest.MonkeyPatc
         _frames.Gatherer()
 
 
-def test_threads_take_turns_more_often_only_while_a_capture_runs() -> None:
+def test_switch_interval_is_short_only_during_a_capture() -> None:
     """Also where one capture ends before another one that began later."""
     before = sys.getswitchinterval()
     first, second = short_switch_interval(), short_switch_interval()

@@ -1,4 +1,4 @@
-"""What of a log counts still where its slot is gone, and what a slot may have been told."""
+"""Which transactions of a log still count after its slot was lost, and which LSNs a slot may have confirmed."""
 
 import json
 from dataclasses import asdict, replace
@@ -23,13 +23,13 @@ def test_xids_that_have_wrapped_around(first: int) -> None:
     assert 0 < expected.sum() < len(expected)
 
 
-def test_a_few_xids_and_none() -> None:
+def test_few_xids_and_no_xids() -> None:
     """A log of less than that is compared as a whole; one without transactions has none."""
     assert are_recent(np.array([2**32 - 2, 3, 2**32 - 1, 5])).all()
     assert are_recent(np.zeros(0, np.int64)).tolist() == []
 
 
-def test_a_note_that_does_not_say_what_was_told(tmp_path: Path) -> None:
+def test_a_note_without_confirmed_lsns(tmp_path: Path) -> None:
     """One of an earlier version vouches for its own position: what was told before it, nobody knows."""
     store = open_store(tmp_path)
     old = {name: value for name, value in asdict(Note(Lsn(500), 3)).items() if not name.startswith("told")}
@@ -41,7 +41,7 @@ def test_a_note_that_does_not_say_what_was_told(tmp_path: Path) -> None:
     assert read_note(store) == note.including(900)
 
 
-def test_a_note_forgets_what_was_told_long_ago() -> None:
+def test_a_note_forgets_old_confirmed_lsns() -> None:
     """The positions before the oldest one that is kept may have been told, also where a segment's is added again."""
     note = note_after(Lsn(1000), 0, None)
     for position in range(1001, 7001):

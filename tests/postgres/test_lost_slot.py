@@ -1,4 +1,4 @@
-"""A slot that is gone, moved or invalidated, and another history: refused with the remedy, or begun anew."""
+"""Slots that are dropped, moved or invalidated, and other histories: refused with a remedy, or the log is restarted."""
 
 import itertools
 import time
@@ -51,7 +51,7 @@ def test_a_slot_that_was_dropped(either: Shop) -> None:
     with either.connect() as connection:
         drop_slot(connection, either.slot)
     either.execute(ROWS.format(11, 20))
-    with pytest.raises(ChangeLogError, match=r"no slot .* any more.*--on-lost-slot snapshot"):
+    with pytest.raises(ChangeLogError, match=r"slot .* no longer exists.*--on-lost-slot snapshot"):
         either.capture()
     either.capture(on_lost_slot="snapshot")
     check(either, oid, 20)
@@ -69,7 +69,7 @@ def test_a_slot_that_was_dropped(either: Shop) -> None:
     check(either, oid, 50, gaps=2)
 
 
-def test_what_was_prepared_before_is_void(either: Shop) -> None:
+def test_transactions_prepared_before_the_gap_are_void(either: Shop) -> None:
     """A transaction that was prepared when the slot was lost is in the copy, or comes again with the new slot."""
     oid = oid_of(either)
     prepared = ("BEGIN", ROWS.format(11, 20), "PREPARE TRANSACTION 'losing'")
@@ -155,7 +155,7 @@ def test_a_slot_that_cannot_be_decoded_and_a_new_log(either: Shop, tmp_path: Pat
     check(either, oid, 20)
 
 
-def test_the_servers_reason_is_raised_after_its_end(either: Shop) -> None:
+def test_the_servers_error_is_raised_after_the_stream_ended(either: Shop) -> None:
     """A status that is due when the server has ended the stream does not hide why it did."""
     either.execute(ROWS.format(11, 20))
     break_decoding(either.server, either.dbname, 21)
@@ -167,7 +167,7 @@ def test_the_servers_reason_is_raised_after_its_end(either: Shop) -> None:
                 stream.send_status()
 
 
-def test_a_server_that_decodes_nothing_is_not_copied_for_ever(either: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replacing_undecodable_slots_is_limited(either: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where each slot that replaces another one cannot be decoded either the capture ends."""
     either.execute("CREATE TABLE other (LIKE item)", "CREATE PUBLICATION without FOR TABLE item")
     either.capture()
@@ -193,7 +193,7 @@ def logged(shop: Shop, name: str) -> bool:
         return False
 
 
-def test_a_table_that_was_created_while_there_was_no_slot(shop: Shop) -> None:
+def test_a_table_created_while_no_slot_existed(shop: Shop) -> None:
     """All tables are published, and no publication had it before: still the log does not have its first rows."""
     shop.execute("CREATE PUBLICATION everything FOR ALL TABLES")
     given: dict[str, Any] = {"publications": ["everything"], "create_slot": True, "snapshot": False}

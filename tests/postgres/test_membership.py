@@ -1,4 +1,4 @@
-"""What publications publish is found as PostgreSQL finds it, and without waiting for who has locked a table."""
+"""Which tables publications publish, by the same rules as PostgreSQL, without waiting for locks."""
 
 import pytest
 
@@ -36,7 +36,7 @@ VIEW = """SELECT schemaname || '.' || tablename, attnames::text[], rowfilter IS 
     FROM pg_publication_tables WHERE pubname = %s ORDER BY 1"""
 
 
-def test_the_view_says_the_same(server: EmbeddedServer) -> None:
+def test_published_tables_equal_the_view(server: EmbeddedServer) -> None:
     """Tables, columns and filters of every kind of publication; then all again while the tables are locked."""
     with server.connect() as admin:
         admin.execute("DROP DATABASE IF EXISTS membership")

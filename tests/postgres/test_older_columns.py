@@ -1,4 +1,4 @@
-"""Changes are decoded by the columns that their table had then, whatever the capture asks of the server before."""
+"""Changes are decoded by the columns that their table had then, whatever queries the capture runs before."""
 
 from pathlib import Path
 

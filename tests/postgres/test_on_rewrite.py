@@ -1,4 +1,4 @@
-"""Rows that change without messages: the capture has the table copied again, or ends and says so."""
+"""Rows that change without messages: the capture copies the table again, or ends with an error."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ def shop(server: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
         yield shop
 
 
-def test_it_ends_with_the_remedy(shop: Shop) -> None:
+def test_on_rewrite_stop_ends_with_the_remedy(shop: Shop) -> None:
     """Also when it is started again, until the table is copied."""
     words = r"public\.item was rewritten.*copy it again: pgoutput snapshot DSN LOG --table public\.item"
     with pytest.raises(ReplicationError, match=words), shop.capturing(on_rewrite="stop") as outcome:
@@ -42,7 +42,7 @@ def test_it_ends_with_the_remedy(shop: Shop) -> None:
     assert ids(shop.log(), oid_of(shop)) == [3, 101, 102]
 
 
-def test_it_is_copied_as_often_as_it_takes(shop: Shop) -> None:
+def test_a_table_is_copied_after_each_rewrite(shop: Shop) -> None:
     """A table that is rewritten again and again: the last copy counts, and nothing is asked for that is there."""
     oid = oid_of(shop)
     with shop.capturing():
@@ -60,7 +60,7 @@ def test_it_is_copied_as_often_as_it_takes(shop: Shop) -> None:
     assert len(list(copies_of(shop.log().index))) == copies
 
 
-def test_what_is_asked_for_already_is_not_asked_for_twice(shop: Shop) -> None:
+def test_a_requested_copy_is_not_requested_twice(shop: Shop) -> None:
     """A capture that was killed after it had asked: the next one makes one copy."""
     shop.execute(REWRITE)
     with pytest.raises(ReplicationError, match="was rewritten"):

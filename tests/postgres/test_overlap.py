@@ -1,4 +1,4 @@
-"""What a slot sends again is compared with the log: a server that was put back is not the one that was captured."""
+"""Transactions that a slot sends again are compared with the log: a server that was reset is detected."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -126,7 +126,7 @@ def _state(shop: Shop) -> Path:
 
 
 @pytest.mark.parametrize("last", LAST)
-def test_a_crash_is_no_other_history(shop: Shop, last: str) -> None:
+def test_a_crash_keeps_the_history(shop: Shop, last: str) -> None:
     """The slot is before the log's end, and what comes again is what the log has, whatever it is: nothing is twice."""
     slot = saved(shop)
     shop.execute(*LAST[last])
@@ -148,7 +148,7 @@ def test_a_crash_is_no_other_history(shop: Shop, last: str) -> None:
         assert committed_ids(shop.log())[-10:] != [*range(100_001, 100_011)]
 
 
-def test_a_transaction_that_is_streamed_again_at_its_commit(shop: Shop) -> None:
+def test_a_transaction_streamed_again_at_its_commit(shop: Shop) -> None:
     """Its commit gives a new snapshot of the catalog to others that run, and the server streams what it has by then.
 
     The commit record is where the stream begins, and so no longer before it (ReorderBufferCanStartStreaming()).
@@ -167,7 +167,7 @@ def test_a_transaction_that_is_streamed_again_at_its_commit(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("last", CERTAIN)
-def test_a_server_that_was_put_back(shop: Shop, last: str) -> None:
+def test_a_server_that_was_reset(shop: Shop, last: str) -> None:
     """It has written past the log's end since: refused, and nothing is confirmed, whatever the log has last."""
     with Volume.of(shop.server) as volume:
         shop.execute(*LAST[last])
@@ -213,7 +213,7 @@ def _invalidate(shop: Shop) -> list[int]:
 
 
 @pytest.mark.parametrize("lose", [_drop, _drop_past_the_end, _create_past_the_end, _invalidate])
-def test_a_server_that_was_put_back_and_lost_its_slot(shop: Shop, lose: Callable[[Shop], list[int]]) -> None:
+def test_a_server_that_was_reset_and_lost_its_slot(shop: Shop, lose: Callable[[Shop], list[int]]) -> None:
     """Nothing compares its history with the log's: still no row that it lost is on top of the new copies."""
     with Volume.of(shop.server) as volume:
         for number in range(11, 41):
@@ -233,7 +233,7 @@ def test_a_server_that_was_put_back_and_lost_its_slot(shop: Shop, lose: Callable
 
 @pytest.mark.parametrize("move", ["created", "advanced"])
 @pytest.mark.parametrize("is_noted", [False, True], ids=["segment", "note"])
-def test_a_slot_that_was_moved_to_where_nothing_is_compared(shop: Shop, move: str, is_noted: bool) -> None:
+def test_a_slot_moved_past_the_last_transaction(shop: Shop, move: str, is_noted: bool) -> None:
     """It is past the last transaction of the log and before its end, on a server that was put back: refused.
 
     So is one on a server that was not: nothing tells them apart.
@@ -274,7 +274,7 @@ def test_a_slot_that_was_moved_to_where_nothing_is_compared(shop: Shop, move: st
 
 
 @on_19_too
-def test_a_crash_puts_a_slot_back_to_what_a_note_said(shop: Shop) -> None:
+def test_a_crash_resets_a_slot_to_an_lsn_of_the_note(shop: Shop) -> None:
     """No transaction of the log follows, but the capture has told the slot that position, and others since."""
     shop.execute(ROWS.format(11, 20))
     shop.capture()
@@ -321,7 +321,7 @@ def test_only_what_is_new_differs(shop: Shop) -> None:
 
 
 @on_19_too
-def test_put_back_under_a_capture(shop: Shop) -> None:
+def test_a_server_reset_during_a_capture(shop: Shop) -> None:
     """The same capture connects again, finds another history, and continues with copies of the tables."""
     with Volume.of(shop.server) as volume, shop.capturing(on_lost_slot="snapshot", status_interval=0.2) as outcome:
         end = shop.execute(ROWS.format(11, 3010))
@@ -337,7 +337,7 @@ def test_put_back_under_a_capture(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["crashed", "put back"])
-def test_under_other_options(shop: Shop, back: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_comparison_under_other_options(shop: Shop, back: bool, caplog: pytest.LogCaptureFixture) -> None:
     """The log's end is compared under the options with which it was captured; then the others are in force."""
     shop.execute("CREATE PUBLICATION others FOR TABLE unpublished")
     slot = saved(shop)
@@ -360,7 +360,7 @@ def test_under_other_options(shop: Shop, back: bool, caplog: pytest.LogCaptureFi
         assert changed.details["messages"] == [True, False]
         log = shop.log()
         assert committed_ids(log) == [*range(1, 21), 0] and verify(log.store).problems == ()
-        assert "positions alone" not in caplog.text
+        assert "by LSNs only" not in caplog.text
 
 
 def test_a_former_publication_that_was_dropped(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""A log whose copies of tables were pruned: the capture does not make them again, unless somebody asks."""
+"""A log whose table copies were pruned: the capture does not repeat them unless requested."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def _copied(shop: Shop) -> set[int]:
     return {copy.relation_oid for copy in copies_of(shop.log().index)}
 
 
-def test_pruned_copies_are_not_made_again(server18: EmbeddedServer, tmp_path: Path) -> None:
+def test_pruned_copies_are_not_repeated(server18: EmbeddedServer, tmp_path: Path) -> None:
     """Over captures and prunes; a table that is new is copied, and one that ``snapshot`` asks for."""
     with Shop.create(server18, "pruned_copies", tmp_path / "log") as shop:
         shop.execute("CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a SELECT generate_series(1, 9)")

@@ -1,4 +1,4 @@
-"""Publications: what they lack is said, and one that is dropped under a capture loses no change in silence."""
+"""Publications: warnings about them, and a dropped one loses no change silently."""
 
 import logging
 import re
@@ -65,7 +65,7 @@ def test_a_dropped_publication_ends_the_capture_before_changes_are_lost(either: 
     assert changed.details == {"publications": [["p"], ["q"]]}
 
 
-def test_a_publication_that_is_younger_than_what_is_left_to_send(either: Shop) -> None:
+def test_a_publication_created_after_pending_changes(either: Shop) -> None:
     """The error gives the arguments of a capture that comes past that; then it is known, and no change is lost."""
     either.execute("CREATE TABLE late (id bigint PRIMARY KEY, name text)", "INSERT INTO item VALUES (1, 'a')")
     either.capture(publications=["p"])
@@ -101,7 +101,7 @@ def follow(shop: Shop, publications: list[str], before: list[str] | None = None)
     assert shop.confirmed() >= called["until_lsn"]
 
 
-def test_publications_say_what_is_probably_not_meant(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+def test_warnings_about_publications(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     """Tables without a replica identity and operations that are not published are named when a capture starts."""
     shop.execute(
         "CREATE TABLE bare (a int)",
@@ -122,7 +122,7 @@ def test_publications_say_what_is_probably_not_meant(shop: Shop, caplog: pytest.
     assert 'refuses UPDATE and DELETE: public."Odd name", public.bare;' in caplog.text
 
 
-def test_a_publication_is_made_for_tables_that_it_does_not_break(shop: Shop) -> None:
+def test_a_publication_is_created_only_for_tables_with_identity(shop: Shop) -> None:
     """Its tables must exist and have an identity; one that exists must have them."""
     shop.execute("CREATE SCHEMA s", 'CREATE TABLE s."A.b" (a int PRIMARY KEY)', "CREATE TABLE bare (a int)")
     with shop.connect() as connection:
@@ -197,7 +197,7 @@ def test_a_capture_of_a_schema_whose_tables_have_no_key(shop: Shop) -> None:
     assert len(rows) == 2
 
 
-def test_a_capture_makes_what_is_missing(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_capture_creates_slot_and_publication(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     """Publication and slot; a first attempt that fails leaves no slot, and a slot that is lost is not replaced."""
     caplog.set_level(logging.INFO)
     slot = f"{shop.slot}_made"
@@ -211,12 +211,12 @@ def test_a_capture_makes_what_is_missing(shop: Shop, caplog: pytest.LogCaptureFi
         shop.execute("INSERT INTO item VALUES (1, 'a')")
         assert capture(shop.dsn, slot, ["made"], shop.directory, **given).rows == 4
         drop_slot(connection, slot)
-        with pytest.raises(ValueError, match=r"no slot '.*_made' any more.* begin a new log"):
+        with pytest.raises(ValueError, match=r"slot '.*_made' no longer exists.* start a new log"):
             capture(shop.dsn, slot, ["made"], shop.directory, **given)
         assert not slot_health(connection, slot)
 
 
-def test_options_that_the_server_does_not_know_are_named(server16: EmbeddedServer) -> None:
+def test_error_names_unsupported_options(server16: EmbeddedServer) -> None:
     """failover came with PostgreSQL 17."""
     with server16.connect() as connection, pytest.raises(ReplicationError, match="failover needs PostgreSQL 17"):
         create_slot(connection, "early", failover=True)

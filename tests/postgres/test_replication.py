@@ -48,7 +48,7 @@ def test_frames_from_a_server_are_built_back_byte_for_byte(shop: Shop, monkeypat
     assert parse_frame(build_frame(status)) == status
 
 
-def test_statuses_go_out_though_nobody_reads(shop: Shop) -> None:
+def test_status_updates_are_sent_although_nobody_reads(shop: Shop) -> None:
     """The client is busy for twice wal_sender_timeout, and its interval is longer: the server goes on sending."""
     dsn = psycopg.conninfo.make_conninfo(shop.dsn, options="-c wal_sender_timeout=1s")
     with ReplicationStream(connect(dsn), _options(shop), status_interval=3600) as stream:
@@ -93,7 +93,7 @@ def test_the_last_confirmation_is_not_lost_by_closing(shop: Shop) -> None:
     wait_until(lambda: shop.confirmed() == end, 2)
 
 
-def test_a_publication_that_is_not_there_ends_the_stream(shop: Shop) -> None:
+def test_a_missing_publication_ends_the_stream(shop: Shop) -> None:
     """PostgreSQL 18 says with a warning that it skips changes: nothing of what comes after it is given out."""
     with ReplicationStream(connect(shop.dsn), StreamOptions(slot=shop.slot, publications=("gone",))) as stream:
         shop.execute("INSERT INTO item VALUES (1, 'a')")
@@ -102,7 +102,7 @@ def test_a_publication_that_is_not_there_ends_the_stream(shop: Shop) -> None:
     assert not caught.value.transient
 
 
-def test_an_administrator_ending_the_stream_may_pass(shop: Shop) -> None:
+def test_termination_by_an_administrator_is_transient(shop: Shop) -> None:
     """pg_terminate_backend gives the server's words, and an error that may pass."""
     with ReplicationStream(connect(shop.dsn), _options(shop)) as stream:
         shop.execute("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active")

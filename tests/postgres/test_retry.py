@@ -1,4 +1,4 @@
-"""Which failures of a connection are tried again."""
+"""Which failures of a connection are retried."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from pgoutput_construct.postgres._capture.capture_session import Retry
 from pgoutput_construct.postgres.replication import DecodingError
 
 
-def test_an_internal_error_may_pass_a_few_times() -> None:
+def test_an_internal_error_is_retried_a_few_times() -> None:
     """It is tried again three times; another one counts for itself, and so does one after another transaction."""
     retry = Retry()
     for number in (1, 2):
@@ -20,7 +20,7 @@ def test_an_internal_error_may_pass_a_few_times() -> None:
     assert retry.recurs(error, 6)
 
 
-def test_what_passes_is_tried_for_ever() -> None:
+def test_transient_errors_are_retried_without_limit() -> None:
     """However often a connection breaks; what cannot pass is raised at once."""
     retry = Retry()
     for _ in range(50):

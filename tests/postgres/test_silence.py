@@ -1,4 +1,4 @@
-"""Servers that do not answer, and those that are away: no wait is for ever, and each gives way."""
+"""Servers that do not answer or are down: every wait has a limit, and can be interrupted."""
 
 import logging
 import math
@@ -38,7 +38,7 @@ def proxy(shop: Shop) -> Iterator[Proxy]:
         yield proxy
 
 
-def test_a_path_that_falls_silent_is_left(shop: Shop, proxy: Proxy, caplog: Caplog) -> None:
+def test_a_silent_connection_is_replaced(shop: Shop, proxy: Proxy, caplog: Caplog) -> None:
     """TCP acknowledges, and nobody answers: the capture connects again, and goes on when there is a path."""
     caplog.set_level(logging.INFO, "pgoutput_construct")
     with shop.capturing(status_interval=0.2):
@@ -54,7 +54,7 @@ def test_a_path_that_falls_silent_is_left(shop: Shop, proxy: Proxy, caplog: Capl
     assert committed_ids(shop.log()) == [1, 2]
 
 
-def test_a_message_that_comes_slowly_is_waited_for(shop: Shop, proxy: Proxy) -> None:
+def test_a_slow_message_is_not_silence(shop: Shop, proxy: Proxy) -> None:
     """While a large message comes, the reader is told nothing has come yet, and the server is not taken for silent."""
     shop.execute("INSERT INTO item SELECT 1, string_agg(md5(g::text), '') FROM generate_series(1, 40000) g")
     options = StreamOptions(slot=shop.slot, publications=(PUBLICATION,), proto_version=1, streaming="off")
@@ -67,7 +67,7 @@ def test_a_message_that_comes_slowly_is_waited_for(shop: Shop, proxy: Proxy) -> 
     assert empty > 5
 
 
-def test_a_status_that_cannot_be_sent_is_not_waited_for(shop: Shop, proxy: Proxy) -> None:
+def test_a_blocked_status_update_does_not_block_the_capture(shop: Shop, proxy: Proxy) -> None:
     """On a path that takes nothing more statuses stay behind, and the stream's owner, who looks at signals, goes on."""
     options = StreamOptions(slot=shop.slot, publications=(PUBLICATION,), proto_version=1, streaming="off")
     with ReplicationStream(connect(proxy.dsn(shop.dsn)), options, status_interval=0.3) as stream:
@@ -79,7 +79,7 @@ def test_a_status_that_cannot_be_sent_is_not_waited_for(shop: Shop, proxy: Proxy
         wait_until(lambda: len(stream.drain(0.1)) > 0)
 
 
-def test_connecting_gives_way_to_a_signal(shop: Shop, proxy: Proxy) -> None:
+def test_connecting_can_be_interrupted(shop: Shop, proxy: Proxy) -> None:
     """On a path that is silent from the start SIGTERM ends the process, long before the attempt is given up."""
     proxy.silent = True
     with shop.capturing_process() as process:
@@ -88,7 +88,7 @@ def test_connecting_gives_way_to_a_signal(shop: Shop, proxy: Proxy) -> None:
         assert process.wait(8) == 0
 
 
-def test_a_statement_gives_way_and_others_run_meanwhile(shop: Shop, proxy: Proxy) -> None:
+def test_a_statement_can_be_interrupted_and_releases_the_gil(shop: Shop, proxy: Proxy) -> None:
     """A server that does not answer keeps neither other threads nor the one who asks for the end waiting."""
     asked = threading.Event()
     with connect(proxy.dsn(shop.dsn), patience=Patience(asked=lambda: "enough" if asked.is_set() else None)) as slow:
@@ -109,7 +109,7 @@ def test_a_statement_has_a_deadline(shop: Shop, proxy: Proxy) -> None:
     assert caught.value.transient and connection.closed
 
 
-def test_a_peek_that_takes_long_is_waited_for(shop: Shop) -> None:
+def test_a_long_peek_has_no_time_limit(shop: Shop) -> None:
     """The server sends nothing until all is decoded; it is waited for while it is at work, here for a lock."""
     asked = Queue[bool]()
     with shop.connect() as connection:
@@ -136,14 +136,14 @@ def test_a_peek_that_takes_long_is_waited_for(shop: Shop) -> None:
         shop.execute(f"SELECT pg_drop_replication_slot('{shop.slot}_live')")
 
 
-def test_a_process_that_is_not_at_work(shop: Shop) -> None:
+def test_an_idle_process_is_not_active(shop: Shop) -> None:
     """One that waits for its client, or that there is not: a connection to it is dead, or its answer lost."""
     with shop.connect() as idle:
         assert not is_at_work(shop.dsn, idle.info.backend_pid)
     assert not is_at_work(shop.dsn, 0) and not is_at_work(shop.dsn.replace(shop.dbname, "nowhere"), 1)
 
 
-def test_a_server_that_is_away_at_the_start_is_waited_for(shop: Shop, caplog: Caplog) -> None:
+def test_a_server_down_at_the_start_is_retried(shop: Shop, caplog: Caplog) -> None:
     """The first connection is tried again like any other; the reason is logged once, the end may be asked for."""
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     shop.server.stop()
@@ -161,14 +161,14 @@ def test_a_server_that_is_away_at_the_start_is_waited_for(shop: Shop, caplog: Ca
     assert committed_ids(shop.log()) == [1]
 
 
-def test_what_cannot_pass_ends_at_once(shop: Shop) -> None:
+def test_permanent_errors_end_at_once(shop: Shop) -> None:
     """A database that there is not is not waited for."""
     shop.path = lambda dsn: dsn.replace(shop.dbname, "nowhere")
     with pytest.raises(ReplicationError, match='database "nowhere" does not exist'):
         shop.capture(until=None, stop=lambda: False)
 
 
-def test_silence_is_allowed_longer_after_silence() -> None:
+def test_the_silence_limit_doubles() -> None:
     """A server that is silent since it is busy is not interrupted for ever; each question is asked once."""
     limits = [Silence(10, silent_before=number).limit for number in (0, 1, 2, 20)]
     assert limits == [30, 60, 120, 30 * 2**20]
@@ -179,7 +179,7 @@ def test_silence_is_allowed_longer_after_silence() -> None:
 
 
 @pytest.mark.parametrize(("setting", "limit"), [("0", math.inf), ("5s", 30), ("20min", 1200)])
-def test_a_stream_alone_is_as_patient_as_its_server(shop: Shop, setting: str, limit: float) -> None:
+def test_a_stream_without_a_capture_waits_for_wal_sender_timeout(shop: Shop, setting: str, limit: float) -> None:
     """``wal_sender_timeout`` says how long a server may be silent; without one, TCP says whether it is there."""
     options = StreamOptions(slot=shop.slot, publications=(PUBLICATION,), proto_version=1, streaming="off")
     with ReplicationStream(connect(with_sender_timeout(shop.dsn, setting)), options) as stream:
@@ -187,7 +187,9 @@ def test_a_stream_alone_is_as_patient_as_its_server(shop: Shop, setting: str, li
 
 
 @pytest.mark.parametrize("setting", ["0", "1h"])
-def test_a_server_at_work_is_waited_for(server: EmbeddedServer, tmp_path: Path, setting: str, caplog: Caplog) -> None:
+def test_an_active_walsender_is_not_silent(
+    server: EmbeddedServer, tmp_path: Path, setting: str, caplog: Caplog
+) -> None:
     """A walsender that decodes what is not published sends nothing, here since it is stopped meanwhile."""
     with Shop.create(server, "working", tmp_path / "log", two_phase=False) as shop:
         shop.execute("CREATE TABLE other (id bigint)", "CREATE PUBLICATION without FOR TABLE item")
@@ -206,7 +208,7 @@ def test_a_server_at_work_is_waited_for(server: EmbeddedServer, tmp_path: Path, 
         assert outcome.result().reconnects == 0 and committed_ids(shop.log()) == [1]
 
 
-def test_a_walsender_that_hangs_while_it_waits_is_left(shop: Shop, caplog: Caplog) -> None:
+def test_a_hanging_idle_walsender_is_replaced(shop: Shop, caplog: Caplog) -> None:
     """It is not at work, and keeps the slot until it runs again; then it is ended, and the capture resumes."""
     with shop.capturing(status_interval=0.1):
         wait_until(lambda: is_active(shop))
@@ -222,7 +224,7 @@ def test_a_walsender_that_hangs_while_it_waits_is_left(shop: Shop, caplog: Caplo
     assert committed_ids(shop.log()) == [1]
 
 
-def test_a_path_that_died_does_not_keep_the_slot(shop: Shop, proxy: Proxy) -> None:
+def test_a_dead_connection_does_not_occupy_the_slot(shop: Shop, proxy: Proxy) -> None:
     """A server without ``wal_sender_timeout`` never finds that its client is gone: that ends its own walsender."""
     end = shop.execute("INSERT INTO item VALUES (1, 'a')")
     shop.path = lambda dsn: with_sender_timeout(proxy.dsn(dsn), "0")

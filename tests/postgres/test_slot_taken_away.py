@@ -1,4 +1,4 @@
-"""Slots that are lost or dropped while a capture reads them: it ends, and says why and what to do."""
+"""Slots that are lost or dropped during a capture: it ends with the reason and the remedy."""
 
 import subprocess
 import sys
@@ -63,7 +63,7 @@ def test_a_slot_taken_away_ends_its_capture(forgetful: Shop, take_away: Callable
         take_away(forgetful)
         words = process.communicate(timeout=30)[1].splitlines()[-1]
     assert process.returncode == 1
-    assert said in words and "begin a new log" in words
+    assert said in words and "start a new log" in words
     with _capture(forgetful) as again:
         assert said in again.communicate(timeout=30)[1].splitlines()[-1] and again.returncode == 1
     assert committed_ids(forgetful.log()) == [1]

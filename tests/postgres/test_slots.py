@@ -1,4 +1,4 @@
-"""Slots: what their creation waits for, how they are, and those that are lost."""
+"""Slots: what their creation waits for, their health, and lost ones."""
 
 import threading
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def _writing(shop: Shop) -> Iterator["psycopg.Connection[Any]"]:
         writer.rollback()
 
 
-def test_a_slot_says_what_it_waits_for_and_gives_up(shop: Shop) -> None:
+def test_slot_creation_reports_blockers_and_times_out(shop: Shop) -> None:
     """Open and prepared transactions are named within seconds; after the time nothing is left behind."""
     said: list[str] = []
     shop.execute("BEGIN", "INSERT INTO item VALUES (2, 'b')", "PREPARE TRANSACTION 'waits'")
@@ -39,7 +39,7 @@ def test_a_slot_says_what_it_waits_for_and_gives_up(shop: Shop) -> None:
     shop.execute("ROLLBACK PREPARED 'waits'")
 
 
-def test_who_stops_the_creation_of_a_slot_leaves_none(shop: Shop) -> None:
+def test_interrupted_slot_creation_leaves_no_slot(shop: Shop) -> None:
     """The server is told: it would wait on, and make the slot when nobody wants it any more."""
     asked = threading.Event()
     with (
@@ -70,7 +70,7 @@ def test_the_health_of_slots(shop: Shop) -> None:
     assert health.retained_bytes > 1_000_000 > idle.lag_bytes
 
 
-def test_a_lost_slot_is_said_with_its_remedy(shop: Shop) -> None:
+def test_a_lost_slot_is_reported_with_its_remedy(shop: Shop) -> None:
     """The server removed WAL that the slot needs: the capture says why, and what to do."""
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     shop.capture()
@@ -79,7 +79,7 @@ def test_a_lost_slot_is_said_with_its_remedy(shop: Shop) -> None:
         for _ in range(3):
             shop.execute("INSERT INTO item VALUES (2, 'b') ON CONFLICT DO NOTHING", "SELECT pg_switch_wal()")
         shop.execute("CHECKPOINT")
-        with pytest.raises(ReplicationError, match=r"is lost \(wal_removed\).*begin a new log"):
+        with pytest.raises(ReplicationError, match=r"is lost \(wal_removed\).*start a new log"):
             shop.capture()
         (health,) = slot_health(shop.dsn, shop.slot)
         assert health.lost and health.wal_status == "lost"
@@ -87,7 +87,7 @@ def test_a_lost_slot_is_said_with_its_remedy(shop: Shop) -> None:
         shop.execute("ALTER SYSTEM RESET max_slot_wal_keep_size", "SELECT pg_reload_conf()")
 
 
-def test_a_heartbeat_moves_the_slot_of_a_quiet_database(shop: Shop) -> None:
+def test_a_heartbeat_advances_the_slot_of_a_quiet_database(shop: Shop) -> None:
     """Nobody writes, and the slot moves; a role that may write nothing will do."""
     name = f"reader_{shop.dbname}"
     shop.execute(f"CREATE ROLE {name} LOGIN REPLICATION", f"ALTER ROLE {name} SET default_transaction_read_only = on")

@@ -1,4 +1,4 @@
-"""Timeouts that a role has for its own sessions end nothing of ours: what is to end has a deadline of its own."""
+"""Timeouts that a role sets for its sessions do not affect a capture, which has deadlines of its own."""
 
 import time
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def writing(shop: Shop, row: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("replication", [False, True], ids=["ordinary", "replication"])
-def test_no_timeout_of_the_role_holds(limited: Shop, replication: bool) -> None:
+def test_timeouts_of_the_role_are_disabled(limited: Shop, replication: bool) -> None:
     """On every connection, whatever the server's release has."""
     with connect(limited.path(limited.dsn), replication=replication) as connection:
         assert connection.info.user == "limited"
@@ -104,7 +104,7 @@ def test_a_snapshot_is_held_and_read_however_long_it_takes(limited: Shop) -> Non
         limited.execute("SELECT pg_drop_replication_slot('limited_live')")
 
 
-def test_a_deadline_of_ours_still_ends_the_creation(limited: Shop) -> None:
+def test_slot_timeout_still_ends_the_creation(limited: Shop) -> None:
     """``slot_timeout`` is what says for how long a slot may be waited for."""
     with limited.connect() as connection:
         drop_slot(connection, limited.slot)

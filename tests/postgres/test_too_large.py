@@ -1,4 +1,4 @@
-"""Rows that a server cannot send as text, since a message has less than 1 GB, and in binary format can."""
+"""Rows that a server cannot send as text, because messages are limited to 1 GB, but can in binary format."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +43,7 @@ def available_memory() -> int:
 
 
 @pytest.mark.parametrize(("roomy", "columns"), COLUMNS.items(), indirect=["roomy"], ids=["pg16", "pg18"])
-def test_a_row_too_large_as_text_goes_on_in_binary(roomy: Shop, columns: int) -> None:
+def test_a_row_too_large_as_text_is_captured_in_binary(roomy: Shop, columns: int) -> None:
     """The error names the option; what was before it is in the log, which then takes the row, and what follows."""
     names = [f"c{number}" for number in range(columns)]
     roomy.execute(

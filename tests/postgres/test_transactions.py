@@ -1,4 +1,4 @@
-"""Which transactions are whole and which were sent twice, message by message; no server is needed."""
+"""Tracking of transactions, message by message: which are complete, and which were sent twice; without a server."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ def _transaction(start: int, end: int) -> list[Any]:
     return [Begin(Lsn(start), T, 5), RELATION, INSERT, Commit(Lsn(start), Lsn(end), T)]
 
 
-def test_a_transaction_that_the_log_has_is_dropped_but_for_its_relations() -> None:
+def test_a_logged_transaction_is_dropped_except_its_relations() -> None:
     """Rows and ends go, Relations stay: the server sends each only once a connection."""
     kept, intake = _feed(20, {}, *_transaction(10, 20), *_transaction(20, 30))
     assert kept == [False, True, False, False, True, True, True, True]
@@ -88,7 +88,7 @@ def test_a_streamed_transaction_that_the_log_has_gets_no_second_end() -> None:
     assert _feed(19, {}, *stream)[0] == [True, True, True]
 
 
-def test_a_prepared_transaction_is_known_by_its_name_and_position() -> None:
+def test_a_prepared_transaction_is_identified_by_gid_and_lsn() -> None:
     """One that the log has is dropped; one prepared before the slot had two_phase comes late and is kept."""
     prepare = [
         BeginPrepare(Lsn(10), Lsn(20), T, 5, "g"),
@@ -127,7 +127,7 @@ def test_messages_outside_of_transactions_are_not_repeated() -> None:
     assert _feed(20, {}, begin, inside, commit)[0] == [False, False, False]
 
 
-def test_many_small_transactions_are_taken_in_together() -> None:
+def test_many_small_transactions_are_processed_together() -> None:
     """Those before the position are dropped, those behind it complete; a stray Commit in front changes nothing."""
     kept, intake = _feed(
         40, {}, Commit(Lsn(1), Lsn(2), T), *(m for start in range(0, 400, 20) for m in _transaction(start, start + 20))
@@ -136,7 +136,7 @@ def test_many_small_transactions_are_taken_in_together() -> None:
     assert (intake.tracker.complete_lsn, intake.tracker.transactions, intake.tracker.dropped) == (400, 18, 3)
 
 
-def test_a_keepalive_counts_by_what_stands_before_it() -> None:
+def test_a_keepalive_counts_only_between_transactions() -> None:
     """Among the frames of one batch: inside a transaction it says nothing, behind its end it does."""
     frames = [build_frame(XLogData(Lsn(1), Lsn(1), T, build(message))) for message in _transaction(10, 20)]
     assert Intake(LAYOUT, Position()).take(Frames.of(KEEPALIVE)).reply_requested is False
@@ -147,7 +147,7 @@ def test_a_keepalive_counts_by_what_stands_before_it() -> None:
 
 
 @pytest.mark.parametrize("bad", [b"?", b"B", b"E"])
-def test_what_is_wrong_stops_there_and_what_came_before_is_kept(bad: bytes) -> None:
+def test_an_invalid_message_ends_the_batch_after_valid_ones(bad: bytes) -> None:
     """An unknown tag, a message cut short, and one that cannot come there: the same, and nothing behind it counts."""
     payloads = [*map(build, _transaction(10, 20)), bad, *map(build, _transaction(20, 30))]
     intake = Intake(LAYOUT, Position())
@@ -163,7 +163,7 @@ def test_a_payload_that_is_empty_is_counted_and_skipped() -> None:
     assert (taken.empty, len(taken.block), taken.error, intake.tracker.complete_lsn) == (1, 0, None, 99)
 
 
-def test_what_is_remembered_of_prepared_transactions_is_bounded() -> None:
+def test_the_memory_of_prepared_transactions_is_bounded() -> None:
     """Of those that are finished the latest are known, and no more."""
     intake = Intake(LAYOUT, Position())
     for number in range(1, 400):
@@ -174,7 +174,7 @@ def test_what_is_remembered_of_prepared_transactions_is_bounded() -> None:
 
 @settings(max_examples=60)
 @given(st.data(), streams(4, "parallel", two_phase=True), st.integers(1, 60))
-def test_the_batches_do_not_matter(data: st.DataObject, stream: list[Sent], size: int) -> None:
+def test_batch_boundaries_do_not_matter(data: st.DataObject, stream: list[Sent], size: int) -> None:
     """Any stream, resumed at the end of any of its transactions: the same by single messages and by batches."""
     frames = [build_frame(XLogData(Lsn(1), Lsn(1), T, sent.payload)) for sent in stream]
     ends = [Lsn(0), *(sent.message.end_lsn for sent in stream if isinstance(sent.message, Commit | StreamCommit))]

@@ -59,4 +59,4 @@ def test_what_is_no_scenario() -> None:
     done = CliRunner().invoke(cli, ["serve", "scenario:x"])
     assert done.exit_code == 1
     assert "such as scenario:1:20" in done.output
-    assert "only a scenario has --meaning" in CliRunner().invoke(cli, ["serve", "log", "--meaning", "m.json"]).output
+    assert "--meaning needs a scenario" in CliRunner().invoke(cli, ["serve", "log", "--meaning", "m.json"]).output

@@ -45,10 +45,12 @@ def test_what_it_cannot_serve_with(tmp_path: Path, taken: int) -> None:
     for content, wrong in ((b"\n", "it is empty"), (b"\xff\n", "it is not UTF-8")):
         file.write_bytes(content)
         assert wrong in told(source, taken, "--password-file", str(file))
-    assert "no certificate in PEM format" in told(source, taken, "--ssl-cert", str(file), "--ssl-key", str(file))
+    assert "not a certificate and its key in PEM format" in told(
+        source, taken, "--ssl-cert", str(file), "--ssl-key", str(file)
+    )
     assert "No such file" in told(source, taken, "--slots", str(tmp_path / "missing" / "slots.json"))
-    assert f"{NEVER} at 127.0.0.1:{taken}: Address already in use; name another" in told(source, taken)
-    assert f"{NEVER} at 192.0.2.1" in told(source, taken, "--host", "192.0.2.1")  # for documentation, RFC 5737
+    assert f"{NEVER} on 127.0.0.1:{taken}: Address already in use; choose another" in told(source, taken)
+    assert f"{NEVER} on 192.0.2.1" in told(source, taken, "--host", "192.0.2.1")  # for documentation, RFC 5737
 
 
 def test_a_password_that_others_can_read(tmp_path: Path, taken: int) -> None:
@@ -59,7 +61,7 @@ def test_a_password_that_others_can_read(tmp_path: Path, taken: int) -> None:
     for mode, warns in ((0o600, False), (0o604, True)):
         file.chmod(mode)
         output = told(source, taken, "--password-file", str(file))
-        assert ("can be read by other users" in output, "secret" in output) == (warns, False)
+        assert ("other users of this machine can read" in output, "secret" in output) == (warns, False)
 
 
 def test_slots_of_another_publisher(tmp_path: Path, taken: int) -> None:
@@ -83,7 +85,7 @@ def waiting(log: Path) -> Iterator[tuple[int, "subprocess.Popen[str]"]]:
         try:
             assert process.stdout is not None
             listening, waits = process.stdout.readline(), process.stdout.readline()
-            assert waits == f"waiting: {log} has no segment yet; pgoutput capture writes the first one\n"
+            assert waits == f"waiting: {log} has no segment yet; start pgoutput capture to write one\n"
             yield int(listening.rpartition(":")[2]), process
         finally:
             process.kill()

@@ -148,9 +148,10 @@ def _check_command(spark: Any, shop: Shop, warehouse: Path) -> None:
     first, *rows, last = result.output.splitlines()
     assert result.exit_code == 1 and first.startswith("public.orders: DIFFERS: 4 rows in ")
     assert (
-        "  id = '401': note: 'order 401' here is 'another'" in rows and "  id = '409': missing in the warehouse" in rows
+        "  id = '401': note: 'order 401' on the server, 'another' in the warehouse" in rows
+        and "  id = '409': missing in the warehouse" in rows
     )
-    assert "pgoutput snapshot DSN LOG --table public.orders copies" in last
+    assert "run pgoutput snapshot DSN LOG --table public.orders to copy" in last
 
 
 def test_what_cannot_be_compared(spark: Any, shop: Shop, warehouse: Path, tmp_path: Path) -> None:

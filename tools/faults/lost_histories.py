@@ -175,7 +175,7 @@ def _before_the_slot(run: _Round, log: Path) -> str:
         lost = run.work(run.server, _LOST)
         run.capture(run.server, log)
         volume.put_back()
-        how, own, words = "no slot", 0, "any more"
+        how, own, words = "no slot", 0, "no longer exists"
         if run.chance.random() < 0.5:
             how, own, words = "a slot past the log's end", run.pass_the_end(run.server, log), "re-created, or moved"
             with run.connect(run.server) as connection:

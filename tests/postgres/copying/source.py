@@ -1,4 +1,4 @@
-"""What a source's tables hold, as COPY says it, to be compared with what a log says."""
+"""The rows of a source's tables, as COPY prints them, to compare with those of a log."""
 
 from collections import Counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""When a copy is complete: once the log has all commits that it may contain, and says which it contains."""
+"""When a table copy is complete: once the log has all commits that it may contain, and records which it contains."""
 
 import random
 import threading
@@ -28,7 +28,7 @@ _AHEAD = 2**21  # bytes
 
 
 @pytest.mark.parametrize("two_phase", [False, True])
-def test_its_event_says_what_its_snapshot_sees(source: Source, two_phase: bool) -> None:
+def test_the_event_of_a_copy_has_its_visibility(source: Source, two_phase: bool) -> None:
     """Of all commits among which copies are made: prepared, streamed, asynchronous, of many savepoints."""
     if two_phase and source.version < 15:
         pytest.skip("slots have two phases from PostgreSQL 15 on")
@@ -91,7 +91,7 @@ def ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copier, "sees_until", lambda connection: Lsn(sees_until(connection) + _AHEAD))
 
 
-def test_it_waits_for_the_stream(source: Source, ahead: None) -> None:
+def test_a_copy_waits_for_the_stream(source: Source, ahead: None) -> None:
     """All its rows are in the log, and the table is not copied until all commits that it may contain are there."""
     source.execute(_ROWS)
     source.capture()
@@ -109,7 +109,7 @@ def test_it_waits_for_the_stream(source: Source, ahead: None) -> None:
     source.check({"a": "id v"})
 
 
-def test_a_capture_that_ends_before(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_capture_that_ends_before_the_copy_is_complete(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows of a copy that did not become complete count nothing: the next capture makes another one."""
     source.execute(_ROWS)
     source.capture()
@@ -126,7 +126,7 @@ def test_a_capture_that_ends_before(source: Source, monkeypatch: pytest.MonkeyPa
     source.check({"a": "id v"})
 
 
-def test_a_page_of_the_wal_that_has_only_its_header(source: Source) -> None:
+def test_sees_until_after_a_wal_page_header(source: Source) -> None:
     """An idle server's insert position is behind the header, and no stream ever comes to that."""
     with source.connect() as connection:
 

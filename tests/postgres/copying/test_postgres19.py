@@ -1,4 +1,4 @@
-"""What came with PostgreSQL 19: FOR ALL TABLES EXCEPT, ALL SEQUENCES, REPACK, and slots that raise the WAL level."""
+"""Features of PostgreSQL 19: FOR ALL TABLES EXCEPT, ALL SEQUENCES, REPACK, and slots that raise the WAL level."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,7 +98,7 @@ def _excluded(log: ChangeLog) -> list[int]:
     return [len(latest.details["tables"]), len(latest.details.get("excluded", ()))]
 
 
-def test_tables_that_are_left_out_are_not_copied(source: Source) -> None:
+def test_excluded_tables_are_not_copied(source: Source) -> None:
     """Neither they nor their partitions come into the log; as soon as they are published they are copied."""
     source.execute(TABLES)
     source.capture(publications=["most"])
@@ -117,7 +117,7 @@ def test_tables_that_are_left_out_are_not_copied(source: Source) -> None:
     source.check({"hidden": "id v", "leaf": "id", "shown": "id v"})
 
 
-def test_a_publication_that_leaves_tables_out_does_not_have_them(source: Source) -> None:
+def test_a_publication_does_not_contain_excluded_tables(source: Source) -> None:
     """A request for one of them, or for its whole schema, is refused; one for others is not."""
     source.execute(TABLES, "CREATE SCHEMA zoo", "CREATE TABLE zoo.animal (id int PRIMARY KEY)")
     with source.connect() as connection:
@@ -127,7 +127,7 @@ def test_a_publication_that_leaves_tables_out_does_not_have_them(source: Source)
         assert not ensure_publication(connection, "most", NewPublication.parse(["shown", "zoo.*"]))
 
 
-def test_a_table_that_was_left_out_for_a_time_is_not_whole(source: Source) -> None:
+def test_a_temporarily_excluded_table_is_incomplete(source: Source) -> None:
     """Though it was created while all tables were captured: what was written meanwhile is not in the log."""
     source.execute("CREATE PUBLICATION most FOR ALL TABLES", "CREATE TABLE first (id int PRIMARY KEY)")
     given: dict[str, Any] = {"publications": ["most"], "snapshot": False}
@@ -177,7 +177,7 @@ def _is_copied(source: Source, name: str) -> bool:
         return False
 
 
-def test_a_publication_of_sequences_alone_is_refused(source: Source, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_publication_of_only_sequences_is_refused(source: Source, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing would ever come: capture and tail say so, and no slot is made; beside tables a warning says it."""
     source.execute("CREATE SEQUENCE numbers", "CREATE PUBLICATION counters FOR ALL SEQUENCES")
     with pytest.raises(ReplicationError, match="publishes only sequences"):

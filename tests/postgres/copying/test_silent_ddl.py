@@ -1,4 +1,4 @@
-"""DDL that changes what rows say, and sends nothing: the log knows of it, and has the tables copied again."""
+"""DDL that changes rows without messages: the log records it, and the tables are copied again."""
 
 import logging
 import re
@@ -119,7 +119,7 @@ def copies(source: Source) -> dict[str, int]:
 
 @pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
 @pytest.mark.parametrize("runs", [True, False], ids=["noticed", "late"])
-def test_rows_that_say_something_else(
+def test_rows_that_change_without_messages(
     source: Source, runs: bool, binary: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Tables whose rows changed are copied again, others are not; what the log has is what the server has."""
@@ -155,7 +155,7 @@ def test_rows_that_say_something_else(
         source.check({named(case, "t")[0]: "id v" for case in CASES})
 
 
-def test_who_writes_meanwhile(source: Source) -> None:
+def test_transactions_that_write_during_an_alteration(source: Source) -> None:
     """ALTER TYPE waits for nobody: the copy that counts is one that sees all who may have sent rows as they were."""
     source.execute(ENUM, TABLE.format("k"), "INSERT INTO t VALUES (1, 'a')", "ALTER PUBLICATION p SET TABLE t")
     source.capture()
@@ -176,7 +176,7 @@ def test_who_writes_meanwhile(source: Source) -> None:
     source.check({"t": "id v"})
 
 
-def test_it_ends_where_nothing_is_to_be_copied(source: Source) -> None:
+def test_on_rewrite_stop_ends_the_capture(source: Source) -> None:
     """With on_rewrite stop the capture ends with the reason and the remedy, and the log names the table."""
     source.execute(PAIR, TABLE.format("k"), "INSERT INTO t VALUES (1, (1, 2))", "ALTER PUBLICATION p SET TABLE t")
     source.capture(on_rewrite="stop")
@@ -188,7 +188,7 @@ def test_it_ends_where_nothing_is_to_be_copied(source: Source) -> None:
     assert str(lack) == words and lack.stale_since is not None
 
 
-def test_each_change_is_noticed(source: Source) -> None:
+def test_each_change_is_detected(source: Source) -> None:
     """The digest of the catalog, which is asked for each second, is another one after each statement alone."""
     for name, case in CASES.items():
         source.execute(*named(name, *case.setup))

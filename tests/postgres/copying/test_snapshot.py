@@ -1,4 +1,4 @@
-"""Tables that had rows before the first change: the log with their copies gives what the source has."""
+"""Tables with rows from before the first change: the log with their copies equals the source."""
 
 import itertools
 import threading
@@ -104,7 +104,7 @@ def test_the_snapshot_of_the_slot_is_in_the_log(source: Source) -> None:
     assert len(list(events_of(source.log().index, CREATED_SLOT))) == 1
 
 
-def test_a_table_that_comes_later_and_one_again(source: Source) -> None:
+def test_a_table_published_later_and_a_repeated_copy(source: Source) -> None:
     """A table is published while the capture runs; one is asked for again, of a capture, and of none."""
     source.execute("CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a SELECT generate_series(1, 100)")
     source.execute("CREATE TABLE b (id int PRIMARY KEY, v int)", "INSERT INTO b SELECT generate_series(1, 3000)")
@@ -130,7 +130,7 @@ def test_a_table_that_comes_later_and_one_again(source: Source) -> None:
         snapshot(source.dsn, source.directory, ["c"], handle_signals=False)
 
 
-def test_altered_before_it_is_read(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_altered_before_it_is_read(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was rewritten, truncated or altered since the snapshot of the slot is copied anew, what is gone is not."""
     source.execute("CREATE TABLE a (id int PRIMARY KEY, v int)")
     source.execute("INSERT INTO a SELECT g, g FROM generate_series(1, 3000) g")
@@ -155,7 +155,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(workers._SETTINGS, "lock_timeout", "500ms")
 
 
-def test_the_slot_goes_on_while_a_copy_waits(source: Source, monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
+def test_the_slot_advances_while_a_copy_waits(source: Source, monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
     """A table that somebody has locked holds up its copy, but neither the stream nor what the server may remove."""
     source.execute("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
     source.execute("INSERT INTO a VALUES (1)", "ALTER PUBLICATION p SET TABLE a, b")
@@ -180,7 +180,7 @@ def test_the_slot_goes_on_while_a_copy_waits(source: Source, monkeypatch: pytest
     source.check({"a": "id", "b": "id"})
 
 
-def test_a_lock_keeps_nobody_waiting_but_its_table(
+def test_a_locked_table_delays_only_its_own_copy(
     source: Source, caplog: pytest.LogCaptureFixture, impatient: None
 ) -> None:
     """While a table is altered captures begin, others are copied, as asked for, too; who holds the lock is named."""
@@ -205,7 +205,7 @@ def test_a_lock_keeps_nobody_waiting_but_its_table(
     source.check({"a": "id", "b": "id"})
 
 
-def test_a_copy_that_failed_is_waited_for(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_copy_is_retried_before_the_end(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
     """The end of a capture waits for all copies, also when one was broken off before it began."""
     source.execute("CREATE TABLE a (id int)", "CREATE TABLE b (id int)", "CREATE TABLE c (id int)")
     source.capture()
@@ -247,7 +247,7 @@ def test_connections_that_break(source: Source, monkeypatch: pytest.MonkeyPatch)
     source.check({"a": "id v"})
 
 
-def test_what_the_role_may_not_read(source: Source) -> None:
+def test_tables_that_the_role_may_not_read(source: Source) -> None:
     """Rows that a policy would leave out, and a table without the right to read it, end the capture with the remedy."""
     source.execute("CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a VALUES (1)", "ALTER PUBLICATION p ADD TABLE a")
     role = f"reader_{source.dbname}"
@@ -263,7 +263,7 @@ def test_what_the_role_may_not_read(source: Source) -> None:
         source.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
 
-def test_a_later_copy_waits_for_who_wrote_before(source: Source) -> None:
+def test_a_later_copy_waits_for_earlier_writers(source: Source) -> None:
     """A transaction that wrote before its table was published is in the copy: the stream does not have all of it."""
     source.execute("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
     source.execute("ALTER PUBLICATION p ADD TABLE a")

@@ -1,4 +1,4 @@
-"""A server that gives its stream and answers no question: the capture ends all the same."""
+"""A server whose stream continues while queries fail: the capture still ends."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.postgres.shop import PUBLICATION, Shop
 pytestmark = pytest.mark.server
 
 
-def test_the_end_waits_only_for_a_while(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_a_capture_waits_for_a_limited_time(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """First it waits for the next look; where that fails again and again, no longer."""
     with LogWriter(shop.directory) as writer, shop.connect() as connection:
         catalog = CatalogWatch(writer, shop.slot, [PUBLICATION], "snapshot")
@@ -29,7 +29,7 @@ def test_the_end_waits_only_for_a_while(shop: Shop, monkeypatch: pytest.MonkeyPa
         assert catalog.is_settled()
 
 
-def test_writers_who_never_pause_keep_no_capture_from_its_end(shop: Shop) -> None:
+def test_a_capture_ends_although_writers_never_pause(shop: Shop) -> None:
     """What is received after the end was reached is not waited for, as long as the end stays reached."""
     with LogWriter(shop.directory) as writer, shop.connect() as connection:
         catalog = CatalogWatch(writer, shop.slot, [PUBLICATION], "snapshot")

@@ -1,4 +1,4 @@
-"""A log that is not what it was: segments that are gone, a directory that was exchanged."""
+"""Logs that are not what they were: lost segments, replaced directories, empty logs of existing slots."""
 
 import json
 import shutil
@@ -54,7 +54,7 @@ def test_the_note_of_an_idle_server_does_not_replace_the_last_segment(shop: Shop
     assert committed_ids(shop.log()) == [1, 2, 3]
 
 
-def test_a_lost_first_segment_is_noticed(shop: Shop) -> None:
+def test_a_lost_first_segment_is_detected(shop: Shop) -> None:
     """A log begins with seq 0 unless it was pruned."""
     for number in (1, 2):
         shop.execute(f"INSERT INTO item VALUES ({number}, 'a')")
@@ -127,7 +127,7 @@ def test_a_capture_killed_while_its_slot_is_created(shop: Shop, killed: str) -> 
         shop.execute(f"SELECT pg_drop_replication_slot('{slot}')")
 
 
-def test_a_slot_that_could_not_be_created_is_not_the_logs(shop: Shop) -> None:
+def test_a_slot_whose_creation_failed_does_not_belong_to_the_log(shop: Shop) -> None:
     """Who creates it by hand later, and reads it, is asked whether the log is to begin there."""
     own = replace(shop, slot=f"{shop.slot}_own", options={"create_slot": True, "slot_timeout": 0.3})
     with shop.connect() as writer, writer.transaction():
@@ -141,7 +141,9 @@ def test_a_slot_that_could_not_be_created_is_not_the_logs(shop: Shop) -> None:
         drop_slot(connection, own.slot)
 
 
-def test_a_second_capture_names_the_first(shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_error_of_a_second_capture_names_the_first(
+    shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Another directory for a slot that is read: the reader is reported, and waited for; the slot is not blamed."""
     second = replace(shop, directory=tmp_path / "second")
     with shop.capturing():
@@ -156,7 +158,7 @@ def test_a_second_capture_names_the_first(shop: Shop, tmp_path: Path, caplog: py
     assert committed_ids(shop.log()) == [1, 2] and not list(second.directory.glob("segment*"))
 
 
-def test_a_log_that_has_begun_is_no_empty_one(shop: Shop) -> None:
+def test_a_capture_killed_before_its_first_segment_resumes(shop: Shop) -> None:
     """A capture that is killed before its first segment, while the server sends, goes on when it comes back."""
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     query = "SELECT FROM pg_stat_replication_slots WHERE slot_name = %s AND total_txns > 0"
@@ -169,7 +171,7 @@ def test_a_log_that_has_begun_is_no_empty_one(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("empty", [True, False])
-def test_a_directory_exchanged_under_a_capture_is_refused(shop: Shop, empty: bool) -> None:
+def test_a_directory_replaced_during_a_capture_is_refused(shop: Shop, empty: bool) -> None:
     """Moved away, and another in its place or none: nothing is confirmed from then on."""
     away = shop.directory.with_name("away")
     with pytest.raises(ChangeLogError, match="exchanged"), shop.capturing() as outcome:

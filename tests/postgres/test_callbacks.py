@@ -1,4 +1,4 @@
-"""What a capture tells its caller and its operator, and what their callbacks may do to it."""
+"""Progress reports and warnings of a capture, and callbacks that fail or block."""
 
 import threading
 
@@ -26,7 +26,7 @@ def test_what_was_received_is_durable_when_a_callback_fails(shop: Shop, error: t
     assert committed_ids(shop.log()) == [1]
 
 
-def test_a_callback_that_does_not_return_is_left_behind(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_callback_that_does_not_return_is_abandoned(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     """The capture ends without it, and says so."""
     free = threading.Event()
     giving_up = threading.Timer(30, free.set)
@@ -41,7 +41,7 @@ def test_a_callback_that_does_not_return_is_left_behind(shop: Shop, caplog: pyte
     assert committed_ids(shop.log()) == [1]
 
 
-def test_the_first_report_knows_what_was_confirmed_before(shop: Shop) -> None:
+def test_the_first_progress_has_the_slots_confirmed_lsn(shop: Shop) -> None:
     """In a new log, and after a restart, progress begins where the slot is: the lag is not all of the server's WAL."""
     for number in range(2):
         confirmed = shop.confirmed()
@@ -53,7 +53,7 @@ def test_the_first_report_knows_what_was_confirmed_before(shop: Shop) -> None:
         shop.capture()
 
 
-def test_a_watch_tells_a_state_again_that_had_passed(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_watch_warns_again_about_a_problem_that_recurs(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     """Each time that its connection is ended is told, after a look that succeeded."""
     ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
     with SlotWatch(shop.dsn, shop.slot, [PUBLICATION], 0.1) as watch, shop.connect() as connection:

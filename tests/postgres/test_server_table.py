@@ -91,7 +91,9 @@ def test_an_empty_table(dsn: str, server: EmbeddedServer) -> None:
         ("Odd", 't "x', {"gone": pa.int32()}, r"cannot be read: .* altered since the log was read; open the log again"),
     ],
 )
-def test_a_table_that_is_gone(dsn: str, namespace: str, name: str, columns: dict[str, pa.DataType], said: str) -> None:
+def test_a_table_that_was_dropped(
+    dsn: str, namespace: str, name: str, columns: dict[str, pa.DataType], said: str
+) -> None:
     """Dropped, renamed or altered since: said with what to do, as an error of ours."""
     with pytest.raises(ReplicationError, match=said):
         fetch_table(dsn, namespace, name, pa.schema(columns))

@@ -1,4 +1,4 @@
-"""What a log says that it lacks: rows that the server never sends; and what it need not be given, since it saw it."""
+"""Incomplete tables of a log: rows that the server never sends; and tables that need no copy, being new."""
 
 import logging
 import threading
@@ -76,7 +76,7 @@ def test_a_table_whose_creation_was_seen(source: Source) -> None:
     assert [said.partition(":")[0] for said in lacks(source)] == ["the log has no snapshot of public.before"]
 
 
-def test_a_partition_that_comes_as_its_root(source: Source) -> None:
+def test_a_partition_published_as_its_root(source: Source) -> None:
     """One publication has it, another one the root, and publishes via that: it has no rows of its own to lack."""
     source.execute(
         "CREATE TABLE top (id int PRIMARY KEY) PARTITION BY RANGE (id)",
@@ -125,7 +125,7 @@ def test_facts_that_precede_the_first_copy(source: Source, monkeypatch: pytest.M
     assert first.seq < copy.seq
 
 
-def test_tables_that_were_dropped_between_two_looks(source: Source) -> None:
+def test_tables_dropped_between_two_polls(source: Source) -> None:
     """Rows came of them, and no facts: the log says that they are gone, and lacks nothing of them."""
     source.execute("CREATE PUBLICATION everything FOR ALL TABLES", "CREATE TABLE kept (id int PRIMARY KEY)")
     given = {"publications": ["everything"], "snapshot": False}
@@ -152,7 +152,7 @@ def test_tables_that_were_dropped_between_two_looks(source: Source) -> None:
     }
 
 
-def test_a_table_that_nobody_else_sees_yet(source: Source) -> None:
+def test_a_table_whose_creation_is_not_committed(source: Source) -> None:
     """Its rows are streamed before its transaction ends: it is not in the catalog, and not gone either."""
     source.execute("CREATE PUBLICATION everything FOR ALL TABLES", "CREATE TABLE kept (id int PRIMARY KEY)")
     given = {"publications": ["everything"], "snapshot": False, "streaming": "on", "proto_version": 2}
