@@ -123,7 +123,7 @@ def serve_command(
     """
     require(*COMMANDS["serve"].extras)
     from pgoutput_construct.publisher import Publisher, Settings
-    from pgoutput_construct.publisher.slots import beside
+    from pgoutput_construct.publisher.slots import default_slots_address
 
     if (ssl_cert is None) != (ssl_key is None):
         raise click.UsageError("give --ssl-cert and --ssl-key together")
@@ -139,7 +139,7 @@ def serve_command(
         user=user,
         password=password,
         tls=_tls(ssl_cert, ssl_key),
-        slots_file=slots or (beside(source) if _may_be_log(source) or Path(source).is_file() else None),
+        slots_file=slots or (default_slots_address(source) if _may_be_log(source) or Path(source).is_file() else None),
         creates_slots=not strict_slots,
         replaces_rows=replace_rows,
         rate=rate,

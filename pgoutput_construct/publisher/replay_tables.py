@@ -95,7 +95,7 @@ def _called(
 ) -> list[tuple[str, ...]]:
     """Return what the columns of each description are called: as the last one that has them calls them.
 
-    ``newest`` has the names, by number, that columns got behind the last description.
+    ``newest`` has the names, by number, that columns got after the last description.
     """
     names, latest = dict(newest), descriptions[-1]
     taken = {*newest.values()} or {column.name for column in latest.relation.columns}

@@ -14,7 +14,7 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.wire.types import Lsn
 
-__all__ = ["PLUGIN", "ClientTable", "Slot", "Slots", "TableName", "beside"]
+__all__ = ["PLUGIN", "ClientTable", "Slot", "Slots", "TableName", "default_slots_address"]
 
 
 PLUGIN: Final = "pgoutput"
@@ -463,7 +463,7 @@ class _SlotsFile:
             self._lock = None
 
 
-def beside(address: Address) -> Address:
+def default_slots_address(address: Address) -> Address:
     """Return the default address of the slots of a change log, or of another file: next to it."""
     if not is_uri(address):
         return f"{address}".rstrip("/") + ".slots.json"

@@ -20,7 +20,7 @@ import pytest
 
 from pgoutput_construct.cli._options import LISTEN
 from pgoutput_construct.postgres import slot_health
-from pgoutput_construct.publisher.slots import Slots, beside
+from pgoutput_construct.publisher.slots import Slots, default_slots_address
 from tests.cli.conftest import Run
 from tests.postgres.shop import PUBLICATION, Shop, committed_ids, is_active, wait_until
 
@@ -244,7 +244,7 @@ def _modes(directory: Path) -> dict[str, int]:
 
 def test_file_modes_of_a_log(run: Run, shop: Shop) -> None:
     """Whatever writes into it: a capture, copies, compactions, a prune, readers, a publisher; unless told otherwise."""
-    publisher, around = Slots(beside(shop.directory)), shop.directory.parent
+    publisher, around = Slots(default_slots_address(shop.directory)), shop.directory.parent
     before = os.umask(0)
     try:
         for number in range(4):

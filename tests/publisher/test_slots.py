@@ -13,7 +13,7 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.log_feed import LogFeed
 from pgoutput_construct.publisher.server import ThreadedPublisher
-from pgoutput_construct.publisher.slots import ClientTable, Slots, TableName, beside
+from pgoutput_construct.publisher.slots import ClientTable, Slots, TableName, default_slots_address
 from tests.publisher.test_clients import START
 from tests.publisher.wire_client import WireClient
 from tests.spark.logs import block_of, log_options
@@ -30,12 +30,12 @@ def listing(*tables: str) -> dict[ClientTable, list[TableName]]:
 def test_they_lie_beside_the_log(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """In a directory and in an object store; who opens the file next has what was confirmed."""
     log = request.getfixturevalue("s3_address") if kind == "s3" else str(tmp_path / "log")
-    slots = Slots(beside(log))
+    slots = Slots(default_slots_address(log))
     slots.open()
     slots.confirm(slots.create("one", two_phase=True), 77)
     slots.save()
     slots.close()
-    again = Slots(beside(log))
+    again = Slots(default_slots_address(log))
     again.open()
     found = again.get("one")
     assert found is not None

@@ -175,7 +175,7 @@ class ManifestKeeper:
 
 
 def rewrite_manifests(store: LogStore, last_seq: int) -> None:
-    """Write the manifests of a log anew up to a seq, after segments were replaced or removed."""
+    """Write the manifests of a log again up to a seq, after segments were replaced or removed."""
     listing = list_log(store)
     segments = listing[: int(np.searchsorted(listing.last_seqs, last_seq, "right"))]
     parts = (segments[first : first + _LARGE] for first in range(0, len(segments), _LARGE))

@@ -91,9 +91,9 @@ def count_commits(transactions: pa.Table, places: Numbers, first_seqs: Numbers) 
 
 
 def is_own(transactions: pa.Table, first_seqs: Numbers) -> NDArray[np.bool_]:
-    """Tell of each committed transaction whether the segment in which it ended has all of it, and shows it plainly.
+    """Return for each committed transaction whether the segment in which it ended has all of it, and shows it plainly.
 
-    ``first_seqs`` are those of the segments in which they ended. Of all others a task is told.
+    ``first_seqs`` are those of the segments in which they ended. All other transactions are passed to the tasks.
     """
     spans = transactions["spans"].combine_chunks()
     firsts = spans.flatten().field("first").to_numpy()[spans.offsets.to_numpy()[:-1] - spans.offsets[0].as_py()]
@@ -154,7 +154,7 @@ class Ended:
 
     @classmethod
     def of(cls, source: _Source, count: int) -> "Ended":
-        """Return all that a source has: the transactions of so many segments."""
+        """Return all that a source has: the transactions of ``count`` segments."""
         return cls((Stretch(source, 0, count),))
 
     @classmethod
@@ -298,7 +298,7 @@ def _marked(
 
 
 def _lists(entries: pa.Table, places: NDArray[np.int64], count: int) -> pa.Array:
-    """Return entries as the lists of so many segments; ``places`` are those that they are of."""
+    """Return entries as one list for each of ``count`` segments; ``places`` are the segments of the entries."""
     chunks = entries.to_struct_array().chunks
     array = pa.concat_arrays(chunks).cast(LISTS.value_type) if chunks else pa.array([], LISTS.value_type)
     offsets = np.searchsorted(places, np.arange(count + 1)).astype(np.int32)

@@ -35,7 +35,7 @@ __all__ = [
 
 
 LostEnd: TypeAlias = tuple[int, int]
-"""Where a log was begun anew, and the position in the WAL up to which what had ended before still counts."""
+"""The seq at which a log was restarted, and the LSN up to which transactions that ended before it still count."""
 
 _INT64_MAX: Final = 2**63 - 1
 

@@ -128,7 +128,7 @@ class Cursor:
         """Seconds by which the server's clock is wrong."""
 
     def next_chunk(self, most_changes: int | None = None) -> _Chunk | None:
-        """Return what comes next, of at most so many changes; None where the feed has nothing more now.
+        """Return what comes next, of at most ``most_changes`` changes; None if the feed has nothing more now.
 
         Raises Refusal for a value that the client cannot get in the format or encoding that it asked for, once all
         before it was returned.

@@ -57,9 +57,9 @@ _ALIASES: Final = {
 _XML_DECLARATION: Final = re.compile(rb'<\?xml version="([^"]*)"(?: encoding="[^"]*")?( standalone="\w+")?\?>')
 _SHORT: Final = struct.Struct("!H")
 _VALUE: Final = 1
-"""QI_VAL in ts_type.h: a lexeme in a tsquery, behind its weights and whether it is a prefix."""
+"""QI_VAL in ts_type.h: a lexeme in a tsquery, after its weights and whether it is a prefix."""
 _PHRASE: Final = 4
-"""OP_PHRASE: the operator that has a distance behind it."""
+"""OP_PHRASE: the operator that is followed by a distance."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def _converter(builtin: BuiltinType, encoding: ClientEncoding) -> _Convert:
 
 
 def _array(convert: _Convert, value: bytes) -> bytes:
-    """Convert the elements of an array (array_send()): they stand behind the bounds of its dimensions."""
+    """Convert the elements of an array (array_send()): they follow the bounds of its dimensions."""
     (dimensions,) = struct.unpack_from("!i", value)
     start = 12 + 8 * dimensions
     items = (None if item is None else convert(item) for item in split_items(value[start:]))

@@ -91,7 +91,7 @@ class ScriptCursor(Cursor):
         return True
 
     def _is_there(self, seq: int) -> bool:
-        """Return whether a message is there, and behind one that opens a transaction what may say its origin."""
+        """Return whether a message is there, and, after one that opens a transaction, the Origin that may follow."""
         if seq >= self._feed.last_seq and self._options.origin == "none":
             return seq == self._feed.last_seq and not isinstance(self._read(seq), _OPENING)
         return seq <= self._feed.last_seq
@@ -201,7 +201,7 @@ class _Surroundings:
 def confirmed(script: Iterable[Fed], after: int, two_phase_at: int | None) -> set[int]:
     """Return the seqs of what ended at, or before, a position.
 
-    A transaction that was prepared behind the position ``two_phase_at`` has two ends. Once its PREPARE is confirmed the
+    A transaction that was prepared after the LSN ``two_phase_at`` has two ends. Once its PREPARE is confirmed the
     rest comes alone (ReorderBufferSkipPrepare()): a server that has it prepared refuses to prepare it again.
     """
     had, open_ones, around = set[int](), defaultdict[int | None, list[int]](list), _Surroundings()
@@ -221,6 +221,6 @@ def _is_end(message: m.PgoutputMessage, two_phase_at: int | None) -> bool:
 
 
 def _end_of(message: m.PgoutputMessage) -> int:
-    """Return the position behind the record of a message that ends something, 0 where it does not say that."""
+    """Return the end LSN of a message that ends a transaction, 0 if it has none."""
     end: int = getattr(message, "end_lsn", None) or getattr(message, "rollback_end_lsn", None) or 0
     return end
