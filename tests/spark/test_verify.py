@@ -74,7 +74,7 @@ def verdicts(spark: Any, shop: Shop, warehouse: Path, **options: Any) -> dict[st
     """Verify, with small parts."""
     source = SourceServer(shop.dsn, shop.log().options.publications)
     pace = VerifyOptions(wait=options.pop("wait", 60.0), rows=60, parts=6)
-    return {each.table: each for each in verify(spark, shop.directory, warehouse, source, pace=pace, **options)}
+    return {each.table: each for each in verify(spark, shop.directory, warehouse, source, options=pace, **options)}
 
 
 def _write(shop: Shop, done: threading.Event) -> None:

@@ -120,7 +120,7 @@ def test_positions(log: ChangeLog) -> None:
         assert places(one) == [place for place in by_then if place[0] == lsn]
     with pytest.raises(pgo.ChangeLogError, match="is complete up to 0/"):
         read(log, table=ITEM, asOfLsn="FF/0")
-    with pytest.raises(pgo.ChangeLogError, match="nothing of the log is as old as 1999"):
+    with pytest.raises(pgo.ChangeLogError, match="the log begins after 1999"):
         read(log, table=ITEM, asOfTime="1999-01-01")
 
 
