@@ -112,7 +112,7 @@ def connect(
         options["replication"] = "database"
     patience = patience or Patience()
     # libpq applies connect_timeout to each address in turn, so there is no limit for all together.
-    whole = Patience(math.inf, patience.asked)
+    whole = Patience(math.inf, patience.stop)
     try:
         connection = run_in_thread(lambda: _open(options), whole, PatientConnection.close)
         connection.patience = patience

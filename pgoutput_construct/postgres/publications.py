@@ -318,7 +318,7 @@ class LostPublicationError(ReplicationError):
         self.what = what
         """The server's message, or which publication is missing."""
 
-    def with_remedy(self, connection: Connection, asked: Iterable[str], logged: Iterable[str]) -> ReplicationError:
+    def with_remedy(self, connection: Connection, requested: Iterable[str], logged: Iterable[str]) -> ReplicationError:
         """Return an error with a remedy if the publication exists by now; otherwise itself.
 
         Everything up to the current end of the WAL can be captured with the earlier publications: the requested ones
@@ -328,10 +328,10 @@ class LostPublicationError(ReplicationError):
 
         Args:
             connection: A connection to the database.
-            asked: The requested publications.
+            requested: The requested publications.
             logged: The publications of the last capture into the log.
         """
-        names = list(asked)
+        names = list(requested)
         missing = set(missing_publications(connection, [*names, *logged]))
         late = [name for name in names if re.search(_QUOTED.format(re.escape(name)), self.what)]
         before = [name for name in names if name not in late] or [name for name in logged if name not in late]

@@ -242,8 +242,12 @@ def start_command(options: StreamOptions, start_lsn: Lsn) -> bytes:
 
 
 def _pairs(options: StreamOptions) -> dict[str, str]:
-    asked = {name: _text(value) for name, value in options.asked().items()}
-    return {"proto_version": str(options.proto_version), "publication_names": _text(options.publications), **asked}
+    options_given = {name: _text(value) for name, value in options.asked().items()}
+    return {
+        "proto_version": str(options.proto_version),
+        "publication_names": _text(options.publications),
+        **options_given,
+    }
 
 
 def _text(value: object) -> str:
@@ -348,7 +352,7 @@ class Silence:
         self.limit = max(_INTERVALS * interval * 2**silent_before, allowed or 0.0)
         """Seconds without activity after which the connection is given up."""
         self._seen_working = last_active
-        self._heard = self._asked = time.monotonic()
+        self._heard = self._requested = time.monotonic()
         self._said = False
 
     def note_activity(self) -> None:
@@ -359,9 +363,9 @@ class Silence:
     def should_ask(self) -> bool:
         """Return whether to request a reply now: after an interval of silence, once per interval."""
         now = time.monotonic()
-        if now - max(self._heard, self._asked) < self.interval:
+        if now - max(self._heard, self._requested) < self.interval:
             return False
-        self._asked = now
+        self._requested = now
         return True
 
     def check(self) -> None:

@@ -328,7 +328,7 @@ class _SlotWait:
     def __enter__(self) -> Self:
         if isinstance(self._connection, PatientConnection):
             self._patience = self._connection.patience
-            self._connection.patience = Patience(math.inf, self._asked)
+            self._connection.patience = Patience(math.inf, self._stop_reason)
         self._thread.start()
         return self
 
@@ -340,9 +340,9 @@ class _SlotWait:
         if isinstance(self._connection, PatientConnection) and self._patience is not None:
             self._connection.patience = self._patience
 
-    def _asked(self) -> str | None:
-        asked = self._patience.asked if self._patience else None
-        return "the server does not answer" if self._unreachable else asked() if asked else None
+    def _stop_reason(self) -> str | None:
+        stop = self._patience.stop if self._patience else None
+        return "the server does not answer" if self._unreachable else stop() if stop else None
 
     def _watch(self) -> None:
         heard = time.monotonic()

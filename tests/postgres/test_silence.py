@@ -91,7 +91,7 @@ def test_connecting_can_be_interrupted(shop: Shop, proxy: Proxy) -> None:
 def test_a_statement_can_be_interrupted_and_releases_the_gil(shop: Shop, proxy: Proxy) -> None:
     """A server that does not answer keeps neither other threads nor the one who asks for the end waiting."""
     asked = threading.Event()
-    with connect(proxy.dsn(shop.dsn), patience=Patience(asked=lambda: "enough" if asked.is_set() else None)) as slow:
+    with connect(proxy.dsn(shop.dsn), patience=Patience(stop=lambda: "enough" if asked.is_set() else None)) as slow:
         proxy.silent = True
         threading.Timer(0.3, asked.set).start()  # only runs while the statement waits
         with pytest.raises(Stopped, match="enough"):

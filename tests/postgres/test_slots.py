@@ -44,7 +44,7 @@ def test_interrupted_slot_creation_leaves_no_slot(shop: Shop) -> None:
     asked = threading.Event()
     with (
         _writing(shop),
-        connect(shop.dsn, patience=Patience(asked=lambda: "enough" if asked.is_set() else None)) as one,
+        connect(shop.dsn, patience=Patience(stop=lambda: "enough" if asked.is_set() else None)) as one,
     ):
         threading.Timer(0.5, asked.set).start()
         with pytest.raises(Stopped):

@@ -149,7 +149,7 @@ class SlotWatch:
             began = time.monotonic()
             task.due = began + task.interval
             if self._connection is None:
-                self._connection = connect(self._dsn, replication=False, patience=Patience(asked=self._stopped))
+                self._connection = connect(self._dsn, replication=False, patience=Patience(stop=self._stopped))
             self._warn_once(task, task.action(self._connection))
             if task.due:  # nobody has requested it meanwhile
                 task.due = max(task.due, time.monotonic() + _PAUSE_FACTOR * (time.monotonic() - began))

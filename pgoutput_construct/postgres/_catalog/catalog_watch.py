@@ -135,8 +135,8 @@ class CatalogWatch:
                 self._known.publications.clear()
             self._tables_with_facts = set(self._known.tables)
             self._described = dict(self._known.unconfirmed)
-            asked = {table for request in requests(self._writer.store) for table in request.tables}
-            self._find_stale_tables(index, asked)
+            requested = {table for request in requests(self._writer.store) for table in request.tables}
+            self._find_stale_tables(index, requested)
         self.poll(connection)
         if is_first:
             self._opening = len(self._events)
@@ -205,8 +205,8 @@ class CatalogWatch:
         digest = catalog_digest(connection)
         self._repeat_pruned_facts()
         if digest != self._digest or described:
-            asked = {*self._known.tables, *described}
-            reading = read_catalog(connection, self._publications, self._slot, asked)
+            oids = {*self._known.tables, *described}
+            reading = read_catalog(connection, self._publications, self._slot, oids)
             found, now = self._known.update(reading, start, locked, described), time.monotonic()
             if any(news.name == PUBLICATION_FACTS for news in found):
                 self.on_copies_requested()
@@ -239,10 +239,10 @@ class CatalogWatch:
             if oid not in locked and self._described.get(oid) == shape:
                 del self._described[oid]
 
-    def _find_stale_tables(self, index: SegmentIndex, asked: Collection[tuple[str, str]] = ()) -> None:
+    def _find_stale_tables(self, index: SegmentIndex, requested: Collection[tuple[str, str]] = ()) -> None:
         """Find the tables that became stale, and request copies of them, or set the error to raise.
 
-        Copies of the tables in ``asked`` were requested already, and begin after what the log has.
+        Copies of the tables in ``requested`` were requested already, and begin after what the log has.
         """
         before, self._stale = self._stale, dict(self._lineage.follow(index).stale)
         new = [stale for oid, stale in self._stale.items() if before.get(oid) != stale]
@@ -254,7 +254,7 @@ class CatalogWatch:
             self._problem = ReplicationError(f"rows changed without messages in the stream: {reasons}")
         else:
             tables = {stale.table: stale.reason for stale in new if self._is_copied_again(stale)}
-            self._request_copies({table: reason for table, reason in tables.items() if table not in asked})
+            self._request_copies({table: reason for table, reason in tables.items() if table not in requested})
 
     def _consequence(self, stale: Stale) -> str:
         return "copying it again" if self._is_copied_again(stale) else stale.remedy
