@@ -235,17 +235,17 @@ class SourceTable:
         for key, digest in self._fetch(query, keys=texts, digest=self._digest(), part=self._part(division, number)):
             yield tuple(key), str(digest)
 
-    def rows(self, division: Division, number: int, wanted: Sequence[str]) -> list[list[str | None]]:
+    def rows(self, division: Division, number: int, digests: Sequence[str]) -> list[list[str | None]]:
         """Return the canonical texts of all columns of the rows with some digests.
 
         Args:
             division: How the table is divided.
             number: The number of the part.
-            wanted: The digests.
+            digests: The digests of the rows.
         """
-        query = sql.SQL("SELECT {texts} FROM {table} WHERE {part} AND {digest} = ANY({wanted}::text[])")
+        query = sql.SQL("SELECT {texts} FROM {table} WHERE {part} AND {digest} = ANY({digests}::text[])")
         texts = sql.SQL("ARRAY[{}]::text[]").format(self._texts([column.name for column in self.columns]))
-        parts = {"part": self._part(division, number), "wanted": sql.Literal(list(wanted))}
+        parts = {"part": self._part(division, number), "digests": sql.Literal(list(digests))}
         return [row[0] for row in self._fetch(query, texts=texts, digest=self._digest(), **parts)]
 
     def _sums(self, part: sql.Composable, bucket: sql.Composable) -> list[tuple[Any, ...]]:

@@ -18,7 +18,7 @@ from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._frames import FrameReader
 from pgoutput_construct.postgres._patience import PatientConnection, result_of
-from pgoutput_construct.postgres.connection import ask, ask_one, connect, describe_error, is_transient
+from pgoutput_construct.postgres.connection import connect, describe_error, fetch_named, fetch_value, is_transient
 from pgoutput_construct.postgres.publications import LostPublicationError, Notices
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, StandbyStatusUpdate, Timestamp, build_frame, parse_frame
 from pgoutput_construct.wire.frames import Frame
@@ -404,14 +404,14 @@ def _sender_timeout(connection: psycopg.Connection[Any]) -> float:
 
     Infinity if it is disabled: then only TCP detects that the server is unreachable.
     """
-    return float(ask_one(connection, SENDER_TIMEOUT)) or math.inf
+    return float(fetch_value(connection, SENDER_TIMEOUT)) or math.inf
 
 
 def is_at_work(dsn: str, pid: int) -> bool:
     """Return whether the server's process ``pid`` is active, by a new connection; False if that cannot be opened."""
     try:
         with connect(dsn, replication=False) as connection:
-            found = ask(connection, WORKING_PROCESS, pid=pid)
+            found = fetch_named(connection, WORKING_PROCESS, pid=pid)
     except (ReplicationError, psycopg.Error):
         return False
     return any(row["is_at_work"] for row in found)

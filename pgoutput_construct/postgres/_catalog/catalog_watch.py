@@ -262,9 +262,9 @@ class CatalogWatch:
     def _is_copied_again(self, stale: Stale) -> bool:
         return stale.published and (stale.lost or self._on_rewrite == "snapshot")
 
-    def _request_copies(self, wanted: Mapping[tuple[str, str], str]) -> None:
-        if wanted:
-            ask(self._writer.store, wanted, "; ".join(wanted.values()))
+    def _request_copies(self, reasons: Mapping[tuple[str, str], str]) -> None:
+        if reasons:
+            ask(self._writer.store, reasons, "; ".join(reasons.values()))
             self.on_copies_requested()
 
 

@@ -337,7 +337,7 @@ class CopyMaker:
         self,
         dsn: str,
         publications: Sequence[str],
-        wanted: "_CopySelection",
+        selection: "_CopySelection",
         reader: ChunkReader,
         workers: int,
         stop: StopCheck,
@@ -348,14 +348,14 @@ class CopyMaker:
         Args:
             dsn: The connection string, as libpq reads it.
             publications: The names of the publications.
-            wanted: The selection of tables, which has the copies in progress.
+            selection: The selection of tables, which has the copies in progress.
             reader: Reads chunks, and passes on their pieces.
             workers: The number of connections that copy a table, unless its request says another.
             stop: Returns the reason to stop, or None.
             windows: Collects the commits that a snapshot may see or not.
         """
         self._windows = windows
-        self._dsn, self._publications, self._selection, self._reader = dsn, tuple(publications), wanted, reader
+        self._dsn, self._publications, self._selection, self._reader = dsn, tuple(publications), selection, reader
         self._workers, self._stop = workers, stop
         self._connection: PatientConnection | None = None
         self._tries: dict[int, int] = {}
@@ -389,7 +389,7 @@ class CopyMaker:
             tables = read_tables(connection, self._publications, missing, locked_tables(connection))
         self._run([self._begin(table, snapshot) for table in tables], exported.name, self._workers)
 
-    def copy_table(self, wanted: "_TableToCopy") -> None:
+    def copy_table(self, table: "_TableToCopy") -> None:
         """Copy one table under a snapshot of its own."""
         connection, job = self.connection, None
         check_can_copy(connection)
@@ -397,22 +397,22 @@ class CopyMaker:
         try:
             # In this order: what commits before ``since`` has an xid before ``after``, so the snapshot sees it.
             window.since = current_lsn(connection)
-            after = max(wanted.after, next_xid(connection))
-            with begin_snapshot(connection, wanted.namespace, wanted.name, after) as snapshot:
+            after = max(table.after, next_xid(connection))
+            with begin_snapshot(connection, table.namespace, table.name, after) as snapshot:
                 window.until = sees_until(connection)
-                tables = read_tables(connection, self._publications, [wanted.oid])
+                tables = read_tables(connection, self._publications, [table.oid])
                 if not tables:
-                    raise ChangedTableError(f"{full_name(wanted)} is no longer published")
-                job = self._begin(tables[0], snapshot, wanted.requests, window)
+                    raise ChangedTableError(f"{full_name(table)} is no longer published")
+                job = self._begin(tables[0], snapshot, table.requests, window)
                 self._copy(connection, job)
             wait_until_flushed(connection, window.until)
         except BaseException as error:
             self._windows.close(window)
             if job is not None:
                 self._discard(job)
-            if not was_changed(error) or self._tries.get(wanted.oid, 0) >= _MAX_TRIES:
-                raise copying_error(error, full_name(wanted), connection, wanted.oid) from error
-            self._tried(wanted.oid)
+            if not was_changed(error) or self._tries.get(table.oid, 0) >= _MAX_TRIES:
+                raise copying_error(error, full_name(table), connection, table.oid) from error
+            self._tried(table.oid)
 
     def _copy(self, connection: PatientConnection, job: TableJob) -> None:
         workers = max((request.workers or self._workers for request in job.requests), default=self._workers)
