@@ -20,7 +20,7 @@ from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.changelog._upkeep.requests import ask, requests
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres._catalog.catalog_state import CatalogEvent, CatalogState, TableShape, table_shape
+from pgoutput_construct.postgres._catalog.catalog_state import CatalogEvent, CatalogState, RelationShape, relation_shape
 from pgoutput_construct.postgres._catalog.table_catalog import (
     CATALOG_SINCE,
     catalog_digest,
@@ -72,7 +72,7 @@ class CatalogWatch:
         self._known: CatalogState | None = None
         self._digest = ""
         self._next_pruned = 0.0
-        self._described: dict[int, TableShape] = {}  # set by the pump: descriptions that wait for a reading
+        self._described: dict[int, RelationShape] = {}  # set by the pump: descriptions that wait for a reading
         self._events: list[tuple[float, CatalogEvent]] = []  # set by the polling thread: events to append
         self._opening = 0  # the number of these that were found before the stream began
         self._tables_with_facts: set[int] = set()  # set by the pump: tables whose facts are in the log
@@ -151,12 +151,12 @@ class CatalogWatch:
         rows, _ = block.header(Relation)
         for relation in map(block.index.message, rows.tolist()):
             assert isinstance(relation, Relation)
-            oid, shape = relation.relation_oid, table_shape(relation)
+            oid, shape = relation.relation_oid, relation_shape(relation)
             if self._known.confirmed.get(oid) != shape:
                 self._described[oid] = shape
                 self.wake()
 
-    def repeat_facts(self, oid: int, shape: TableShape) -> None:
+    def repeat_facts(self, oid: int, shape: RelationShape) -> None:
         """Append the facts of a table again, after its copy: a prune may remove older ones with what the copy replaces.
 
         Args:
@@ -233,7 +233,7 @@ class CatalogWatch:
             self._known.published_at.clear()
             self._digest = ""
 
-    def _forget(self, described: dict[int, TableShape], locked: frozenset[int]) -> None:
+    def _forget(self, described: dict[int, RelationShape], locked: frozenset[int]) -> None:
         """Remove descriptions that were checked; those of tables that are being altered are checked again."""
         for oid, shape in described.items():
             if oid not in locked and self._described.get(oid) == shape:

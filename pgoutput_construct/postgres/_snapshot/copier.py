@@ -54,7 +54,7 @@ from pgoutput_construct.stream.identifiers import full_name, qualified_name
 from pgoutput_construct.wire import Lsn
 
 if TYPE_CHECKING:
-    from pgoutput_construct.postgres._catalog.catalog_state import TableShape
+    from pgoutput_construct.postgres._catalog.catalog_state import RelationShape
 
 __all__ = ["Copier", "CopyMaker"]
 
@@ -83,7 +83,7 @@ class Copier:
         """
         self.pieces = PieceQueue()
         """The pieces to append."""
-        self.on_copied: Callable[[int, TableShape], None] = lambda oid, shape: None
+        self.on_copied: Callable[[int, RelationShape], None] = lambda oid, shape: None
         """Called with the OID and the columns of each table whose copy is complete."""
         self.has_facts_of: Callable[[int], bool] = lambda oid: True
         """Returns whether the log has facts of a table, which must precede its first copy."""
