@@ -126,7 +126,7 @@ def test_facts_that_precede_the_first_copy(source: Source, monkeypatch: pytest.M
 
 
 def test_tables_dropped_between_two_polls(source: Source) -> None:
-    """Rows came of them, and no facts: the log says that they are gone, and lacks nothing of them."""
+    """The stream has rows of them, but there are no facts: the log records them as dropped, and they are complete."""
     source.execute("CREATE PUBLICATION everything FOR ALL TABLES", "CREATE TABLE kept (id int PRIMARY KEY)")
     given = {"publications": ["everything"], "snapshot": False}
     source.capture(**given)
