@@ -102,7 +102,7 @@ def _read_hex(source: "ByteSource", given: Mapping[str, Any]) -> Iterator[Decode
             message = session.parse(line.payload)
         except PgoutputError as error:
             doubt = f" (read with {as_arguments(chosen)}: these must be the options of START_REPLICATION)"
-            raise PgoutputError(f"{line.place}: {error}{doubt * isinstance(error, DecodeError)}") from error
+            raise PgoutputError(f"{line.location}: {error}{doubt * isinstance(error, DecodeError)}") from error
         yield Decoded(message, line.payload, read_with, place)
 
 
@@ -166,11 +166,11 @@ def read_recvlogical(
         number += 1
         message, payload = window.parse(state, number)
         if state.in_stream and not state.permits(type(message)):
-            warn(f"{window.place(number)}: {_name(message)} inside a stream: from here on another connection")
+            warn(f"{window.location(number)}: {_name(message)} inside a stream: from here on another connection")
             state = StreamState()
             message, payload = window.parse(state, number)
         if not state.permits(type(message)):
-            raise PgoutputError(f"{window.place(number)}: {_name(message)} outside a stream: its start is missing")
+            raise PgoutputError(f"{window.location(number)}: {_name(message)} outside a stream: its start is missing")
         place = {"offset": window.offset} | ({BEFORE: [""] * empty} if empty else {})
         window.skip(len(payload), _name(message), number)
         yield Decoded(message, payload, {**options, **state.parameters}, place)
@@ -192,7 +192,7 @@ class _FileWindow:
         self._data = b""
         self._start = 0
 
-    def place(self, number: int) -> str:
+    def location(self, number: int) -> str:
         """Return the location of the next message, for errors."""
         return f"{self.source.name}: message {number} at offset {self.offset}"
 
@@ -215,23 +215,25 @@ class _FileWindow:
             except IncompleteError as error:
                 missing = str(error)  # not the error itself, whose traceback references the data
             except DecodeError as error:
-                raise PgoutputError(f"{self.place(number)}: {error}{self._options_hint()}") from error
+                raise PgoutputError(f"{self.location(number)}: {error}{self._options_hint()}") from error
             size_so_far = len(self._data) - self._start
             if size_so_far >= LARGEST:
-                raise PgoutputError(f"{self.place(number)}: larger than any message: {missing}{self._options_hint()}")
+                raise PgoutputError(
+                    f"{self.location(number)}: larger than any message: {missing}{self._options_hint()}"
+                )
             if not self._more(size_so_far // 4 if size_so_far > PATIENCE else 1):
-                raise PgoutputError(f"{self.place(number)}: the file ends inside this message: {missing}")
+                raise PgoutputError(f"{self.location(number)}: the file ends inside this message: {missing}")
 
     def skip(self, size: int, name: str, number: int) -> None:
         """Skip the message and the newline that must follow it."""
         end = self._start + size
         if end == len(self._data) and not self._more():
-            raise PgoutputError(f"{self.place(number)}: the file ends without the newline after this {name}")
+            raise PgoutputError(f"{self.location(number)}: the file ends without the newline after this {name}")
         end = self._start + size
         following = self._data[end : end + 1]
         if following != b"\n":
             reason = f"{name} ends after {size} bytes with {following!r}, not with a newline"
-            raise PgoutputError(f"{self.place(number)}: {reason}{self._options_hint()}")
+            raise PgoutputError(f"{self.location(number)}: {reason}{self._options_hint()}")
         self._advance(size + 1)
 
     def _advance(self, size: int) -> None:
@@ -254,7 +256,7 @@ class _FileWindow:
 class _HexLine(NamedTuple):
     """One line with a payload."""
 
-    place: str
+    location: str
     """The location, for errors."""
     number: int
     payload: bytes
@@ -275,20 +277,20 @@ def hex_lines(source: "ByteSource") -> Iterator[_HexLine]:
             known = known if begun else known or _header(digits, f"{source.name}: line {number}")
             before.append(line.decode("utf-8", "surrogateescape"))
             continue
-        place = f"{source.name}: line {number}"
-        yield _HexLine(place, number, payload_of(digits, place), known, before)
+        location = f"{source.name}: line {number}"
+        yield _HexLine(location, number, payload_of(digits, location), known, before)
         begun, before = True, []
 
 
-def payload_of(digits: bytes, place: str) -> bytes:
+def payload_of(digits: bytes, location: str) -> bytes:
     """Return the bytes of hexadecimal digits, also as psql prints them (``\\x``); raise PgoutputError for others."""
     try:
         return bytes.fromhex(digits.strip().removeprefix(b"\\x").decode("ascii"))
     except ValueError:
-        raise PgoutputError(f"{place}: not an even number of hexadecimal digits (a comment begins with #)") from None
+        raise PgoutputError(f"{location}: not an even number of hexadecimal digits (a comment begins with #)") from None
 
 
-def _header(comment: bytes, place: str) -> Mapping[str, Any]:
+def _header(comment: bytes, location: str) -> Mapping[str, Any]:
     try:
         value = json.loads(comment.lstrip(b"#"))
     except (ValueError, RecursionError):
@@ -296,7 +298,7 @@ def _header(comment: bytes, place: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         return {}
     if unknown := [name for name in value if name not in OPTIONS]:
-        raise PgoutputError(f"{place}: {unknown[0]!r:.80} is no option: the options are {', '.join(OPTIONS)}")
+        raise PgoutputError(f"{location}: {unknown[0]!r:.80} is no option: the options are {', '.join(OPTIONS)}")
     return value
 
 
@@ -308,7 +310,13 @@ class ByteSource:
     """The bytes of one input, read once from beginning to end."""
 
     def __init__(self, file: Any, name: str, before_wait: Callable[[], object] | None = None) -> None:
-        """``file`` is a binary file; ``before_wait`` is called before each read that may wait for a writer."""
+        """Begin to read.
+
+        Args:
+            file: A binary file.
+            name: Its name, for errors.
+            before_wait: Called before each read that may wait for a writer.
+        """
         self.name = name
         self._file = file
         self._peeked = b""

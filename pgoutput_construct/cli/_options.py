@@ -99,11 +99,11 @@ def choose(given: Mapping[str, Any], known: Mapping[str, Any] | None = None) -> 
 
 def first_options_in(states: Mapping[str, bool]) -> dict[str, Any]:
     """Return the options of the first protocol version in which a stream can have these states; empty for none."""
-    wanted = {name for name, value in states.items() if value}
+    on = {name for name, value in states.items() if value}
     openers = [
         message
         for message, steps in TRANSITIONS.items()
-        if any(wanted <= STATES[after] and not wanted <= STATES[before] for before, after in steps.items())
+        if any(on <= STATES[after] and not on <= STATES[before] for before, after in steps.items())
     ]
     return min(map(first_with, openers), key=lambda given: given["proto_version"], default={})
 
@@ -198,10 +198,10 @@ def _parse_lsn_or_time(text: str) -> Lsn | Timestamp:
 
 def _parse_time(text: str) -> Timestamp:
     try:
-        moment = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise PgoutputError(f"{text!r} is not a time such as 2026-01-31T12:00+00:00") from None
-    return Timestamp.from_datetime(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    return Timestamp.from_datetime(time if time.tzinfo else time.replace(tzinfo=UTC))
 
 
 def _parse_listen(text: str) -> Listen:

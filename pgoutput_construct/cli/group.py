@@ -34,8 +34,8 @@ class _LazyGroup(click.Group):
         """Import and return a command; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
-        place = COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(place.module), place.function)
+        entry = COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(entry.module), entry.function)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -60,8 +60,8 @@ def reason(error: Exception) -> str | None:
         case ImportError() if "libpq" in str(error):
             return f"psycopg is installed without libpq; {installation('cli', 'postgres')}"
         case OSError():
-            place = f"{error.filename}: " if error.filename is not None else ""
-            return f"{place}{error.strerror or error}"
+            location = f"{error.filename}: " if error.filename is not None else ""
+            return f"{location}{error.strerror or error}"
         case MemoryError():
             return "not enough memory for a message of this size"
         case PgoutputError():

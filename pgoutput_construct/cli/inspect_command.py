@@ -115,7 +115,7 @@ def _title(subject: "_Subject", traces: list[Trace]) -> str:
     options = ", ".join(f"{name} {subject.options[name]}" for name in LAYOUT_OPTIONS)
     states = [_state(name, subject.options[name]) for name in STATE_PARAMETERS]
     size = counted(len(subject.payload), "byte")
-    parts = [" with ".join(names), size, ", ".join([options, *states]), subject.place]
+    parts = [" with ".join(names), size, ", ".join([options, *states]), subject.location]
     return " · ".join(part for part in parts if part)
 
 
@@ -135,8 +135,8 @@ def _check(subject: "_Subject", frame: bool) -> None:
         if outer is None or isinstance(outer, XLogData):
             parse(subject.payload if outer is None else outer.data, **subject.options)
     except DecodeError as error:
-        place = f"{subject.place}: " if subject.place else ""
-        raise PgoutputError(f"{place}{error} (read with {as_arguments(subject.options)})") from error
+        location = f"{subject.location}: " if subject.location else ""
+        raise PgoutputError(f"{location}{error} (read with {as_arguments(subject.options)})") from error
 
 
 _COLUMN: Final = re.compile(r"(.*\.columns\[(\d+)\]).*")
@@ -219,7 +219,7 @@ class _Subject:
     payload: bytes
     options: Mapping[str, Any]
     """The keywords of parse."""
-    place: str = ""
+    location: str = ""
     before: _Context = field(default_factory=_Context)
 
 
@@ -268,7 +268,7 @@ def _in_lines(source: ByteSource, selection: _Selection) -> _Subject:
     for count, line in enumerate(hex_lines(source), 1):
         options = selection.options(line.known)
         if count == selection.index:
-            return _Subject(line.payload, selection.all(options, before.state.parameters), line.place, before)
+            return _Subject(line.payload, selection.all(options, before.state.parameters), line.location, before)
         before.read(_unwrap(line.payload, selection.frame, options), options)
     raise PgoutputError(f"{source.name}: no message {selection.index}: the file has {counted(count, 'message')}")
 
@@ -287,19 +287,19 @@ def _unwrap(payload: bytes, frame: bool, options: Mapping[str, Any]) -> bytes:
 def _in_recvlogical(source: ByteSource, file: IO[bytes], selection: _Selection) -> _Subject:
     options = selection.options()
     before, count, end = _Context(), 0, 0
-    place = f"{source.name}: message {selection.index}"
+    location = f"{source.name}: message {selection.index}"
     try:
         for decoded in read_recvlogical(source, options, _ignore):
             count += 1
             if count == selection.index:
-                return _Subject(decoded.payload, {**decoded.options, **selection.states}, place, before)
+                return _Subject(decoded.payload, {**decoded.options, **selection.states}, location, before)
             before.take(decoded.message)
             end = decoded.place["offset"] + len(decoded.payload) + 1
     except PgoutputError:
         payload = _rest(file, end)
         if count + 1 != selection.index or not payload:
             raise
-        return _Subject(payload, selection.all(options, before.state.parameters), place, before)
+        return _Subject(payload, selection.all(options, before.state.parameters), location, before)
     raise PgoutputError(f"{source.name}: no message {selection.index}: the file has {counted(count, 'message')}")
 
 
@@ -327,5 +327,5 @@ def _in_change_log(source: str, selection: _Selection) -> _Subject:
     options = selection.options(segment.options.layout())
     relations = LogRelations(log.index)
     relations.go_to(entry)
-    place = f"{entry.segment}: seq {entry.seq}, WAL {entry.wal_start}, sent {entry.send_time}"
-    return _Subject(entry.payload, selection.all(options, entry.states), place, _Context(relations))
+    location = f"{entry.segment}: seq {entry.seq}, WAL {entry.wal_start}, sent {entry.send_time}"
+    return _Subject(entry.payload, selection.all(options, entry.states), location, _Context(relations))

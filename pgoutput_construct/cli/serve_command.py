@@ -191,9 +191,9 @@ async def _start(publisher: "Publisher") -> None:
     try:
         await publisher.start()
     except OSError as error:
-        place, number = f"{publisher.settings.host}:{publisher.settings.port}", error.errno or 0
+        address, number = f"{publisher.settings.host}:{publisher.settings.port}", error.errno or 0
         why = os.strerror(number) if number > 0 else error.strerror  # negative numbers are those of getaddrinfo()
-        raise PgoutputError(f"cannot listen on {place}: {why}; choose another address (--host, --port)") from error
+        raise PgoutputError(f"cannot listen on {address}: {why}; choose another address (--host, --port)") from error
 
 
 def _greeting(publisher: "Publisher") -> list[str]:

@@ -68,7 +68,7 @@ def tables_command(
             say(f"[{number}/{len(names)}] {name}", err=True)
             (written,) = write_tables(log, output, [name], "overwrite" if overwrite else "error").values()
             counts = ", ".join(counted(count, op) for op, count in written.counts.items())
-            gone = " (dropped)" if log.table(name).dropped else ""
-            say(f"{name}{gone}: {counts}: {written.path}")
-        wanted = {log.table(name).relation_oid for name in names}
-        warn_of_lacks([lack for lack in log.lacks if lack.relation_oid in wanted])
+            dropped = " (dropped)" if log.table(name).dropped else ""
+            say(f"{name}{dropped}: {counts}: {written.path}")
+        oids = {log.table(name).relation_oid for name in names}
+        warn_of_lacks([lack for lack in log.lacks if lack.relation_oid in oids])

@@ -167,16 +167,16 @@ _clock_gettime = foreign(c_int, c_int, c_void_p)
 
 
 @kernel
-def _now(clock: int, which: int, moment: Any, place: int) -> Any:
-    _clock_gettime(clock, (which, place))
-    return moment[0] * _SECOND + moment[1]
+def _now(clock: int, which: int, timespec: Any, address: int) -> Any:
+    _clock_gettime(clock, (which, address))
+    return timespec[0] * _SECOND + timespec[1]
 
 
 @kernel
-def _take(calls: Any, connection: int, places: Any, slot: Any, room: Any, ends: Any, count: int, at: int) -> Any:
+def _take(calls: Any, connection: int, addresses: Any, slot: Any, room: Any, ends: Any, count: int, at: int) -> Any:
     """Copy the frames that libpq has; return why it stopped, the number of frames, and the end of the last one."""
     while count < len(ends) and at < _BATCH_BYTES:
-        size = _get_copy_data(calls[0], (connection, places[0], 1))
+        size = _get_copy_data(calls[0], (connection, addresses[0], 1))
         if size <= 0:
             return size, count, at
         if size >= _LARGE_BYTES:
@@ -191,19 +191,21 @@ def _take(calls: Any, connection: int, places: Any, slot: Any, room: Any, ends: 
 
 
 @kernel
-def _gather(calls: Any, connection: int, places: Any, slot: Any, moment: Any, room: Any, ends: Any, until: int) -> Any:
+def _gather(
+    calls: Any, connection: int, addresses: Any, slot: Any, timespec: Any, room: Any, ends: Any, until: int
+) -> Any:
     """Copy frames until the batch is full or the time has passed; return why it stopped, and the number of frames."""
     count, at, nap = 0, 0, _NAP
     while True:
-        reason, found, at = _take(calls, connection, places, slot, room, ends, count, at)
-        left = until - _now(calls[4], places[2], moment, places[1])
+        reason, found, at = _take(calls, connection, addresses, slot, room, ends, count, at)
+        left = until - _now(calls[4], addresses[2], timespec, addresses[1])
         if reason != NOTHING or found == 0 or left <= 0:
             return reason, found
         if found > count:
             count, nap = found, _NAP
         else:
-            moment[0], moment[1] = 0, min(nap, left)
-            _nanosleep(calls[3], (places[1], 0))
+            timespec[0], timespec[1] = 0, min(nap, left)
+            _nanosleep(calls[3], (addresses[1], 0))
             nap *= 2
         if _consume_input(calls[1], (connection,)) == 0:
             return BROKEN, found
@@ -219,8 +221,8 @@ class Gatherer:
         self._calls = np.array([*map(address_of, calls)], np.int64)
         self._room = np.empty(_BATCH_BYTES + _LARGE_BYTES, np.uint8)
         self._given = read_only(self._room)
-        self._slot, self._moment = np.zeros(2, np.int64), np.zeros(2, np.int64)
-        self._places = np.array([self._slot.ctypes.data, self._moment.ctypes.data, time.CLOCK_MONOTONIC], np.int64)
+        self._slot, self._timespec = np.zeros(2, np.int64), np.zeros(2, np.int64)
+        self._addresses = np.array([self._slot.ctypes.data, self._timespec.ctypes.data, time.CLOCK_MONOTONIC], np.int64)
         if not _gather.signatures:
             self.gather(0, 1, 0.0)  # compiles it: libpq accepts a null connection, and reports failure
 
@@ -234,7 +236,7 @@ class Gatherer:
         """
         ends = np.empty(most, np.int64)
         reason, count = _gather(
-            self._calls, connection, self._places, self._slot, self._moment, self._room, ends, int(until * _SECOND)
+            self._calls, connection, self._addresses, self._slot, self._timespec, self._room, ends, int(until * _SECOND)
         )
         return reason, Frames(self._given, ends[:count])
 

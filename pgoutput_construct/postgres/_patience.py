@@ -18,9 +18,9 @@ from psycopg.waiting import Ready, Wait
 
 __all__ = [
     "ANSWER_SECONDS",
-    "Asked",
     "Patience",
     "PatientConnection",
+    "StopCheck",
     "Stopped",
     "collected_signals",
     "result_of",
@@ -38,7 +38,7 @@ _SLICE = 0.1  # seconds after which a signal or stop() is noticed at the latest
 _EVENTS = {Wait.R: select.POLLIN, Wait.W: select.POLLOUT, Wait.RW: select.POLLIN | select.POLLOUT}
 _BROKEN = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
-Asked = Callable[[], str | None]
+StopCheck = Callable[[], str | None]
 """Called while waiting for a server: returns the reason to stop waiting, or None."""
 
 
@@ -52,7 +52,7 @@ class Patience:
 
     seconds: float = ANSWER_SECONDS
     """Seconds of silence of the server after which the wait ends with psycopg.OperationalError."""
-    asked: Asked | None = None
+    stop: StopCheck | None = None
     """Called ten times a second; a reason ends the wait with Stopped."""
     is_working: Callable[[], bool] | None = None
     """Called after ``seconds``: returns whether the server is active, by another connection; then the time starts
@@ -72,7 +72,7 @@ class Patience:
 
         Raises Stopped if a stop is requested, and psycopg.OperationalError if the deadline has passed.
         """
-        if self.asked is not None and (reason := self.asked()):
+        if self.stop is not None and (reason := self.stop()):
             raise Stopped(reason)
         if time.monotonic() < deadline:
             return deadline
@@ -92,7 +92,7 @@ class PatientConnection(psycopg.Connection[Any]):
 
         Raises psycopg.Error, also if the server does not answer in time, and Stopped.
         """
-        patience = Patience(timeout, self.patience.asked) if timeout is not None else self.patience
+        patience = Patience(timeout, self.patience.stop) if timeout is not None else self.patience
         try:
             wanted = next(gen)
             while True:

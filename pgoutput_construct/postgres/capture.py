@@ -127,8 +127,8 @@ def capture(
     names, tables = _names(publications), _names(create_publication)
     new = NewPublication.parse(tables, _names(publish)) if tables else None
     writes = heartbeat is not None
-    asked = Patience()
-    holder = partial(connect, dsn, patience=asked) if snapshot else None
+    patience = Patience()
+    holder = partial(connect, dsn, patience=patience) if snapshot else None
     plan = CapturePlan(
         slot, names, options, create_slot, failover, slot_timeout, new_log, new, holder, on_lost_slot, writes
     )
@@ -159,7 +159,7 @@ def capture(
                 check,
                 lambda first: catalog.is_settled(first) and not copier.busy,
             )
-            asked.asked = ending.reason
+            patience.stop = ending.reason
             run = CaptureSession(
                 dsn, plan, writer, ending, callbacks, progress, watch, catalog, copier, status_interval
             )

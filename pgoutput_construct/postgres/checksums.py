@@ -27,7 +27,7 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.pgtypes.canonical_text import canonical_sql
 from pgoutput_construct.pgtypes.type_registry import TEXT_WRITERS
-from pgoutput_construct.postgres._patience import Asked, Patience
+from pgoutput_construct.postgres._patience import Patience, StopCheck
 from pgoutput_construct.postgres._snapshot.snapshots import read_snapshot
 from pgoutput_construct.postgres.connection import (
     Connection,
@@ -92,21 +92,23 @@ def canonical(column: SourceColumn) -> sql.Composable:
 class SourceServer:
     """The server whose tables are verified."""
 
-    def __init__(self, dsn: str, publications: Sequence[str], asked: Asked | None = None, binary: bool = False) -> None:
+    def __init__(
+        self, dsn: str, publications: Sequence[str], stop: StopCheck | None = None, binary: bool = False
+    ) -> None:
         """Prepare; ``held`` connects.
 
         Args:
             dsn: The connection string, as libpq reads it.
             publications: The publications that the log captures: rows that their filters exclude are not compared.
-            asked: Returns the reason to stop, or None.
+            stop: Returns the reason to stop, or None.
             binary: Whether the log has values in binary format: of some types it then has only bytes.
         """
-        self._dsn, self._publications, self._asked, self._binary = dsn, tuple(publications), asked, binary
+        self._dsn, self._publications, self._stop, self._binary = dsn, tuple(publications), stop, binary
 
     @contextmanager
     def held(self) -> Iterator["HeldSnapshot"]:
         """Hold a snapshot while a block runs; raises ReplicationError."""
-        with connect(self._dsn, replication=False, patience=Patience(_QUERY_SECONDS, self._asked)) as connection:
+        with connect(self._dsn, replication=False, patience=Patience(_QUERY_SECONDS, self._stop)) as connection:
             if is_standby(connection):
                 raise ReplicationError(
                     "the server is a standby, whose snapshots do not list running transactions: verify "
@@ -125,7 +127,7 @@ class SourceServer:
 
     def _flush(self) -> None:
         """Write a transaction, so that the server flushes its WAL and the stream passes the LSN, also if it is idle."""
-        with connect(self._dsn, replication=False, patience=Patience(asked=self._asked)) as connection:
+        with connect(self._dsn, replication=False, patience=Patience(stop=self._stop)) as connection:
             run(connection, "SELECT txid_current()")
 
 
@@ -233,17 +235,17 @@ class SourceTable:
         for key, digest in self._fetch(query, keys=texts, digest=self._digest(), part=self._part(division, number)):
             yield tuple(key), str(digest)
 
-    def rows(self, division: Division, number: int, wanted: Sequence[str]) -> list[list[str | None]]:
+    def rows(self, division: Division, number: int, digests: Sequence[str]) -> list[list[str | None]]:
         """Return the canonical texts of all columns of the rows with some digests.
 
         Args:
             division: How the table is divided.
             number: The number of the part.
-            wanted: The digests.
+            digests: The digests of the rows.
         """
-        query = sql.SQL("SELECT {texts} FROM {table} WHERE {part} AND {digest} = ANY({wanted}::text[])")
+        query = sql.SQL("SELECT {texts} FROM {table} WHERE {part} AND {digest} = ANY({digests}::text[])")
         texts = sql.SQL("ARRAY[{}]::text[]").format(self._texts([column.name for column in self.columns]))
-        parts = {"part": self._part(division, number), "wanted": sql.Literal(list(wanted))}
+        parts = {"part": self._part(division, number), "digests": sql.Literal(list(digests))}
         return [row[0] for row in self._fetch(query, texts=texts, digest=self._digest(), **parts)]
 
     def _sums(self, part: sql.Composable, bucket: sql.Composable) -> list[tuple[Any, ...]]:

@@ -17,14 +17,14 @@ from pgoutput_construct.wire import Lsn
 __all__ = [
     "SESSION_SETTINGS",
     "Connection",
-    "ask",
-    "ask_one",
     "check_wal_level",
     "connect",
     "current_lsn",
     "describe_error",
     "fetch",
+    "fetch_named",
     "fetch_row",
+    "fetch_value",
     "identify",
     "is_standby",
     "is_transient",
@@ -112,7 +112,7 @@ def connect(
         options["replication"] = "database"
     patience = patience or Patience()
     # libpq applies connect_timeout to each address in turn, so there is no limit for all together.
-    whole = Patience(math.inf, patience.asked)
+    whole = Patience(math.inf, patience.stop)
     try:
         connection = run_in_thread(lambda: _open(options), whole, PatientConnection.close)
         connection.patience = patience
@@ -191,7 +191,7 @@ Connection = psycopg.Connection[Any]
 Arguments: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 
-def ask(connection: Connection, query: CatalogQuery, **arguments: Any) -> list[dict[str, Any]]:
+def fetch_named(connection: Connection, query: CatalogQuery, **arguments: Any) -> list[dict[str, Any]]:
     """Run one of ``catalog_queries``, and return its rows as dicts by column.
 
     Args:
@@ -206,9 +206,9 @@ def ask(connection: Connection, query: CatalogQuery, **arguments: Any) -> list[d
     return [dict(zip(query.columns, row, strict=True)) for row in rows]
 
 
-def ask_one(connection: Connection, query: CatalogQuery, **arguments: Any) -> Any:
-    """Run a query that returns one row with one column, and return the value; raises as ``ask`` does."""
-    ((value,),) = (row.values() for row in ask(connection, query, **arguments))
+def fetch_value(connection: Connection, query: CatalogQuery, **arguments: Any) -> Any:
+    """Run a query that returns one row with one column, and return the value; raises as ``fetch_named`` does."""
+    ((value,),) = (row.values() for row in fetch_named(connection, query, **arguments))
     return value
 
 
@@ -269,12 +269,12 @@ def identify(connection: Connection) -> dict[str, Any]:
 
 def is_standby(connection: Connection) -> bool:
     """Return whether the server is in recovery, replaying WAL of a primary or an archive."""
-    return bool(ask_one(connection, IS_STANDBY))
+    return bool(fetch_value(connection, IS_STANDBY))
 
 
 def current_lsn(connection: Connection) -> Lsn:
     """Return the end of the server's flushed WAL; of a standby, the end of the WAL that it has received or replayed."""
-    return Lsn(int(ask_one(connection, FLUSHED_LSN)))
+    return Lsn(int(fetch_value(connection, FLUSHED_LSN)))
 
 
 def check_wal_level(connection: Connection) -> None:

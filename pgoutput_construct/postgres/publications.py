@@ -11,7 +11,7 @@ from psycopg import sql
 
 from pgoutput_construct.catalog_queries import PUBLICATION_NAMES, PUBLICATIONS, PUBLISHED_TABLES, for_release
 from pgoutput_construct.errors import PgoutputError, ReplicationError
-from pgoutput_construct.postgres.connection import Connection, ask, current_lsn, fetch, run
+from pgoutput_construct.postgres.connection import Connection, current_lsn, fetch, fetch_named, run
 from pgoutput_construct.stream.identifiers import qualified_name, quote_identifier, split_name, split_pattern
 
 __all__ = [
@@ -90,7 +90,7 @@ class PublicationFacts:
 def missing_publications(connection: Connection, publications: Iterable[str]) -> list[str]:
     """Return those of ``publications`` that the database of ``connection`` does not have."""
     names = list(publications)
-    known = {row["name"] for row in ask(connection, PUBLICATION_NAMES, publications=names)}
+    known = {row["name"] for row in fetch_named(connection, PUBLICATION_NAMES, publications=names)}
     return [name for name in names if name not in known]
 
 
@@ -127,7 +127,7 @@ def read_publications(connection: Connection, publications: Sequence[str]) -> li
             row["with_sequences"],
             row["without_tables"],
         )
-        for row in ask(connection, PUBLICATIONS, publications=list(publications))
+        for row in fetch_named(connection, PUBLICATIONS, publications=list(publications))
     ]
 
 
@@ -156,28 +156,28 @@ class NewPublication:
         return cls(tables, tuple(dict.fromkeys(schema for schema, name in found if name is None)), given)
 
 
-def ensure_publication(connection: Connection, name: str, wanted: NewPublication) -> bool:
+def ensure_publication(connection: Connection, name: str, requested: NewPublication) -> bool:
     """Create a publication if it does not exist; return whether it was created.
 
     Args:
         connection: A connection whose role may create it.
         name: The name of the publication.
-        wanted: Its tables, schemas and operations.
+        requested: Its tables, schemas and operations.
 
     Raises:
         ReplicationError: A table or schema does not exist; a table has no replica identity although updates or deletes
             are published, which the server would then refuse; or the publication exists without one of the tables,
             schemas or operations.
     """
-    if not wanted.tables and not wanted.schemas:
+    if not requested.tables and not requested.schemas:
         raise ReplicationError(f"name the tables of the publication {name!r}")
-    for table in wanted.tables:
+    for table in requested.tables:
         check_table(connection, table)
-    _check_schemas(connection, wanted.schemas)
+    _check_schemas(connection, requested.schemas)
     if missing_publications(connection, [name]):
-        _create(connection, name, wanted)
+        _create(connection, name, requested)
         return True
-    _check_existing(connection, name, wanted)
+    _check_existing(connection, name, requested)
     return False
 
 
@@ -211,13 +211,13 @@ def _check_schemas(connection: Connection, schemas: Sequence[str]) -> None:
             )
 
 
-def _create(connection: Connection, name: str, wanted: NewPublication) -> None:
+def _create(connection: Connection, name: str, requested: NewPublication) -> None:
     """Create a publication, unless the server would then refuse updates and deletes of its tables."""
-    objects = [sql.SQL("TABLE {}").format(sql.Identifier(*names)) for names in wanted.tables]
-    objects += [sql.SQL("TABLES IN SCHEMA {}").format(sql.Identifier(schema)) for schema in wanted.schemas]
+    objects = [sql.SQL("TABLE {}").format(sql.Identifier(*names)) for names in requested.tables]
+    objects += [sql.SQL("TABLES IN SCHEMA {}").format(sql.Identifier(schema)) for schema in requested.schemas]
     create = sql.SQL("CREATE PUBLICATION {} FOR {}").format(sql.Identifier(name), sql.SQL(", ").join(objects))
-    if wanted.operations:
-        create += sql.SQL(" WITH (publish = {})").format(sql.Literal(", ".join(wanted.operations)))
+    if requested.operations:
+        create += sql.SQL(" WITH (publish = {})").format(sql.Literal(", ".join(requested.operations)))
     # In one transaction, so that nobody sees it before the check: the leaves of its tables are known only afterwards.
     with connection.transaction():
         run(connection, create.as_string(connection), doing=f"publication {name!r} cannot be created")
@@ -231,9 +231,9 @@ def _create(connection: Connection, name: str, wanted: NewPublication) -> None:
             )
 
 
-def _check_existing(connection: Connection, name: str, wanted: NewPublication) -> None:
+def _check_existing(connection: Connection, name: str, requested: NewPublication) -> None:
     """Raise ReplicationError if an existing publication lacks one of the tables, schemas or operations."""
-    if missing := {*wanted.tables} - _read_members(connection, [name]):
+    if missing := {*requested.tables} - _read_members(connection, [name]):
         lacked = ", ".join(sorted(qualified_name(*names) for names in missing))
         raise ReplicationError(
             f"publication {name!r} exists without {lacked}; run ALTER PUBLICATION ... ADD TABLE ... (SET ALL TABLES, "
@@ -244,18 +244,19 @@ def _check_existing(connection: Connection, name: str, wanted: NewPublication) -
         WHERE p.pubname = %s AND (n.nspname = s OR (p.puballtables AND NOT EXISTS (
             SELECT FROM pg_publication_rel e JOIN pg_class c ON c.oid = e.prrelid
             WHERE e.prpubid = p.oid AND c.relnamespace = to_regnamespace(quote_ident(s)))))) ORDER BY 1"""
-    unpublished = fetch(connection, query, [list(wanted.schemas), name]) if wanted.schemas else []
+    unpublished = fetch(connection, query, [list(requested.schemas), name]) if requested.schemas else []
     if unpublished:
         raise ReplicationError(
             f"publication {name!r} exists without the schema {quote_identifier(unpublished[0][0])}; run ALTER "
             "PUBLICATION ... ADD TABLES IN SCHEMA ... (SET ALL TABLES, if it excludes tables of it by EXCEPT), or "
             "choose another name"
         )
-    for facts in read_publications(connection, [name]) if wanted.operations else ():
-        if {*facts.operations} != {*wanted.operations}:
+    for facts in read_publications(connection, [name]) if requested.operations else ():
+        if {*facts.operations} != {*requested.operations}:
             raise ReplicationError(
                 f"publication {name!r} exists and publishes {', '.join(facts.operations) or 'nothing'}, not "
-                f"{', '.join(wanted.operations)}; run ALTER PUBLICATION ... SET (publish = ...), or choose another name"
+                f"{', '.join(requested.operations)}; run ALTER PUBLICATION ... SET (publish = ...), or choose another "
+                "name"
             )
 
 
@@ -266,7 +267,7 @@ _MEMBERS = """WITH RECURSIVE {published}
 
 def read_published(connection: Connection, publications: Sequence[str]) -> dict[int, tuple[str, str]]:
     """Return the schema and name of each published table, by the OID that the stream uses for it."""
-    rows = ask(connection, PUBLISHED_TABLES, publications=list(publications))
+    rows = fetch_named(connection, PUBLISHED_TABLES, publications=list(publications))
     return {row["oid"]: (row["schema"], row["name"]) for row in rows}
 
 
@@ -318,7 +319,7 @@ class LostPublicationError(ReplicationError):
         self.what = what
         """The server's message, or which publication is missing."""
 
-    def with_remedy(self, connection: Connection, asked: Iterable[str], logged: Iterable[str]) -> ReplicationError:
+    def with_remedy(self, connection: Connection, requested: Iterable[str], logged: Iterable[str]) -> ReplicationError:
         """Return an error with a remedy if the publication exists by now; otherwise itself.
 
         Everything up to the current end of the WAL can be captured with the earlier publications: the requested ones
@@ -328,10 +329,10 @@ class LostPublicationError(ReplicationError):
 
         Args:
             connection: A connection to the database.
-            asked: The requested publications.
+            requested: The requested publications.
             logged: The publications of the last capture into the log.
         """
-        names = list(asked)
+        names = list(requested)
         missing = set(missing_publications(connection, [*names, *logged]))
         late = [name for name in names if re.search(_QUOTED.format(re.escape(name)), self.what)]
         before = [name for name in names if name not in late] or [name for name in logged if name not in late]

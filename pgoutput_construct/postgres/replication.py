@@ -18,7 +18,7 @@ from pgoutput_construct.columnar.envelope import Frames
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._frames import FrameReader
 from pgoutput_construct.postgres._patience import PatientConnection, result_of
-from pgoutput_construct.postgres.connection import ask, ask_one, connect, describe_error, is_transient
+from pgoutput_construct.postgres.connection import connect, describe_error, fetch_named, fetch_value, is_transient
 from pgoutput_construct.postgres.publications import LostPublicationError, Notices
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, StandbyStatusUpdate, Timestamp, build_frame, parse_frame
 from pgoutput_construct.wire.frames import Frame
@@ -242,8 +242,8 @@ def start_command(options: StreamOptions, start_lsn: Lsn) -> bytes:
 
 
 def _pairs(options: StreamOptions) -> dict[str, str]:
-    asked = {name: _text(value) for name, value in options.non_default().items()}
-    return {"proto_version": str(options.proto_version), "publication_names": _text(options.publications), **asked}
+    given = {name: _text(value) for name, value in options.non_default().items()}
+    return {"proto_version": str(options.proto_version), "publication_names": _text(options.publications), **given}
 
 
 def _text(value: object) -> str:
@@ -348,7 +348,7 @@ class Silence:
         self.limit = max(_INTERVALS * interval * 2**silent_before, allowed or 0.0)
         """Seconds without activity after which the connection is given up."""
         self._seen_working = last_active
-        self._heard = self._asked = time.monotonic()
+        self._heard = self._requested = time.monotonic()
         self._said = False
 
     def note_activity(self) -> None:
@@ -359,9 +359,9 @@ class Silence:
     def should_ask(self) -> bool:
         """Return whether to request a reply now: after an interval of silence, once per interval."""
         now = time.monotonic()
-        if now - max(self._heard, self._asked) < self.interval:
+        if now - max(self._heard, self._requested) < self.interval:
             return False
-        self._asked = now
+        self._requested = now
         return True
 
     def check(self) -> None:
@@ -400,14 +400,14 @@ def _sender_timeout(connection: psycopg.Connection[Any]) -> float:
 
     Infinity if it is disabled: then only TCP detects that the server is unreachable.
     """
-    return float(ask_one(connection, SENDER_TIMEOUT)) or math.inf
+    return float(fetch_value(connection, SENDER_TIMEOUT)) or math.inf
 
 
 def is_at_work(dsn: str, pid: int) -> bool:
     """Return whether the server's process ``pid`` is active, by a new connection; False if that cannot be opened."""
     try:
         with connect(dsn, replication=False) as connection:
-            found = ask(connection, WORKING_PROCESS, pid=pid)
+            found = fetch_named(connection, WORKING_PROCESS, pid=pid)
     except (ReplicationError, psycopg.Error):
         return False
     return any(row["is_at_work"] for row in found)

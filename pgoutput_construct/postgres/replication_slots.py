@@ -18,12 +18,12 @@ from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._patience import ANSWER_SECONDS, Patience, PatientConnection, Stopped
 from pgoutput_construct.postgres.connection import (
     Connection,
-    ask,
     check_wal_level,
     connect,
     current_lsn,
     describe_error,
     fetch,
+    fetch_named,
 )
 from pgoutput_construct.wire import Lsn
 
@@ -241,9 +241,15 @@ def ensure_slot(connection: Connection, slot: str, **options: Any) -> bool:
 
 
 def drop_slot(connection: Connection, slot: str, *, missing_ok: bool = False) -> None:
-    """Drop ``slot``: the server no longer retains WAL for it.
+    """Drop a slot: the server no longer retains WAL for it.
 
-    Raises ReplicationError if it does not exist, unless ``missing_ok``.
+    Args:
+        connection: An open connection.
+        slot: The name of the slot.
+        missing_ok: Whether to do nothing if the slot does not exist.
+
+    Raises:
+        ReplicationError: The slot does not exist, or is being read.
     """
     query = "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s"
     if not fetch(connection, query, [slot], doing=f"slot {slot!r} cannot be dropped") and not missing_ok:
@@ -255,6 +261,11 @@ def end_reader(connection: Connection, slot: str, pid: int) -> None:
 
     It may not detect that for long, never with ``wal_sender_timeout = 0``, and occupies the slot meanwhile. A role may
     terminate its own processes; if it may not, the capture waits until the server detects it.
+
+    Args:
+        connection: An open connection.
+        slot: The name of the slot.
+        pid: The process id of the walsender.
     """
     query = "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = %s AND active_pid = %s"
     with suppress(ReplicationError):
@@ -328,7 +339,7 @@ class _SlotWait:
     def __enter__(self) -> Self:
         if isinstance(self._connection, PatientConnection):
             self._patience = self._connection.patience
-            self._connection.patience = Patience(math.inf, self._asked)
+            self._connection.patience = Patience(math.inf, self._stop_reason)
         self._thread.start()
         return self
 
@@ -340,9 +351,9 @@ class _SlotWait:
         if isinstance(self._connection, PatientConnection) and self._patience is not None:
             self._connection.patience = self._patience
 
-    def _asked(self) -> str | None:
-        asked = self._patience.asked if self._patience else None
-        return "the server does not answer" if self._unreachable else asked() if asked else None
+    def _stop_reason(self) -> str | None:
+        stop = self._patience.stop if self._patience else None
+        return "the server does not answer" if self._unreachable else stop() if stop else None
 
     def _watch(self) -> None:
         heard = time.monotonic()
@@ -446,11 +457,11 @@ def slot_health(source: str | Connection, slot: str | None = None) -> list[SlotH
     """
     opened = connect(source, replication=False) if isinstance(source, str) else nullcontext(source)
     with opened as connection:
-        rows = ask(connection, SLOTS, slot=slot)
+        rows = fetch_named(connection, SLOTS, slot=slot)
         if not rows:
             return []
         end = current_lsn(connection)
-        writer = next((str(row["writer"]) for row in ask(connection, BLOCKING_WRITER) if row["writer"]), None)
+        writer = next((str(row["writer"]) for row in fetch_named(connection, BLOCKING_WRITER) if row["writer"]), None)
         return [_health(row["slot"], row["xmin_age"], row["reader"] or None, end, writer) for row in rows]
 
 

@@ -55,7 +55,7 @@ def _lines(text: str) -> list[dict[str, Any]]:
 
 
 def test_capture_up_to_an_lsn_and_resume(run: Run, shop: Shop) -> None:
-    """What was committed before a position is in the log; the next capture resumes behind it."""
+    """Everything committed before an LSN is in the log; the next capture resumes after it."""
     for number in (1, 2):
         end = shop.execute(f"INSERT INTO item VALUES ({number}, 'a')")
         result = run("capture", *_arguments(shop, "--until-lsn", end))
@@ -66,7 +66,7 @@ def test_capture_up_to_an_lsn_and_resume(run: Run, shop: Shop) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 def test_a_signal_finishes_the_segment(shop: Shop, number: signal.Signals) -> None:
-    """What was received is durable and confirmed, and it is said up to where; each line is JSON where asked for."""
+    """What was received is durable and confirmed, and the LSN is logged; each line is JSON if requested."""
     with _capturing(shop, "--log-format", "json") as process:
         shop.execute("INSERT INTO item VALUES (1, 'a')")
         wait_until(lambda: bool(list(shop.directory.glob("segment-*"))), 60)
@@ -178,7 +178,7 @@ def test_slot_and_publication_are_created(run: Run, shop: Shop) -> None:
 
 
 def test_the_creation_of_a_slot_has_a_limit(run: Run, shop: Shop) -> None:
-    """A transaction that stays open does not keep the command for ever; no slot is left behind."""
+    """An open transaction does not block the command without a limit; no slot is left behind."""
     arguments = _arguments(shop, "--create-slot", "--slot-timeout", 0.5)
     arguments[3] = f"{shop.slot}_late"
     with shop.connect() as connection, connection.transaction():

@@ -143,7 +143,7 @@ def test_empty_input(run: Run) -> None:
 
 
 def test_help(run: Run) -> None:
-    """Every command has a help with examples; wrong usage is told apart with status 2."""
+    """Every command has a help with examples; wrong usage has status 2."""
     assert "decode" in run("--help").output and "build" in run("--help").output
     for command in ("decode", "build"):
         assert "Examples:" in run(command, "--help").output

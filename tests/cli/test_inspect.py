@@ -90,7 +90,7 @@ def test_cut_samples(run: Run, name: str) -> None:
 
 
 def test_fault(run: Run) -> None:
-    """The wrong byte, what is wrong with it, the bytes behind it, and the options that it was read with."""
+    """The invalid byte, the error, the bytes after it, and the options with which it was read."""
     result = run("inspect", "49 00004001 4e 0002 6e 78 01 02")
     assert result.exit_code == 1
     *_, fault, rest = _rows(result)
@@ -161,7 +161,7 @@ def test_hex_file(run: Run) -> None:
 
 
 def test_recvlogical_file(run: Run, tmp_path: Path) -> None:
-    """A message of a file without lengths; also one that cannot be read, but nothing behind it."""
+    """A message of a file without lengths; also an invalid one, but nothing after it."""
     recording = Recording.load(STORE / "16-v1-text.txt")
     good = recording.payloads[:5]
     path = tmp_path / "changes.bin"

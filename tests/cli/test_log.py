@@ -61,7 +61,7 @@ def test_a_log_in_an_object_store(run: Run, shop: Shop, s3_address: str) -> None
 
 
 def test_a_log_without_a_server(run: Run, change_log: Path) -> None:
-    """The last segments are shown, all where asked for; what names no log is a usage error."""
+    """The last segments are shown, all of them if requested; an address without a log is a usage error."""
     segments = _report(run, change_log)["segments"]
     assert len(segments) == 3
     shown = run("log", change_log, "--all")
@@ -113,7 +113,7 @@ def test_a_log_is_compacted(run: Run, change_log: Path) -> None:
 
 
 def test_a_log_is_pruned(run: Run, change_log: Path) -> None:
-    """A dry run says what would go; what is pruned is gone, and the rest is read as before."""
+    """A dry run prints what would be removed; the rest of a pruned log is read as before."""
     lines = run("decode", change_log).stdout.splitlines()
     report = _report(run, change_log)
     register(change_log, "warehouse", 250)

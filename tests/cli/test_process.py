@@ -67,7 +67,7 @@ def test_ctrl_c(before: signal.Handlers) -> None:
 
 @pytest.mark.parametrize("form", ["hex", "recvlogical"])
 def test_a_live_pipe(form: str) -> None:
-    """Each message is printed as soon as it has come, while the writer goes on."""
+    """Each message is printed as soon as it has arrived, while the writer continues."""
     payload = bytes.fromhex("530000031d01")
     sent = payload.hex().encode() if form == "hex" else payload
     process = _start("decode", "--format", form, "--proto-version", 2, "--streaming", "on")

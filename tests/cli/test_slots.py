@@ -13,7 +13,7 @@ pytestmark = pytest.mark.server
 
 
 def test_a_slot_that_nobody_reads(run: Run, shop: Shop) -> None:
-    """Its lag, what it retains and that nobody reads it; a problem is exit status 1 where that is asked for."""
+    """Its lag, retained WAL and lack of a reader; with --check a problem is exit status 1."""
     shop.execute("INSERT INTO item SELECT g, repeat('x', 300) FROM generate_series(1, 1000) g")
     shown = run("slots", shop.dsn, "--slot", shop.slot)
     assert shown.exit_code == 0 and shop.slot in shown.stdout and "nobody reads it" in shown.stdout

@@ -40,7 +40,7 @@ def test_first_and_repeated_copy(run: Run, filled: Shop) -> None:
 
 
 def test_copy_by_a_running_capture(run: Run, filled: Shop) -> None:
-    """A capture without --snapshot makes the copies that it is asked for."""
+    """A capture without --snapshot makes the requested copies."""
     with filled.capturing(new_log=True):
         wait_until(lambda: list(filled.directory.glob("segment*")) or (filled.directory / ".confirmed.json").exists())
         filled.execute("INSERT INTO item VALUES (501, 'new')")

@@ -27,7 +27,7 @@ def _last_line(result: "subprocess.CompletedProcess[str]") -> str:
 
 @pytest.mark.spark
 def test_existing_datasets_need_overwrite(change_log: Path, tmp_path: Path) -> None:
-    """The folder's name is no pattern; what is there is replaced only when asked for."""
+    """The directory's name is no pattern; existing datasets are replaced only if requested."""
     arguments = (change_log, "-o", tmp_path / "d [1]", "--table", "public.item", "--master", "local[1]")
     first = _tables(*arguments)
     assert first.returncode == 0, first.stderr
@@ -37,7 +37,7 @@ def test_existing_datasets_need_overwrite(change_log: Path, tmp_path: Path) -> N
 
 
 def test_a_table_that_the_log_lacks(run: Run, change_log: Path, tmp_path: Path) -> None:
-    """It is noticed before a session is started, and so are types that are none."""
+    """It is detected before a session is started, and so are invalid types."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pgoutput_construct.spark.spark_session", None)
         found = run("tables", change_log, "-o", tmp_path / "out", "--table", "public.nothing")

@@ -140,7 +140,7 @@ FACTS = (
         _of("A", lambda m: m.abort_lsn is None and m.abort_time is None),
         "not parallel",
     ),
-    # PostgreSQL 18 tells of a savepoint's abort although nothing of it was sent and streaming is off.
+    # PostgreSQL 18 sends a savepoint's abort although nothing of it was sent and streaming is off.
     _fact("abort unasked", _of("A"), "server 18"),
     # Two-phase commit
     _fact("begin prepare", _of("b"), "two-phase", "whole", only=True),

@@ -114,7 +114,7 @@ def _positions_to_confirm_grow(stream: Stream) -> Iterator[str]:
 
 
 def _begin_and_end_agree(stream: Stream) -> Iterator[str]:
-    """Begin tells the position of the commit record, Begin Prepare all that Prepare repeats."""
+    """Begin has the LSN of the commit record, Begin Prepare everything that Prepare repeats."""
     begun: Any = None
     for item in stream:
         message = item.message
@@ -169,4 +169,4 @@ RULES: tuple[Callable[[Stream], Iterator[str]], ...] = (
     _origin_comes_first,
     _first_segments_come_once,
 )
-"""What no recording breaks; each tells where it was broken."""
+"""Rules that no recording breaks; each returns where it was broken."""

@@ -250,7 +250,7 @@ def test_a_transaction_lost_in_a_crash(mortal: EmbeddedServer) -> None:
     assert _names(before) == ["StreamStart", "Relation", "Insert", "StreamStop"]
     mortal.kill()
     mortal.start()
-    # A list of the running transactions tells the decoder that this one is gone; a checkpoint logs one.
+    # A list of running transactions shows the decoder that this one has ended; a checkpoint logs one.
     bench.run("CHECKPOINT")
     after = bench.messages()
     if mortal.version >= 18:

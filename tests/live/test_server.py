@@ -22,7 +22,7 @@ def folder() -> Iterator[Path]:
 @pytest.mark.server
 @pytest.mark.parametrize("version", EACH_VERSION)
 def test_a_server_survives_and_leaves_nothing(version: int, folder: Path) -> None:
-    """Data outlive a restart and a kill; afterwards directory and processes are gone."""
+    """Data survive a restart and a kill; finally directory and processes are removed."""
     with open_server(version, {"application_name": "it's\\ours"}, folder) as server:
         with server.connect() as connection:
             connection.execute("CREATE TABLE t AS SELECT current_setting('application_name') AS name")
@@ -49,7 +49,7 @@ def test_a_connected_client_does_not_delay_the_stop(folder: Path) -> None:
 
 @pytest.mark.server
 def test_a_server_that_does_not_start_shows_its_log(folder: Path) -> None:
-    """A wrong setting is named in the error, and the directory is gone."""
+    """The error names the wrong setting, and the directory is removed."""
     with pytest.raises(ServerError, match="wal_level"), EmbeddedServer(18, {"wal_level": "wrong"}, folder):
         pass
     assert list(folder.iterdir()) == []

@@ -31,7 +31,7 @@ class Proxy:
         """Take in what comes, which TCP acknowledges, and pass nothing on."""
         self._stalled: set[socket.socket] = set()
         self.stuck = False
-        """Take in nothing, so that whoever sends cannot go on."""
+        """Receive nothing, so that senders block."""
         self.pause = 0.0
         """Seconds to wait after each 64 KB at most: a slow path."""
         self._thread = threading.Thread(target=self._run)
@@ -47,7 +47,7 @@ class Proxy:
         return len(self._pairs) // 2
 
     def stall(self) -> None:
-        """Let the connections of now fall silent for ever: neither end hears that the other one is gone."""
+        """Let current connections fall silent: neither end learns that the other one is disconnected."""
         self._stalled |= set(self._pairs)
 
     def cut(self) -> None:

@@ -187,7 +187,7 @@ def ends(log: ChangeLog) -> "Counter[tuple[str, Lsn]]":
 
 
 def committed_ids(log: ChangeLog) -> list[int]:
-    """Replay the log as its readers are told to, and return the committed item ids in order of their commits."""
+    """Replay the log by the rules for readers, and return the committed item ids in commit order."""
     replay = _Replay()
     for entry, message in messages(log):
         replay.take(entry, message)
@@ -248,7 +248,7 @@ def notes(log: ChangeLog) -> "Counter[bytes]":
 
 
 def is_active(shop: Shop) -> bool:
-    """Return whether somebody reads from the shop's slot now."""
+    """Return whether the shop's slot is being read."""
     query = "SELECT FROM pg_replication_slots WHERE slot_name = %s AND active"
     with shop.connect() as connection:
         return bool(connection.execute(query, [shop.slot]).fetchall())

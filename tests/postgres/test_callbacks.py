@@ -54,7 +54,7 @@ def test_the_first_progress_has_the_slots_confirmed_lsn(shop: Shop) -> None:
 
 
 def test_a_watch_warns_again_about_a_problem_that_recurs(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
-    """Each time that its connection is ended is told, after a look that succeeded."""
+    """Each terminated connection is logged, after a successful poll."""
     ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
     with SlotWatch(shop.dsn, shop.slot, [PUBLICATION], 0.1) as watch, shop.connect() as connection:
         watch.start()

@@ -66,7 +66,7 @@ def test_an_idle_capture_lets_the_slot_move(shop: Shop) -> None:
 
 
 def test_missing_publications_and_slots_say_what_to_run(shop: Shop) -> None:
-    """Nothing is created behind the user's back, and the directory stays usable."""
+    """Nothing is created implicitly, and the directory stays usable."""
     with pytest.raises(ReplicationError, match="CREATE PUBLICATION"):
         capture_function(shop.dsn, shop.slot, ["missing"], shop.directory, until_lsn=Lsn(1))
     with pytest.raises(ReplicationError, match="pg_create_logical_replication_slot"):

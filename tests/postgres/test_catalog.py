@@ -176,7 +176,7 @@ def once(found: Numbers) -> Numbers:
 
 @pytest.mark.parametrize("name", CASES)
 def test_altered(altered: Altered, name: str) -> None:
-    """Columns keep their numbers, old rows have what the catalog says; what was rewritten is told, and copied again."""
+    """Columns keep their numbers, old rows have the catalog's values; a rewrite is logged, and the table copied again."""
     case, log = CASES[name], altered.log
     oid = altered.after[name] or altered.before[name]
     lineage = lineage_of(log.index)
@@ -193,7 +193,7 @@ def test_altered(altered: Altered, name: str) -> None:
 
 
 def test_names_and_ends(altered: Altered) -> None:
-    """What a table is called, and that it is gone, is in the log; and the log is sound."""
+    """The log records renamed and dropped tables, and is valid."""
     log = altered.log
     last = {oid: readings[-1] for oid, readings in table_readings(log.index).items()}
     moved = last[altered.before["a table and its schema renamed"]]

@@ -10,7 +10,7 @@ from pgoutput_construct import catalog_queries, testing
 from pgoutput_construct.catalog_queries import PUBLISHED_TABLES, CatalogQuery
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres.connection import ask, connect
+from pgoutput_construct.postgres.connection import connect, fetch_named
 from pgoutput_construct.publisher._server.answers import REPLIES
 from tests.postgres.shop import Shop
 
@@ -25,7 +25,7 @@ def test_columns_of_a_query_on_a_server(server: EmbeddedServer, name: str) -> No
     """A result has as many columns as the table of queries says, of these types."""
     query = QUERIES[name]
     with server.connect() as plain, connect(server.dsn, replication=False) as connection:
-        ask(connection, query, **ARGUMENTS)
+        fetch_named(connection, query, **ARGUMENTS)
         sql = query.sql(connection.info.server_version).encode()
         with psycopg.ClientCursor(plain) as cursor:
             cursor.execute(sql, ARGUMENTS)
@@ -45,7 +45,7 @@ def test_a_publisher_recognises_a_query(name: str, version: int) -> None:
         refused if query is PUBLISHED_TABLES else nullcontext(),
     ):
         assert connection.info.server_version == version
-        assert all(row.keys() == query.columns.keys() for row in ask(connection, query, **ARGUMENTS))
+        assert all(row.keys() == query.columns.keys() for row in fetch_named(connection, query, **ARGUMENTS))
 
 
 def test_each_query_has_a_reply() -> None:
@@ -57,6 +57,6 @@ def test_what_holds_a_slot(shop: Shop) -> None:
     """A prepared transaction that holds WAL is named by its identifier and owner."""
     shop.execute("BEGIN", "INSERT INTO item VALUES (2, 'b')", "PREPARE TRANSACTION 'waits'")
     with shop.connect() as connection:
-        (row,) = ask(connection, catalog_queries.BLOCKING_WRITER)
+        (row,) = fetch_named(connection, catalog_queries.BLOCKING_WRITER)
     shop.execute("ROLLBACK PREPARED 'waits'")
     assert "of the prepared transaction 'waits' of postgres, open since" in row["writer"]

@@ -152,7 +152,7 @@ def test_an_empty_directory_is_no_log(tmp_path: Path) -> None:
 
 
 def test_a_new_writer_removes_unfinished_files_and_resumes(tmp_path: Path) -> None:
-    """What a crash left beside is removed; seq, position and prepared transactions go on."""
+    """Files left by a crash are removed; seq, position and prepared transactions continue."""
     _write(tmp_path, 3)
     (tmp_path / ".segment-00000000000000000003.parquet.tmp").write_bytes(b"half")
     with LogWriter(tmp_path) as writer:
@@ -196,7 +196,7 @@ def test_positions_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is published, nothing is left behind, and the rows can be published later."""
+    """No segment is written, nothing is left behind, and the rows can be written later."""
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")

@@ -75,7 +75,7 @@ print(*sorted(compiled() - before), sep="\\n")
 
 @pytest.mark.parametrize("wrong", [{"user": "nobody_of_this_name"}, {"host": "127.0.0.1", "port": "1"}])
 def test_the_connection_is_tried_first(shop: Shop, wrong: dict[str, str], tmp_path: Path) -> None:
-    """Who may not connect is told before anything is compiled, also where there is a log already."""
+    """A refused connection is an error before anything is compiled, also for an existing log."""
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     shop.capture()
     kernels = tmp_path / "kernels"

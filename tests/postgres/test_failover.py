@@ -61,7 +61,7 @@ def test_an_old_primary_ahead_of_its_standby_is_refused(shop: Shop) -> None:
 
 
 def test_capture_continues_with_a_synchronized_slot_after_failover(shop: Shop) -> None:
-    """The promoted standby has the slot and all that the log has: nothing is lost, and the log tells of it."""
+    """The promoted standby has the slot and everything in the log: nothing is lost, and the log records it."""
     with Standby.of(shop.server, hot_standby_feedback="on", wal_receiver_status_interval="1") as standby:
         there = _on(shop, standby)
         shop.execute(ROWS.format(1, 10))
@@ -122,7 +122,7 @@ def test_two_standbys_promoted_to_the_same_timeline_number(shop: Shop) -> None:
 
 
 def test_a_timeline_without_its_history_file(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
-    """The log goes on with a warning while the timeline is the log's, and is refused where it is another one."""
+    """The log continues with a warning on its own timeline, and is refused on another one."""
     with Standby.of(shop.server) as standby:
         there = _on(shop, standby)
         _create_on_standby(shop, there)
@@ -146,7 +146,7 @@ def test_a_timeline_without_its_history_file(shop: Shop, caplog: pytest.LogCaptu
 
 
 def test_a_standby_is_a_source_across_restarts(shop: Shop) -> None:
-    """After a restart with an idle primary, and without a primary at all, the log goes on."""
+    """After a restart with an idle primary, and without a primary at all, the log continues."""
     with Standby.of(shop.server) as standby:
         there = _on(shop, standby)
         _create_on_standby(shop, there)

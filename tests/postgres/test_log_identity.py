@@ -31,7 +31,7 @@ preparation.create_slot = create_and_die
 
 
 def test_the_note_of_an_idle_server_does_not_replace_the_last_segment(shop: Shop) -> None:
-    """The idle note is ahead of the segment that was lost: the log does not go on as if it had never been."""
+    """The idle note is ahead of the lost segment: the log does not continue as if it had never existed."""
     for number in (1, 2):
         shop.execute(f"INSERT INTO item VALUES ({number}, 'a')")
         shop.capture()
@@ -66,7 +66,7 @@ def test_a_lost_first_segment_is_detected(shop: Shop) -> None:
 
 
 def test_an_empty_log_of_a_slot_that_was_read_is_refused(shop: Shop) -> None:
-    """As when the volume of the log is not mounted, again and again, until asked for; the slot stays where it was."""
+    """For example an unmounted volume: refused each time until --new-log; the slot is not moved."""
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     shop.capture()
     before = shop.confirmed()
@@ -159,7 +159,7 @@ def test_error_of_a_second_capture_names_the_first(
 
 
 def test_a_capture_killed_before_its_first_segment_resumes(shop: Shop) -> None:
-    """A capture that is killed before its first segment, while the server sends, goes on when it comes back."""
+    """A capture that is killed before its first segment, while the server sends, resumes when restarted."""
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     query = "SELECT FROM pg_stat_replication_slots WHERE slot_name = %s AND total_txns > 0"
     with shop.connect() as connection, shop.capturing_process(limits="SegmentLimits(seconds=3600)"):
@@ -191,7 +191,7 @@ def test_a_directory_replaced_during_a_capture_is_refused(shop: Shop, empty: boo
 def test_a_second_capture_into_an_object_store_waits_for_the_slot(
     shop: Shop, s3_address: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The first one goes on meanwhile; once it has ended, the second one goes on where it did."""
+    """The first one continues meanwhile; once it has ended, the second one resumes where it did."""
     shop.directory = s3_address  # type: ignore[assignment]
     with ExitStack() as later:
         with shop.capturing() as first:

@@ -38,7 +38,7 @@ def either(server: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
 
 
 def check(shop: Shop, oid: int, last: int, gaps: int = 1) -> None:
-    """The log holds the rows 1 to ``last``, and says how often it was begun anew."""
+    """Assert that the log has the rows 1 to ``last``, and how often it was restarted."""
     log = shop.log()
     assert ids(log, oid) == [*range(1, last + 1)]
     assert sum(event.name == BEGUN_ANEW for event in log.events()) == gaps
@@ -46,7 +46,7 @@ def check(shop: Shop, oid: int, last: int, gaps: int = 1) -> None:
 
 
 def test_a_slot_that_was_dropped(either: Shop) -> None:
-    """What was written while there was no slot is copied; then the stream goes on, and so does the next capture."""
+    """What was written without a slot is copied; then the stream continues, and so does the next capture."""
     oid = oid_of(either)
     with either.connect() as connection:
         drop_slot(connection, either.slot)
@@ -86,7 +86,7 @@ def test_transactions_prepared_before_the_gap_are_void(either: Shop) -> None:
 @pytest.mark.parametrize("own_server", [18, 19], indirect=True, ids="pg{}".format)
 @pytest.mark.parametrize("running", [False, True], ids=["stopped", "running"])
 def test_a_slot_that_was_invalidated(shop: Shop, running: bool) -> None:
-    """The server removed what the slot needs, also while it is read: a new one is made, and the log goes on."""
+    """The server removed what the slot needs, also while it is read: a new one is created, and the log continues."""
     oid = oid_of(shop)
     shop.execute(ROWS.format(1, 10))
     shop.capture()
@@ -128,7 +128,7 @@ def test_a_slot_that_cannot_be_decoded(either: Shop) -> None:
 
 @pytest.mark.parametrize("on_lost_slot", ["stop", "snapshot"])
 def test_an_output_plugin_that_cannot_be_loaded(shop: Shop, on_lost_slot: str) -> None:
-    """It is the server's installation that is at fault: the slot is not given up, whatever was asked for lost ones."""
+    """The server's installation is at fault: the slot is not dropped, whatever on_lost_slot is."""
     shop.execute(f"ALTER DATABASE {shop.dbname} SET dynamic_library_path = '/nowhere'")
     with pytest.raises(ReplicationError, match=r"refused .*could not access file.*dynamic_library_path") as said:
         shop.capture(on_lost_slot=on_lost_slot)
@@ -140,7 +140,7 @@ def test_an_output_plugin_that_cannot_be_loaded(shop: Shop, on_lost_slot: str) -
 
 @pytest.mark.parametrize("running", [False, True], ids=["empty", "running"])
 def test_a_slot_that_cannot_be_decoded_and_a_new_log(either: Shop, tmp_path: Path, running: bool) -> None:
-    """A log may also be empty when its slot cannot be decoded, or the capture run for long: the log then goes on."""
+    """The log may be empty when its slot cannot be decoded, or the capture may have run for long: the log continues."""
     oid, either.directory = oid_of(either), tmp_path / "new"
     if not running:
         break_decoding(either.server, either.dbname, 11)

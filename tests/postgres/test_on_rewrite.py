@@ -43,7 +43,7 @@ def test_on_rewrite_stop_ends_with_the_remedy(shop: Shop) -> None:
 
 
 def test_a_table_is_copied_after_each_rewrite(shop: Shop) -> None:
-    """A table that is rewritten again and again: the last copy counts, and nothing is asked for that is there."""
+    """A table that is rewritten repeatedly: the last copy counts, and existing copies are not requested."""
     oid = oid_of(shop)
     with shop.capturing():
         wait_until(lambda: is_active(shop))

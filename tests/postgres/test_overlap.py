@@ -57,7 +57,7 @@ CERTAIN = [name for name in LAST if name != "streams of which nothing is left"]
 
 @pytest.fixture(scope="module", params=[16, 18], ids="pg{}".format)
 def volatile(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
-    """A server that is stopped, killed, and put back."""
+    """A server that is stopped, killed, and reset."""
     if problem := missing_server(request.param):
         pytest.skip(problem)
     with open_server(request.param, {"autovacuum": "off", "wal_keep_size": "1GB"}) as server:
@@ -65,7 +65,7 @@ def volatile(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
 
 
 on_19_too = pytest.mark.parametrize("volatile", [16, 18, 19], indirect=True, ids="pg{}".format)
-"""For one test of each kind: a server that was put back, one that crashed, one that lost its slot."""
+"""For one test of each kind: a server that was reset, one that crashed, one that lost its slot."""
 
 
 @pytest.fixture
@@ -234,9 +234,9 @@ def test_a_server_that_was_reset_and_lost_its_slot(shop: Shop, lose: Callable[[S
 @pytest.mark.parametrize("move", ["created", "advanced"])
 @pytest.mark.parametrize("is_noted", [False, True], ids=["segment", "note"])
 def test_a_slot_moved_past_the_last_transaction(shop: Shop, move: str, is_noted: bool) -> None:
-    """It is past the last transaction of the log and before its end, on a server that was put back: refused.
+    """It is past the last transaction of the log and before its end, on a server that was reset: refused.
 
-    So is one on a server that was not: nothing tells them apart.
+    So is one on a server that was not: nothing distinguishes them.
     """
     with Volume.of(shop.server) as volume:
         last = shop.execute(*(ROWS.format(number, number) for number in range(11, 41)))
@@ -293,7 +293,7 @@ def test_a_crash_resets_a_slot_to_an_lsn_of_the_note(shop: Shop) -> None:
 
 @on_19_too
 def test_a_slot_that_was_dropped_alone(shop: Shop) -> None:
-    """The server's history is the log's: all transactions of the log count as before, also once it goes on."""
+    """The server's history is the log's: all transactions of the log count as before, also after it continues."""
     shop.execute(ROWS.format(11, 20))
     shop.capture()
     before = shop.log().transactions()

@@ -39,7 +39,7 @@ def proxy(shop: Shop) -> Iterator[Proxy]:
 
 
 def test_a_silent_connection_is_replaced(shop: Shop, proxy: Proxy, caplog: Caplog) -> None:
-    """TCP acknowledges, and nobody answers: the capture connects again, and goes on when there is a path."""
+    """TCP acknowledges, but nobody answers: the capture reconnects, and resumes when the network is back."""
     caplog.set_level(logging.INFO, "pgoutput_construct")
     with shop.capturing(status_interval=0.2):
         wait_until(lambda: is_active(shop))
@@ -55,7 +55,7 @@ def test_a_silent_connection_is_replaced(shop: Shop, proxy: Proxy, caplog: Caplo
 
 
 def test_a_slow_message_is_not_silence(shop: Shop, proxy: Proxy) -> None:
-    """While a large message comes, the reader is told nothing has come yet, and the server is not taken for silent."""
+    """While a large message arrives, the reader returns no frames, and the server does not count as silent."""
     shop.execute("INSERT INTO item SELECT 1, string_agg(md5(g::text), '') FROM generate_series(1, 40000) g")
     options = StreamOptions(slot=shop.slot, publications=(PUBLICATION,), proto_version=1, streaming="off")
     with ReplicationStream(connect(proxy.dsn(shop.dsn)), options, status_interval=0.1) as stream:
@@ -68,7 +68,7 @@ def test_a_slow_message_is_not_silence(shop: Shop, proxy: Proxy) -> None:
 
 
 def test_a_blocked_status_update_does_not_block_the_capture(shop: Shop, proxy: Proxy) -> None:
-    """On a path that takes nothing more statuses stay behind, and the stream's owner, who looks at signals, goes on."""
+    """If the network accepts nothing, status updates wait, and the stream's owner, who checks signals, continues."""
     options = StreamOptions(slot=shop.slot, publications=(PUBLICATION,), proto_version=1, streaming="off")
     with ReplicationStream(connect(proxy.dsn(shop.dsn)), options, status_interval=0.3) as stream:
         proxy.stuck = True
@@ -91,7 +91,7 @@ def test_connecting_can_be_interrupted(shop: Shop, proxy: Proxy) -> None:
 def test_a_statement_can_be_interrupted_and_releases_the_gil(shop: Shop, proxy: Proxy) -> None:
     """A server that does not answer keeps neither other threads nor the one who asks for the end waiting."""
     asked = threading.Event()
-    with connect(proxy.dsn(shop.dsn), patience=Patience(asked=lambda: "enough" if asked.is_set() else None)) as slow:
+    with connect(proxy.dsn(shop.dsn), patience=Patience(stop=lambda: "enough" if asked.is_set() else None)) as slow:
         proxy.silent = True
         threading.Timer(0.3, asked.set).start()  # only runs while the statement waits
         with pytest.raises(Stopped, match="enough"):
@@ -144,7 +144,7 @@ def test_an_idle_process_is_not_active(shop: Shop) -> None:
 
 
 def test_a_server_down_at_the_start_is_retried(shop: Shop, caplog: Caplog) -> None:
-    """The first connection is tried again like any other; the reason is logged once, the end may be asked for."""
+    """The first connection is retried like any other; the reason is logged once, and the capture can be stopped."""
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     shop.server.stop()
     try:
@@ -169,7 +169,7 @@ def test_permanent_errors_end_at_once(shop: Shop) -> None:
 
 
 def test_the_silence_limit_doubles() -> None:
-    """A server that is silent since it is busy is not interrupted for ever; each question is asked once."""
+    """A server that is silent because it is busy is not interrupted forever; each reply is requested once."""
     limits = [Silence(10, silent_before=number).limit for number in (0, 1, 2, 20)]
     assert limits == [30, 60, 120, 30 * 2**20]
     silence = Silence(0)
@@ -266,7 +266,7 @@ def stopped_at_work(shop: Shop) -> Iterator[None]:
 
 
 def test_capture_ends_after_a_time_or_when_idle(shop: Shop) -> None:
-    """``duration`` and ``until_idle`` end it with what was there in the log; the reason is told."""
+    """``duration`` and ``until_idle`` end it with everything in the log; the reason is returned."""
     shop.execute("INSERT INTO item SELECT g, 'a' FROM generate_series(1, 2000) g")
     result = capture(shop.dsn, shop.slot, [PUBLICATION], shop.directory, until_idle=0.2, new_log=True)
     assert result.ended_by == "until_idle" and len(committed_ids(shop.log())) == 2000

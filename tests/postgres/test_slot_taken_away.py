@@ -38,7 +38,7 @@ def _drop(shop: Shop) -> None:
 
 
 def _lose(shop: Shop) -> None:
-    """Fill the WAL behind a transaction that is open, and the slot with it."""
+    """Write WAL while a transaction is open, so that the slot retains it."""
     with closing(shop.server.connect(dbname=shop.dbname, autocommit=False)) as writer:
         writer.execute("INSERT INTO item VALUES (0, 'open')")
         shop.execute("CHECKPOINT")

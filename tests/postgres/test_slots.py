@@ -28,7 +28,7 @@ def _writing(shop: Shop) -> Iterator["psycopg.Connection[Any]"]:
 
 
 def test_slot_creation_reports_blockers_and_times_out(shop: Shop) -> None:
-    """Open and prepared transactions are named within seconds; after the time nothing is left behind."""
+    """Open and prepared transactions are named within seconds; after the timeout nothing is left behind."""
     said: list[str] = []
     shop.execute("BEGIN", "INSERT INTO item VALUES (2, 'b')", "PREPARE TRANSACTION 'waits'")
     with shop.connect() as connection, _writing(shop):
@@ -40,11 +40,11 @@ def test_slot_creation_reports_blockers_and_times_out(shop: Shop) -> None:
 
 
 def test_interrupted_slot_creation_leaves_no_slot(shop: Shop) -> None:
-    """The server is told: it would wait on, and make the slot when nobody wants it any more."""
+    """The statement is cancelled: the server would otherwise create the slot later, when nobody needs it."""
     asked = threading.Event()
     with (
         _writing(shop),
-        connect(shop.dsn, patience=Patience(asked=lambda: "enough" if asked.is_set() else None)) as one,
+        connect(shop.dsn, patience=Patience(stop=lambda: "enough" if asked.is_set() else None)) as one,
     ):
         threading.Timer(0.5, asked.set).start()
         with pytest.raises(Stopped):
@@ -56,7 +56,7 @@ def test_interrupted_slot_creation_leaves_no_slot(shop: Shop) -> None:
 
 
 def test_the_health_of_slots(shop: Shop) -> None:
-    """Who reads it, how far it is behind, and what it keeps: by connection and by connection string."""
+    """Its reader, lag and retained WAL: by connection and by connection string."""
     (idle,) = slot_health(shop.dsn, shop.slot)
     assert (idle.active_pid, idle.wal_status, idle.problem) == (None, "reserved", None)
     assert idle.held_by.startswith("nobody reads it since ")

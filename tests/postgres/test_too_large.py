@@ -26,7 +26,7 @@ SIZE = 540_000_000
 
 @pytest.fixture
 def roomy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
-    """A shop on the server of the version that is asked for, where there is memory enough."""
+    """A shop on the server of the requested version, if there is enough memory."""
     free = available_memory()
     if free < NEEDED:
         pytest.skip(f"needs {NEEDED / 2**30:.0f} GB of free memory, there are {free / 2**30:.1f}")

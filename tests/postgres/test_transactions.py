@@ -128,7 +128,7 @@ def test_messages_outside_of_transactions_are_not_repeated() -> None:
 
 
 def test_many_small_transactions_are_processed_together() -> None:
-    """Those before the position are dropped, those behind it complete; a stray Commit in front changes nothing."""
+    """Those before the LSN are dropped, those after it complete; a stray Commit first changes nothing."""
     kept, intake = _feed(
         40, {}, Commit(Lsn(1), Lsn(2), T), *(m for start in range(0, 400, 20) for m in _transaction(start, start + 20))
     )
@@ -137,7 +137,7 @@ def test_many_small_transactions_are_processed_together() -> None:
 
 
 def test_a_keepalive_counts_only_between_transactions() -> None:
-    """Among the frames of one batch: inside a transaction it says nothing, behind its end it does."""
+    """Among the frames of one batch: inside a transaction it does not count, after its end it does."""
     frames = [build_frame(XLogData(Lsn(1), Lsn(1), T, build(message))) for message in _transaction(10, 20)]
     assert Intake(LAYOUT, Position()).take(Frames.of(KEEPALIVE)).reply_requested is False
     for place, complete in ((0, 99), (2, 20), (4, 99)):
@@ -148,7 +148,7 @@ def test_a_keepalive_counts_only_between_transactions() -> None:
 
 @pytest.mark.parametrize("bad", [b"?", b"B", b"E"])
 def test_an_invalid_message_ends_the_batch_after_valid_ones(bad: bytes) -> None:
-    """An unknown tag, a message cut short, and one that cannot come there: the same, and nothing behind it counts."""
+    """An unknown tag, a message cut short, and one that cannot come there: the same, and nothing after it counts."""
     payloads = [*map(build, _transaction(10, 20)), bad, *map(build, _transaction(20, 30))]
     intake = Intake(LAYOUT, Position())
     taken = intake.take(Frames.of(*(build_frame(XLogData(Lsn(1), Lsn(1), T, payload)) for payload in payloads)))
@@ -157,7 +157,7 @@ def test_an_invalid_message_ends_the_batch_after_valid_ones(bad: bytes) -> None:
 
 
 def test_a_payload_that_is_empty_is_counted_and_skipped() -> None:
-    """PostgreSQL 13 sends one in place of an Origin whose name is gone; it is no message."""
+    """PostgreSQL 13 sends one in place of an Origin whose name no longer exists; it is no message."""
     intake = Intake(LAYOUT, Position())
     taken = intake.take(Frames.of(build_frame(XLogData(Lsn(1), Lsn(1), T, b"")), KEEPALIVE))
     assert (taken.empty, len(taken.block), taken.error, intake.tracker.complete_lsn) == (1, 0, None, 99)

@@ -10,10 +10,10 @@ Invariants: an LSN is confirmed only after the segment that holds everything bef
 transaction once, however often it was sent; a failure leaves the log readable and its end known. Nothing here is
 public: users call ``pgoutput_construct.postgres.capture``.
 
-**What is confirmed, and when.** A slot keeps one LSN, ``confirmed_flush``; the server may remove the WAL of everything
-that ended before it. Only the ``flush_lsn`` of a Standby Status Update moves it (``ProcessStandbyReplyMessage``, then
-``LogicalConfirmReceivedLocation``), and it never moves back while the server runs. So the capture confirms only what it
-could read again after a crash of its own:
+**What is confirmed, and when.** A slot has one confirmed LSN (``confirmed_flush``): transactions whose commit record
+begins before it are not sent again, and the server may remove their WAL. Only the ``flush_lsn`` of a Standby Status
+Update advances it (``ProcessStandbyReplyMessage``, then ``LogicalConfirmReceivedLocation``), and it never moves back
+while the server runs. So the capture confirms only what its log would still have after a crash:
 
 - The pump appends payloads to the writer's current segment. When it cuts that segment, the writer's thread makes it
   durable (fsync of the file and of its directory, or a complete upload), together with the ``Position`` up to which
@@ -23,17 +23,18 @@ could read again after a crash of its own:
   commit record begins before the LSN from which it decodes (``SnapBuildXactNeedsSkip``: ``ptr < start_decoding_at``).
   ``commit_lsn`` is where the record begins, so a slot confirmed there would get the transaction again; ``end_lsn`` is
   the first LSN after the record.
-- A transaction that is still open at the cut does not hold the LSN back: transactions arrive in the order of their
-  commit records, so what is open commits later. Rows of streamed transactions may be in the log before their commit;
-  they stay without effect until it comes, and the server sends them again, from their first segment, if it never did.
+- A transaction that is open at the cut does not hold the LSN back: transactions arrive in the order of their commit
+  records, so it commits at a later LSN. Rows of a streamed transaction may be in the log before its commit; they have
+  no effect until it arrives. If the connection is lost before, the server sends the transaction from its first segment
+  again.
 - A Stream Abort confirms nothing. It has no LSN unless ``streaming`` is ``parallel``, and 0/0 for a transaction that
   ended with a crash (``ReorderBufferAbortOld``); the next commit or keepalive passes it anyway.
 - A non-transactional Message is sent when it is decoded, after everything that committed before it: its LSN is the end
   of its record (``logicalmsg_decode``) and counts as an end.
 - A keepalive's ``wal_end`` says that the server has sent everything that ends before it (``WalSndKeepalive`` sends
-  ``sentPtr``). It moves the position only if no transaction and no stream is open where it arrives: between Begin and
-  Commit it says nothing of the transaction that is half here. Keepalives let the slot of a database move in which
-  nothing that is published changes.
+  ``sentPtr``). It advances the position only if no transaction and no stream is open where it arrives: between Begin
+  and Commit part of a transaction is missing. Keepalives advance the slot of a database in which nothing that is
+  published changes.
 - ``write_lsn`` and ``apply_lsn`` repeat ``flush_lsn``: payloads in memory must not release a synchronous commit that
   waits for ``remote_write``. A flush LSN of 0 is ignored by the server.
 - Until the server's history is known to be the log's (``overlap``), nothing is confirmed at all: confirming on the
@@ -47,8 +48,8 @@ could read again after a crash of its own:
 - Relation and Type messages come again before the first row of each table (``RelationSyncCache`` is new), so each
   connection describes its own rows.
 - A prepared transaction whose Prepare was confirmed does not come again, only its Commit Prepared or Rollback Prepared.
-- The slot may be before the log's end: because the connection broke before the last segment was confirmed, or because
-  the server crashed, which writes slots to disk at checkpoints only (``CheckPointReplicationSlots``). The capture then
-  requests an LSN shortly before the log's end, compares what comes with the log (``overlap``), and drops it:
+- The slot may be before the log's end: if the connection broke before the last segment was confirmed, or if the server
+  crashed (it writes slots to disk at checkpoints, ``CheckPointReplicationSlots``). Then the capture requests an LSN
+  shortly before the log's end, compares the transactions that it receives with the log (``overlap``), and drops them:
   ``TransactionTracker`` recognises a logged transaction by its end LSN, a prepared one by GID and end LSN.
 """

@@ -90,10 +90,10 @@ class CaptureSession:
             retry.begin(activity(self.progress))
             try:
                 reason = self._connection(retry)
-            except Stopped as asked:
-                reason = str(asked)
+            except Stopped as stopped:
+                reason = str(stopped)
             except LostPublicationError as error:
-                with closing(connect(self.dsn, patience=Patience(asked=self.ending.reason))) as asking:
+                with closing(connect(self.dsn, patience=Patience(stop=self.ending.reason))) as asking:
                     raise error.with_remedy(asking, self.plan.publications, before) from None
             except ReplicationError as error:
                 self.progress.connected = False
@@ -124,7 +124,7 @@ class CaptureSession:
 
     def _connection(self, retry: "Retry") -> str | None:
         """Read the slot over one connection; return why the capture ends, or None to reconnect at once."""
-        patience = Patience(asked=self.ending.reason)
+        patience = Patience(stop=self.ending.reason)
         self._compile(patience)
         with closing(connect(self.dsn, patience=patience)) as asking:
             if self._reader is not None:
@@ -210,7 +210,7 @@ class CaptureSession:
         """
         if not self._is_compiled:
             connect(self.dsn, patience=patience).close()
-            run_in_thread(compile_kernels, Patience(math.inf, patience.asked), lambda _: None)
+            run_in_thread(compile_kernels, Patience(math.inf, patience.stop), lambda _: None)
             self._is_compiled = True
 
     def _start_stream(

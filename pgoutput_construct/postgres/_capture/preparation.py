@@ -255,7 +255,7 @@ def _ensure_slot(
         )
     if not plan.create_slot and (writer.durable_seq < 0 or plan.on_lost_slot == "stop"):
         return False, None
-    asked: Any = {"two_phase": options.two_phase, "failover": plan.failover, "timeout": plan.slot_timeout}
+    settings: Any = {"two_phase": options.two_phase, "failover": plan.failover, "timeout": plan.slot_timeout}
     if plan.copies is not None:
         check_can_copy(connection)
     with ExitStack() as undoing:
@@ -263,12 +263,12 @@ def _ensure_slot(
         undoing.callback(writer.note_slot, None)
         exported = None
         if plan.copies is None:
-            create_slot(connection, plan.slot, **asked)
+            create_slot(connection, plan.slot, **settings)
         else:
             published = read_published(connection, plan.publications)
             holder = plan.copies()
             undoing.callback(holder.close)
-            exported = create_slot_with_snapshot(holder, plan.slot, published=published, **asked)
+            exported = create_slot_with_snapshot(holder, plan.slot, published=published, **settings)
         undoing.pop_all()
     return True, exported
 

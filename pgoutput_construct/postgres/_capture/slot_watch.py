@@ -15,7 +15,7 @@ from pgoutput_construct.catalog_queries import SENDER_STATE
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres._patience import Patience, Stopped
-from pgoutput_construct.postgres.connection import Connection, ask, connect, fetch
+from pgoutput_construct.postgres.connection import Connection, connect, fetch, fetch_named
 from pgoutput_construct.postgres.publications import LostPublicationError, missing_publications
 from pgoutput_construct.postgres.replication_slots import SlotHealth, slot_health
 
@@ -149,7 +149,7 @@ class SlotWatch:
             began = time.monotonic()
             task.due = began + task.interval
             if self._connection is None:
-                self._connection = connect(self._dsn, replication=False, patience=Patience(asked=self._stopped))
+                self._connection = connect(self._dsn, replication=False, patience=Patience(stop=self._stopped))
             self._warn_once(task, task.action(self._connection))
             if task.due:  # nobody has requested it meanwhile
                 task.due = max(task.due, time.monotonic() + _PAUSE_FACTOR * (time.monotonic() - began))
@@ -173,7 +173,9 @@ class SlotWatch:
         if self.health and self.health.lost and not self._replaces_lost_slot:
             self._problem = ReplicationError(str(problem))
         pid = self.health.active_pid if self.health else None
-        state = next(iter(ask(connection, SENDER_STATE, pid=pid)), {"is_synchronous": False, "is_at_work": False})
+        state = next(
+            iter(fetch_named(connection, SENDER_STATE, pid=pid)), {"is_synchronous": False, "is_at_work": False}
+        )
         self.synchronous = state["is_synchronous"]
         self._last_active = self._checked_at if state["is_at_work"] else self._last_active
         return problem

@@ -14,7 +14,7 @@ from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import Relation
 
-__all__ = ["CatalogEvent", "CatalogState", "TableShape", "table_shape"]
+__all__ = ["CatalogEvent", "CatalogState", "RelationShape", "relation_shape"]
 
 
 _Change: TypeAlias = tuple[str, Facts, str | None]
@@ -24,7 +24,7 @@ _VOLATILE: Final = ("recent", "truncated", "rewritten")
 """Facts about the time of a reading rather than the table: a change in these alone is no event."""
 
 
-class TableShape(NamedTuple):
+class RelationShape(NamedTuple):
     """The columns of a table, as a Relation message describes them."""
 
     namespace: str
@@ -48,10 +48,10 @@ class CatalogEvent(NamedTuple):
     """A warning for the operator; None if it is not worth one."""
 
 
-def table_shape(relation: Relation) -> TableShape:
+def relation_shape(relation: Relation) -> RelationShape:
     """Return the shape of the table that a Relation message describes."""
     columns = tuple((column.name, column.type_oid, column.type_modifier) for column in relation.columns)
-    return TableShape(relation.namespace or "pg_catalog", relation.name, columns)
+    return RelationShape(relation.namespace or "pg_catalog", relation.name, columns)
 
 
 @dataclass
@@ -64,9 +64,9 @@ class CatalogState:
     """Facts by publication name, including publications that are no longer captured."""
     published_at: dict[str, int] = field(default_factory=dict)
     """The seq of the latest facts of each publication."""
-    confirmed: dict[int, TableShape] = field(default_factory=dict)
+    confirmed: dict[int, RelationShape] = field(default_factory=dict)
     """The latest description of each table that is followed by facts of the table."""
-    unconfirmed: dict[int, TableShape] = field(default_factory=dict)
+    unconfirmed: dict[int, RelationShape] = field(default_factory=dict)
     """The latest description of each table that is not."""
     dropped: set[int] = field(default_factory=set)
     """The OIDs of tables that were dropped."""
@@ -92,11 +92,11 @@ class CatalogState:
         for description in latest_descriptions(index) if said else ():
             oid = description.relation.relation_oid
             is_confirmed = description.seq < said.get(oid, -1)
-            (known.confirmed if is_confirmed else known.unconfirmed)[oid] = table_shape(description.relation)
+            (known.confirmed if is_confirmed else known.unconfirmed)[oid] = relation_shape(description.relation)
         return known
 
     def update(
-        self, reading: CatalogReading, start: int, locked: Collection[int], described: Mapping[int, TableShape]
+        self, reading: CatalogReading, start: int, locked: Collection[int], described: Mapping[int, RelationShape]
     ) -> list[CatalogEvent]:
         """Apply a reading, and return the events for what it changes.
 
@@ -121,7 +121,7 @@ class CatalogState:
         self.since |= {oid: start for oid in self.tables if oid not in locked}
 
     def _table_changes(
-        self, reading: CatalogReading, locked: Collection[int], described: Mapping[int, TableShape]
+        self, reading: CatalogReading, locked: Collection[int], described: Mapping[int, RelationShape]
     ) -> Iterator[_Change]:
         published = (table for facts in reading.publications.values() for table in facts["tables"])
         without_list = {table["oid"] for table in published if table["columns"] is None}
@@ -226,7 +226,7 @@ def _describe_publication_change(before: _AnyFacts | None, after: _AnyFacts) -> 
         "publishes only": after["operations"] if after["operations"] != before.get("operations") else [],
     }
     changes = [f"{what} {', '.join(sorted(names))}" for what, names in parts.items() if names]
-    return f"publication {after['publication']!r} was changed: {'; it '.join(changes)}" if changes else None
+    return f"publication {after['publication']!r} was changed: it {'; it '.join(changes)}" if changes else None
 
 
 def _unpublished(table: _AnyFacts) -> dict[str, str]:

@@ -20,7 +20,7 @@ from pgoutput_construct.changelog._notes.copy_requests import ask, requests
 from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres._catalog.catalog_state import CatalogEvent, CatalogState, TableShape, table_shape
+from pgoutput_construct.postgres._catalog.catalog_state import CatalogEvent, CatalogState, RelationShape, relation_shape
 from pgoutput_construct.postgres._catalog.table_catalog import (
     CATALOG_SINCE,
     catalog_digest,
@@ -72,7 +72,7 @@ class CatalogWatch:
         self._known: CatalogState | None = None
         self._digest = ""
         self._next_pruned = 0.0
-        self._described: dict[int, TableShape] = {}  # set by the pump: descriptions that wait for a reading
+        self._described: dict[int, RelationShape] = {}  # set by the pump: descriptions that wait for a reading
         self._events: list[tuple[float, CatalogEvent]] = []  # set by the polling thread: events to append
         self._opening = 0  # the number of these that were found before the stream began
         self._tables_with_facts: set[int] = set()  # set by the pump: tables whose facts are in the log
@@ -135,8 +135,8 @@ class CatalogWatch:
                 self._known.publications.clear()
             self._tables_with_facts = set(self._known.tables)
             self._described = dict(self._known.unconfirmed)
-            asked = {table for request in requests(self._writer.store) for table in request.tables}
-            self._find_stale_tables(index, asked)
+            requested = {table for request in requests(self._writer.store) for table in request.tables}
+            self._find_stale_tables(index, requested)
         self.poll(connection)
         if is_first:
             self._opening = len(self._events)
@@ -151,12 +151,12 @@ class CatalogWatch:
         rows, _ = block.header(Relation)
         for relation in map(block.index.message, rows.tolist()):
             assert isinstance(relation, Relation)
-            oid, shape = relation.relation_oid, table_shape(relation)
+            oid, shape = relation.relation_oid, relation_shape(relation)
             if self._known.confirmed.get(oid) != shape:
                 self._described[oid] = shape
                 self.wake()
 
-    def repeat_facts(self, oid: int, shape: TableShape) -> None:
+    def repeat_facts(self, oid: int, shape: RelationShape) -> None:
         """Append the facts of a table again, after its copy: a prune may remove older ones with what the copy replaces.
 
         Args:
@@ -205,8 +205,8 @@ class CatalogWatch:
         digest = catalog_digest(connection)
         self._repeat_pruned_facts()
         if digest != self._digest or described:
-            asked = {*self._known.tables, *described}
-            reading = read_catalog(connection, self._publications, self._slot, asked)
+            oids = {*self._known.tables, *described}
+            reading = read_catalog(connection, self._publications, self._slot, oids)
             found, now = self._known.update(reading, start, locked, described), time.monotonic()
             if any(news.name == PUBLICATION_FACTS for news in found):
                 self.on_copies_requested()
@@ -233,16 +233,16 @@ class CatalogWatch:
             self._known.published_at.clear()
             self._digest = ""
 
-    def _forget(self, described: dict[int, TableShape], locked: frozenset[int]) -> None:
+    def _forget(self, described: dict[int, RelationShape], locked: frozenset[int]) -> None:
         """Remove descriptions that were checked; those of tables that are being altered are checked again."""
         for oid, shape in described.items():
             if oid not in locked and self._described.get(oid) == shape:
                 del self._described[oid]
 
-    def _find_stale_tables(self, index: SegmentIndex, asked: Collection[tuple[str, str]] = ()) -> None:
+    def _find_stale_tables(self, index: SegmentIndex, requested: Collection[tuple[str, str]] = ()) -> None:
         """Find the tables that became stale, and request copies of them, or set the error to raise.
 
-        Copies of the tables in ``asked`` were requested already, and begin after what the log has.
+        Copies of the tables in ``requested`` were requested already, and begin after what the log has.
         """
         before, self._stale = self._stale, dict(self._lineage.follow(index).stale)
         new = [stale for oid, stale in self._stale.items() if before.get(oid) != stale]
@@ -254,7 +254,7 @@ class CatalogWatch:
             self._problem = ReplicationError(f"rows changed without messages in the stream: {reasons}")
         else:
             tables = {stale.table: stale.reason for stale in new if self._is_copied_again(stale)}
-            self._request_copies({table: reason for table, reason in tables.items() if table not in asked})
+            self._request_copies({table: reason for table, reason in tables.items() if table not in requested})
 
     def _consequence(self, stale: StaleTable) -> str:
         return "copying it again" if self._is_copied_again(stale) else stale.remedy
@@ -262,9 +262,9 @@ class CatalogWatch:
     def _is_copied_again(self, stale: StaleTable) -> bool:
         return stale.published and (stale.lost or self._on_rewrite == "snapshot")
 
-    def _request_copies(self, wanted: Mapping[tuple[str, str], str]) -> None:
-        if wanted:
-            ask(self._writer.store, wanted, "; ".join(wanted.values()))
+    def _request_copies(self, reasons: Mapping[tuple[str, str], str]) -> None:
+        if reasons:
+            ask(self._writer.store, reasons, "; ".join(reasons.values()))
             self.on_copies_requested()
 
 

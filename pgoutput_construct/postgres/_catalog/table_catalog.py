@@ -14,7 +14,7 @@ from pgoutput_construct.catalog_queries import (
     TYPE_FACTS,
 )
 from pgoutput_construct.changelog._facts.visibility import Snapshot
-from pgoutput_construct.postgres.connection import Connection, ask, ask_one, run
+from pgoutput_construct.postgres.connection import Connection, fetch_named, fetch_value, run
 from pgoutput_construct.wire import Lsn
 
 __all__ = [
@@ -45,12 +45,12 @@ class CatalogReading:
 
 def catalog_digest(connection: Connection) -> str:
     """Return a text that changes whenever the facts may have changed; much cheaper than a reading."""
-    return str(ask_one(connection, DIGEST))
+    return str(fetch_value(connection, DIGEST))
 
 
 def locked_tables(connection: Connection) -> frozenset[int]:
     """Return the OIDs of tables that are being altered."""
-    return frozenset(row["oid"] for row in ask(connection, LOCKED_TABLES))
+    return frozenset(row["oid"] for row in fetch_named(connection, LOCKED_TABLES))
 
 
 def read_catalog(
@@ -87,14 +87,14 @@ def _read(connection: Connection, publications: Sequence[str], slot: str, known:
             numbers.setdefault(table["oid"], set()).update(table.pop("published") or ())
     tables = _read_tables(connection, slot, numbers)
     # Read last: whatever sees all transactions of this snapshot sees what was read, too.
-    xmin, xmax, xip = str(ask_one(connection, CURRENT_SNAPSHOT)).split(":")
-    position = Lsn(int(ask_one(connection, INSERTED_LSN)))
+    xmin, xmax, xip = str(fetch_value(connection, CURRENT_SNAPSHOT)).split(":")
+    position = Lsn(int(fetch_value(connection, INSERTED_LSN)))
     snapshot = Snapshot(int(xmin), int(xmax), tuple(int(xid) for xid in xip.split(",") if xid), position)
     return CatalogReading(snapshot, tables, published)
 
 
 def _read_publications(connection: Connection, publications: Sequence[str]) -> dict[str, Facts]:
-    found = ask(connection, PUBLICATION_FACTS, publications=list(publications))
+    found = fetch_named(connection, PUBLICATION_FACTS, publications=list(publications))
     for each in found:
         each |= {"tables": each["tables"] or [], "unsent": each["unsent"] or []}
         if each["excluded"] is None:  # absent in the facts of servers before 19
@@ -104,11 +104,11 @@ def _read_publications(connection: Connection, publications: Sequence[str]) -> d
 
 def _read_tables(connection: Connection, slot: str, numbers: Mapping[int, set[int]]) -> dict[int, Facts]:
     wanted = sorted(numbers)
-    found = {row["oid"]: row for row in ask(connection, TABLE_FACTS, oids=wanted, slot=slot)}
+    found = {row["oid"]: row for row in fetch_named(connection, TABLE_FACTS, oids=wanted, slot=slot)}
     for oid, facts in found.items():
         facts["identity"] = facts["identity"] or []
         facts["columns"] = [_column(column, numbers[oid]) for column in facts["columns"] or ()]
-    for row in ask(connection, TYPE_FACTS, oids=wanted):
+    for row in fetch_named(connection, TYPE_FACTS, oids=wanted):
         if row["oid"] in found:
             types = [{name: value for name, value in each.items() if value} for each in row["types"]]
             found[row["oid"]]["types"] = types

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pgoutput_construct.catalog_queries import for_release
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
-from pgoutput_construct.postgres._catalog.catalog_state import TableShape
+from pgoutput_construct.postgres._catalog.catalog_state import RelationShape
 from pgoutput_construct.postgres.connection import Connection, fetch
 from pgoutput_construct.stream.identifiers import full_name, qualified_name
 from pgoutput_construct.wire import Relation, Type, build
@@ -106,10 +106,10 @@ class PublishedTable:
         return full_name(self)
 
     @property
-    def shape(self) -> TableShape:
+    def shape(self) -> RelationShape:
         """The table's columns, as its Relation describes them."""
         columns = tuple((column.name, column.type_oid, column.modifier) for column in self.columns)
-        return TableShape(self.namespace, self.name, columns)
+        return RelationShape(self.namespace, self.name, columns)
 
     @property
     def pages(self) -> int:

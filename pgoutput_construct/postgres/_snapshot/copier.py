@@ -29,7 +29,7 @@ from pgoutput_construct.changelog.writer import Durable, LogWriter
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._catalog.table_catalog import locked_tables
-from pgoutput_construct.postgres._patience import Asked, PatientConnection, Stopped
+from pgoutput_construct.postgres._patience import PatientConnection, StopCheck, Stopped
 from pgoutput_construct.postgres._snapshot.chunks import ChangedTableError, ChunkReader, was_changed
 from pgoutput_construct.postgres._snapshot.copied_tables import PublishedTable, read_tables
 from pgoutput_construct.postgres._snapshot.jobs import CopyProgress, Piece, PieceQueue, TableJob
@@ -54,7 +54,7 @@ from pgoutput_construct.stream.identifiers import full_name, qualified_name
 from pgoutput_construct.wire import Lsn
 
 if TYPE_CHECKING:
-    from pgoutput_construct.postgres._catalog.catalog_state import TableShape
+    from pgoutput_construct.postgres._catalog.catalog_state import RelationShape
 
 __all__ = ["Copier", "CopyMaker"]
 
@@ -83,14 +83,14 @@ class Copier:
         """
         self.pieces = PieceQueue()
         """The pieces to append."""
-        self.on_copied: Callable[[int, TableShape], None] = lambda oid, shape: None
+        self.on_copied: Callable[[int, RelationShape], None] = lambda oid, shape: None
         """Called with the OID and the columns of each table whose copy is complete."""
         self.has_facts_of: Callable[[int], bool] = lambda oid: True
         """Returns whether the log has facts of a table, which must precede its first copy."""
         self._selection = _CopySelection(store, publications, everything, interval)
         self._reader = ChunkReader(self.pieces.put)
         self._windows = CommitWindows()
-        given = self._selection, self._reader, workers, self._asked, self._windows
+        given = self._selection, self._reader, workers, self._stop, self._windows
         self._maker = CopyMaker(dsn, publications, *given)
         self._appended: list[TableJob] = []
         """Copies whose rows were all appended, and that are not complete in the log yet."""
@@ -234,7 +234,7 @@ class Copier:
             self.on_copied(job.table.oid, job.table.shape)
         self._windows.close(job.window)
 
-    def _asked(self) -> str | None:
+    def _stop(self) -> str | None:
         return "the capture ends" if self._closed.is_set() else None
 
     def _release_snapshot(self) -> None:
@@ -337,10 +337,10 @@ class CopyMaker:
         self,
         dsn: str,
         publications: Sequence[str],
-        wanted: "_CopySelection",
+        selection: "_CopySelection",
         reader: ChunkReader,
         workers: int,
-        asked: Asked,
+        stop: StopCheck,
         windows: CommitWindows,
     ) -> None:
         """Prepare; connections are opened when they are needed.
@@ -348,15 +348,15 @@ class CopyMaker:
         Args:
             dsn: The connection string, as libpq reads it.
             publications: The names of the publications.
-            wanted: The selection of tables, which has the copies in progress.
+            selection: The selection of tables, which has the copies in progress.
             reader: Reads chunks, and passes on their pieces.
             workers: The number of connections that copy a table, unless its request says another.
-            asked: Returns the reason to stop, or None.
+            stop: Returns the reason to stop, or None.
             windows: Collects the commits that a snapshot may see or not.
         """
         self._windows = windows
-        self._dsn, self._publications, self._selection, self._reader = dsn, tuple(publications), wanted, reader
-        self._workers, self._asked = workers, asked
+        self._dsn, self._publications, self._selection, self._reader = dsn, tuple(publications), selection, reader
+        self._workers, self._stop = workers, stop
         self._connection: PatientConnection | None = None
         self._tries: dict[int, int] = {}
         self.jobs: list[TableJob] = []
@@ -366,7 +366,7 @@ class CopyMaker:
     def connection(self) -> PatientConnection:
         """The connection for the catalog and for snapshots; it is opened when it is needed."""
         if self._connection is None or self._connection.closed:
-            self._connection = connect_to_copy(self._dsn, self._asked)
+            self._connection = connect_to_copy(self._dsn, self._stop)
         return self._connection
 
     def close(self) -> None:
@@ -389,7 +389,7 @@ class CopyMaker:
             tables = read_tables(connection, self._publications, missing, locked_tables(connection))
         self._run([self._begin(table, snapshot) for table in tables], exported.name, self._workers)
 
-    def copy_table(self, wanted: "_TableToCopy") -> None:
+    def copy_table(self, table: "_TableToCopy") -> None:
         """Copy one table under a snapshot of its own."""
         connection, job = self.connection, None
         check_can_copy(connection)
@@ -397,22 +397,22 @@ class CopyMaker:
         try:
             # In this order: what commits before ``since`` has an xid before ``after``, so the snapshot sees it.
             window.since = current_lsn(connection)
-            after = max(wanted.after, next_xid(connection))
-            with begin_snapshot(connection, wanted.namespace, wanted.name, after) as snapshot:
+            after = max(table.after, next_xid(connection))
+            with begin_snapshot(connection, table.namespace, table.name, after) as snapshot:
                 window.until = sees_until(connection)
-                tables = read_tables(connection, self._publications, [wanted.oid])
+                tables = read_tables(connection, self._publications, [table.oid])
                 if not tables:
-                    raise ChangedTableError(f"{full_name(wanted)} is no longer published")
-                job = self._begin(tables[0], snapshot, wanted.requests, window)
+                    raise ChangedTableError(f"{full_name(table)} is no longer published")
+                job = self._begin(tables[0], snapshot, table.requests, window)
                 self._copy(connection, job)
             wait_until_flushed(connection, window.until)
         except BaseException as error:
             self._windows.close(window)
             if job is not None:
                 self._discard(job)
-            if not was_changed(error) or self._tries.get(wanted.oid, 0) >= _MAX_TRIES:
-                raise copying_error(error, full_name(wanted), connection, wanted.oid) from error
-            self._tried(wanted.oid)
+            if not was_changed(error) or self._tries.get(table.oid, 0) >= _MAX_TRIES:
+                raise copying_error(error, full_name(table), connection, table.oid) from error
+            self._tried(table.oid)
 
     def _copy(self, connection: PatientConnection, job: TableJob) -> None:
         workers = max((request.workers or self._workers for request in job.requests), default=self._workers)
@@ -438,7 +438,7 @@ class CopyMaker:
 
     def _run(self, jobs: list[TableJob], snapshot: str, count: int) -> None:
         try:
-            Workers(self._dsn, self._reader, snapshot, self._asked).run(jobs, count)
+            Workers(self._dsn, self._reader, snapshot, self._stop).run(jobs, count)
         finally:
             for job in jobs:
                 if job.void:
@@ -514,19 +514,19 @@ class _CopySelection:
             self._refuse_all("the server is a standby")
         if self._requests or time.monotonic() >= self._due:
             self._read_publications(connection)
-        asked: dict[int, list[CopyRequest]] = {}
+        requested: dict[int, list[CopyRequest]] = {}
         oids = {name: oid for oid, name in self._published.items()}
         for request in list(self._requests):
             for table in request.tables:
                 if table in oids and table not in self._served.get(request.number, ()):
-                    asked.setdefault(oids[table], []).append(request)
+                    requested.setdefault(oids[table], []).append(request)
                 elif table not in oids:
                     self._refuse(request, table, "it is not published")
         missing = self.missing(self._published) if self._everything else []
-        chosen = [oid for oid in dict.fromkeys([*missing, *asked]) if oid not in self.open]
+        chosen = [oid for oid in dict.fromkeys([*missing, *requested]) if oid not in self.open]
         if chosen:  # they may fail: read the publications again
             self._due = 0.0
-        return [self._table_to_copy(oid, tuple(asked.get(oid, ()))) for oid in chosen]
+        return [self._table_to_copy(oid, tuple(requested.get(oid, ()))) for oid in chosen]
 
     def restart(self) -> None:
         """Determine again which transactions a copy must contain: another slot is read."""
@@ -553,9 +553,9 @@ class _CopySelection:
         self.open.pop(job.table.oid, None)
         self._due = 0.0
 
-    def _table_to_copy(self, oid: int, asked: tuple[CopyRequest, ...]) -> _TableToCopy:
+    def _table_to_copy(self, oid: int, requests: tuple[CopyRequest, ...]) -> _TableToCopy:
         # A requested table may have been removed from the publication and added again since: use the current xid.
-        return _TableToCopy(oid, *self._published[oid], self._now if asked else self._after[oid], asked)
+        return _TableToCopy(oid, *self._published[oid], self._now if requests else self._after[oid], requests)
 
     def _read_publications(self, connection: Connection) -> None:
         self._published = read_published(connection, self._publications)

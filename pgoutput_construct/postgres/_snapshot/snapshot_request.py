@@ -77,20 +77,20 @@ def snapshot(
         check_can_copy(connection)
         found = _find_published(connection, names, log.options)
     request = ask(store, found, workers=workers)
-    asked = stop or (lambda: False)
+    is_stopped = stop or (lambda: False)
     seen = _CopiedRowCount(log, on_wait)
     try:
-        if not _wait(store, request, asked, dsn, log.options.slot, seen):
+        if not _wait(store, request, is_stopped, dsn, log.options.slot, seen):
             _LOG.info("no capture reads slot %r: capturing until the copies are durable", log.options.slot)
             watched = _CompletionWatch(store, request, on_progress)
             given: dict[str, Any] = log.options.replication_options()
             given |= {"workers": workers, "handle_signals": handle_signals, "on_progress": watched.report}
             slot, publications = log.options.slot, log.options.publications
-            capture(dsn, slot, publications, store.address, stop=lambda: asked() or watched.done, **given)
+            capture(dsn, slot, publications, store.address, stop=lambda: is_stopped() or watched.done, **given)
     finally:
         fulfil(store, request)
     copies = _copies(ChangeLog(store), request)
-    if len(copies) < len(found) and not asked():
+    if len(copies) < len(found) and not is_stopped():
         raise ChangeLogError(
             f"{store}: not all tables were copied: see the messages of the capture that writes the log"
         )
@@ -115,11 +115,11 @@ def _find_published(connection: Connection, names: list[str], options: LogOption
 
 
 def _wait(
-    store: LogStore, request: CopyRequest, asked: Callable[[], bool], dsn: str, slot: str, seen: "_CopiedRowCount"
+    store: LogStore, request: CopyRequest, is_stopped: Callable[[], bool], dsn: str, slot: str, seen: "_CopiedRowCount"
 ) -> bool:
     """Wait for a capture to fulfil the request; return False if none reads the slot, True if it is done or stopped."""
     free_since: float | None = None
-    while not was_fulfilled(store, request) and not asked():
+    while not was_fulfilled(store, request) and not is_stopped():
         now, health = time.monotonic(), slot_health(dsn, slot)
         free_since = None if health and health[0].active_pid else free_since or now
         if free_since is not None and now - free_since >= (_FREE_SECONDS if _is_held(store) else 0):

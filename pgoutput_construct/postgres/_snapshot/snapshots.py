@@ -25,7 +25,15 @@ from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._patience import PatientConnection
-from pgoutput_construct.postgres.connection import Connection, ask_one, current_lsn, fetch, fetch_row, is_standby, run
+from pgoutput_construct.postgres.connection import (
+    Connection,
+    current_lsn,
+    fetch,
+    fetch_row,
+    fetch_value,
+    is_standby,
+    run,
+)
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn
 
@@ -73,7 +81,7 @@ def check_can_copy(connection: Connection) -> None:
 
 def read_snapshot(connection: Connection, lsn: Lsn) -> Snapshot:
     """Return the current snapshot of ``connection``; ``lsn`` is an LSN that the server had reached before it."""
-    text = str(ask_one(connection, CURRENT_SNAPSHOT))
+    text = str(fetch_value(connection, CURRENT_SNAPSHOT))
     xmin, xmax, running = text.split(":")
     return Snapshot(int(xmin), int(xmax), tuple(int(xid) for xid in running.split(",") if xid), lsn)
 
@@ -113,7 +121,7 @@ def sees_until(connection: Connection) -> Lsn:
     (``SizeOfXLogShortPHD`` or ``SizeOfXLogLongPHD``, which ``XLogBytePosToRecPtr()`` skips), no record begins in
     between, and the start of the page is returned: an idle server sends no LSN beyond it, so waiting would never end.
     """
-    lsn, page = int(ask_one(connection, INSERTED_LSN)), int(fetch_row(connection, "SHOW wal_block_size")[0])
+    lsn, page = int(fetch_value(connection, INSERTED_LSN)), int(fetch_row(connection, "SHOW wal_block_size")[0])
     return Lsn(lsn - lsn % page if lsn % page in _PAGE_HEADERS else lsn)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import psycopg
 
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres._patience import Asked, Patience, PatientConnection, Stopped
+from pgoutput_construct.postgres._patience import Patience, PatientConnection, StopCheck, Stopped
 from pgoutput_construct.postgres._snapshot.chunks import ChunkReader, was_changed
 from pgoutput_construct.postgres._snapshot.jobs import Chunk, TableJob
 from pgoutput_construct.postgres._snapshot.snapshots import (  # _lock_holders
@@ -34,16 +34,16 @@ NO_LOCK: Final = "55P03"
 class Workers:
     """Reads chunks until none are left, the snapshot is lost, or the end is requested."""
 
-    def __init__(self, dsn: str, reader: ChunkReader, snapshot: str, asked: Asked) -> None:
+    def __init__(self, dsn: str, reader: ChunkReader, snapshot: str, stop: StopCheck) -> None:
         """Prepare; ``run`` opens the connections.
 
         Args:
             dsn: The connection string, as libpq reads it.
             reader: Reads chunks, and passes on their pieces.
             snapshot: The name of the exported snapshot.
-            asked: Returns the reason to stop, or None.
+            stop: Returns the reason to stop, or None.
         """
-        self._dsn, self._reader, self._snapshot, self._asked = dsn, reader, snapshot, asked
+        self._dsn, self._reader, self._snapshot, self._stop = dsn, reader, snapshot, stop
         self._chunks: deque[Chunk] = deque()
         self._lost = False
         self._warned: set[str] = set()
@@ -69,7 +69,7 @@ class Workers:
             raise self._error
 
     def _stop_reason(self) -> str | None:
-        return "the copies end" if self._lost or self._error is not None else self._asked()
+        return "the copies end" if self._lost or self._error is not None else self._stop()
 
     def _work(self) -> None:
         connection: PatientConnection | None = None
@@ -167,9 +167,9 @@ _SETTINGS: Final = {
 }
 
 
-def connect_to_copy(dsn: str, asked: Asked | None) -> PatientConnection:
-    """Open an ordinary connection for copying; ``asked`` may end its waits. Raises ReplicationError."""
-    connection = connect(dsn, replication=False, patience=Patience(asked=asked))
+def connect_to_copy(dsn: str, stop: StopCheck | None) -> PatientConnection:
+    """Open an ordinary connection for copying; ``stop`` may end its waits. Raises ReplicationError."""
+    connection = connect(dsn, replication=False, patience=Patience(stop=stop))
     for name, value in _SETTINGS.items():
         run(connection, f"SET {name} = '{value}'")
     return connection

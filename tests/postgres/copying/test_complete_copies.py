@@ -127,7 +127,7 @@ def test_a_capture_that_ends_before_the_copy_is_complete(source: Source, monkeyp
 
 
 def test_sees_until_after_a_wal_page_header(source: Source) -> None:
-    """An idle server's insert position is behind the header, and no stream ever comes to that."""
+    """An idle server's insert LSN is after the header, which no stream ever reaches."""
     with source.connect() as connection:
 
         def is_idle_there() -> bool:

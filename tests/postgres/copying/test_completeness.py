@@ -54,7 +54,7 @@ def test_partitions_that_are_never_sent(source: Source, via_root: bool, caplog: 
     caplog.clear()
     with source.capturing():
         source.execute(*FOREIGN, "INSERT INTO plain VALUES (1)")
-        wait_until(lambda: "it has foreign or unlogged partitions" in caplog.text, seconds=30)
+        wait_until(lambda: "was changed: it has foreign or unlogged partitions" in caplog.text, seconds=30)
         wait_until(lambda: len(lacks(source)) == 2, seconds=30)
         assert "never replicated: public.away" in caplog.text
         source.execute("ALTER TABLE quick SET LOGGED", "INSERT INTO plain VALUES (2)")
@@ -126,7 +126,7 @@ def test_facts_that_precede_the_first_copy(source: Source, monkeypatch: pytest.M
 
 
 def test_tables_dropped_between_two_polls(source: Source) -> None:
-    """Rows came of them, and no facts: the log says that they are gone, and lacks nothing of them."""
+    """The stream has rows of them, but there are no facts: the log records them as dropped, and they are complete."""
     source.execute("CREATE PUBLICATION everything FOR ALL TABLES", "CREATE TABLE kept (id int PRIMARY KEY)")
     given = {"publications": ["everything"], "snapshot": False}
     source.capture(**given)

@@ -178,7 +178,7 @@ def _is_copied(source: Source, name: str) -> bool:
 
 
 def test_a_publication_of_only_sequences_is_refused(source: Source, caplog: pytest.LogCaptureFixture) -> None:
-    """Nothing would ever come: capture and tail say so, and no slot is made; beside tables a warning says it."""
+    """Capture and tail raise an error, and no slot is created; together with tables it is a warning."""
     source.execute("CREATE SEQUENCE numbers", "CREATE PUBLICATION counters FOR ALL SEQUENCES")
     with pytest.raises(ReplicationError, match="publishes only sequences"):
         source.capture(publications=["counters"])

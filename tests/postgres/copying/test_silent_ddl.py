@@ -189,7 +189,7 @@ def test_on_rewrite_stop_ends_the_capture(source: Source) -> None:
 
 
 def test_each_change_is_detected(source: Source) -> None:
-    """The digest of the catalog, which is asked for each second, is another one after each statement alone."""
+    """The digest of the catalog, which is polled every second, changes with each single statement."""
     for name, case in CASES.items():
         source.execute(*named(name, *case.setup))
     with source.connect() as connection:

@@ -105,7 +105,7 @@ def test_the_snapshot_of_the_slot_is_in_the_log(source: Source) -> None:
 
 
 def test_a_table_published_later_and_a_repeated_copy(source: Source) -> None:
-    """A table is published while the capture runs; one is asked for again, of a capture, and of none."""
+    """A table is published while the capture runs; a copy is repeated with and without a running capture."""
     source.execute("CREATE TABLE a (id int PRIMARY KEY)", "INSERT INTO a SELECT generate_series(1, 100)")
     source.execute("CREATE TABLE b (id int PRIMARY KEY, v int)", "INSERT INTO b SELECT generate_series(1, 3000)")
     source.execute("ALTER PUBLICATION p ADD TABLE a")
@@ -123,7 +123,7 @@ def test_a_table_published_later_and_a_repeated_copy(source: Source) -> None:
     source.check({"a": "id", "b": "id v"})
     index = source.log().index
     facts = {event.details["oid"]: event.seq for event in events_of(index, TABLE_FACTS)}
-    # What is before a copy may be pruned: the facts of its columns stand behind it, too.
+    # What precedes a copy may be pruned: the facts of its columns are repeated after it.
     assert all(facts[copy.relation_oid] > copy.seq for copy in copies_of(index))
     with pytest.raises(ReplicationError, match=r"table public\.c is not published by 'p'"):
         source.execute("CREATE TABLE c ()")
@@ -131,7 +131,7 @@ def test_a_table_published_later_and_a_repeated_copy(source: Source) -> None:
 
 
 def test_a_table_altered_before_it_is_read(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was rewritten, truncated or altered since the snapshot of the slot is copied anew, what is gone is not."""
+    """Tables rewritten, truncated or altered since the slot's snapshot are copied again, dropped ones are not."""
     source.execute("CREATE TABLE a (id int PRIMARY KEY, v int)")
     source.execute("INSERT INTO a SELECT g, g FROM generate_series(1, 3000) g")
     source.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t SELECT generate_series(1, 3000)")
@@ -156,7 +156,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_slot_advances_while_a_copy_waits(source: Source, monkeypatch: pytest.MonkeyPatch, impatient: None) -> None:
-    """A table that somebody has locked holds up its copy, but neither the stream nor what the server may remove."""
+    """A locked table delays its copy, but neither the stream nor the removal of WAL."""
     source.execute("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
     source.execute("INSERT INTO a VALUES (1)", "ALTER PUBLICATION p SET TABLE a, b")
     with source.connect() as holder:
@@ -183,7 +183,7 @@ def test_the_slot_advances_while_a_copy_waits(source: Source, monkeypatch: pytes
 def test_a_locked_table_delays_only_its_own_copy(
     source: Source, caplog: pytest.LogCaptureFixture, impatient: None
 ) -> None:
-    """While a table is altered captures begin, others are copied, as asked for, too; who holds the lock is named."""
+    """While a table is altered, captures begin and other tables are copied; the error names the lock holder."""
     source.execute(
         "CREATE TABLE a (id int) PARTITION BY LIST (id)", "CREATE TABLE a_1 PARTITION OF a FOR VALUES IN (1)"
     )
@@ -226,7 +226,7 @@ def test_a_failed_copy_is_retried_before_the_end(source: Source, monkeypatch: py
 
 
 def test_connections_that_break(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chunk whose connection is lost goes on with another one behind the rows that it had handed over."""
+    """A chunk whose connection is lost is resumed by another one after the rows that were handed over."""
     source.execute("CREATE TABLE a (id int PRIMARY KEY, v text)", "ALTER PUBLICATION p ADD TABLE a")
     source.execute("INSERT INTO a SELECT g, repeat('x', 500) FROM generate_series(1, 5000) g")
     monkeypatch.setattr(jobs, "CHUNK_PAGES", 10_000)
