@@ -84,7 +84,7 @@ BROKEN = {
         "    in: [idle]\n    group: end",
         "does not follow from its states and fields",
     ),
-    "a role of a row": ("name: relation_oid}", "name: relation_oid, role: xid}", "is no field of a begin or an end"),
+    "a role of a row": ("name: relation_oid}", "name: relation_oid, role: xid}", "is not a field of a begin or an end"),
     "a role of another type": ("name: place}", "name: place, role: time}", "it is no Int64 (TimestampTz)"),
     "a role twice": (
         "name: end_lsn}",

@@ -66,7 +66,7 @@ BROKEN = {
         "length cannot hold the length",
     ),
     "a length that is also a count": ("count: value_count", "count: length", "not a plain unsigned integer"),
-    "a length of something else": (f"{ROW}{LENGTH}", f"{ROW}{LENGTH.replace('rest', 'row')}", "'row' is none of the words"),
+    "a length of something else": (f"{ROW}{LENGTH}", f"{ROW}{LENGTH.replace('rest', 'row')}", "'row' is not one of the permitted words"),
     "two messages that begin alike": ("Int32(80877102)", "Int32(196608)", "Cancel and Hello begin alike"),
     "a constant that begins another": ("Int16(3)", "Int8(4)", "Cancel and Hello begin alike"),
     "a message that no constant tells apart": ("{field: Int32(80877102), name: code}", "{field: Int32, name: code}", "begin alike"),
@@ -77,7 +77,7 @@ BROKEN = {
     ),
     "a value without a length": ("length: size, absent: -1", "absent: -1", "has no length"),
     "a number that may be absent": ("{field: Int16, name: value_count}", "{field: Int16, name: value_count, absent: -1}", "has no length that could"),
-    "absent that is another number": ("absent: -1", "absent: -2", "-2 is none of the words"),
+    "absent that is another number": ("absent: -1", "absent: -2", "-2 is not one of the permitted words"),
     "a value that may be absent without a sign": (", signed: true}", "}", "not a plain signed integer"),
     "a sign for a value that is always there": (", absent: -1", "", "not a plain unsigned integer"),
     "a branch whose content may be absent": (

@@ -41,7 +41,7 @@ BROKEN = {
     "a length on a number": (
         "name: flags, bits: {1: one}}",
         "name: size}\n          - {field: Int8, name: flags, length: size}",
-        "no Byten",
+        "not a Byten",
     ),
     "a length for two": (
         "length: length}]",
@@ -63,7 +63,7 @@ BROKEN = {
     ),
     "a version that is none": ("since: 2", "since: 7", "not a protocol version"),
     "versions in disorder": ("{version: 2, server: 14}", "{version: 1, server: 14}", "not in order"),
-    "a state that is none": ("in: [idle]", "in: [busy]", "no state"),
+    "a state that is none": ("in: [idle]", "in: [busy]", "not a state"),
     "a part that is none": (
         "name: old\n        optional: true\n        alternatives:\n          - {field: Byte1('K'), name: key, then: Row}",
         "name: old\n        optional: true\n        alternatives:\n          - {field: Byte1('K'), name: key, then: Gone}",
@@ -98,14 +98,14 @@ BROKEN = {
         "{field: Int8, name: label, when: in_stream}",
         "can be empty",
     ),
-    "a bit that is none": ("bits: {1: one}", "bits: {3: one}", "no bit"),
+    "a bit that is none": ("bits: {1: one}", "bits: {3: one}", "not a bit"),
     "values that do not fit": ("bits: {1: one}", "values: {256: much}", "not all letters"),
     "values of two kinds": ("bits: {1: one}", "values: {1: one, d: two}", "not all letters"),
     "values and bits": ("bits: {1: one}", "bits: {1: one}, values: {1: one}", "values and bits"),
     "values of a text": (
         "{field: String, name: label}",
         "{field: String, name: label, values: {a: b}}",
-        "no plain integer",
+        "not a plain integer",
     ),
     "a constant too large": (
         "field: Int8, name: flags, bits: {1: one}",

@@ -20,7 +20,7 @@ BROKEN = [
     ),
     (
         "  - {name: int4, oid: 23, arrow: int4}",
-        "spec.yaml:2: types/0/arrow: 'int4' is none of the words",
+        "spec.yaml:2: types/0/arrow: 'int4' is not one of the permitted words",
     ),
     ("  - {name: int4, oid: 23, typlen: 4}", "spec.yaml:2: 'typlen' is not a key here: did you mean"),
     ("  - {name: int4, oid: 16384}", "spec.yaml:2: types/0/oid: 16384 is more than 9999"),

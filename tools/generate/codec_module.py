@@ -75,7 +75,7 @@ class Function(ABC):
         self._taken = MACHINERY | set(module.spec.arguments)
 
     def name(self, name: str) -> str:
-        """Return a name for a variable, ``preferred`` itself if it is free."""
+        """Return a name for a variable: ``name`` itself if it is free."""
         while name in self._taken:
             name += "_"
         self._taken |= {name}

@@ -120,15 +120,15 @@ def _forms(error: ValidationError) -> Words:
 
 
 def _type(error: ValidationError) -> Words:
-    given, expected = _instance(error), str(error.validator_value)
-    expected = _schema(error).get("description", "").rstrip(".") or _KINDS.get(expected, expected)
+    given, kind = _instance(error), str(error.validator_value)
+    remedy = _schema(error).get("description", "").rstrip(".") or _KINDS.get(kind, kind)
     if given is None:
-        return "there is no value", f'Write {expected}; quote the word "null", and text that begins with #.'
-    if expected == "string":
+        return "there is no value", f'Write {remedy}; quote the word "null", and text that begins with #.'
+    if kind == "string":
         return _no_text(given)
-    if expected in ("integer", "boolean") and isinstance(given, str):
-        return f"{given!r:.60} is text, not {_KINDS[expected]}", f"Write {expected}, without quotes."
-    return f"{given!r:.60} is not {_KINDS.get(expected, expected)}", f"Write {expected}."
+    if kind in ("integer", "boolean") and isinstance(given, str):
+        return f"{given!r:.60} is text, not {_KINDS[kind]}", f"Write {remedy}, without quotes."
+    return f"{given!r:.60} is not {_KINDS.get(kind, kind)}", f"Write {remedy}."
 
 
 def _no_text(given: Any) -> Words:
