@@ -176,7 +176,7 @@ def once(found: Numbers) -> Numbers:
 
 @pytest.mark.parametrize("name", CASES)
 def test_altered(altered: Altered, name: str) -> None:
-    """Columns keep their numbers, old rows have the catalog's values; a rewrite is logged, and the table copied again."""
+    """Columns keep their numbers, old rows have the catalog's values; after a rewrite the table is copied again."""
     case, log = CASES[name], altered.log
     oid = altered.after[name] or altered.before[name]
     lineage = lineage_of(log.index)
