@@ -125,7 +125,7 @@ def test_errors_about_missing_objects_have_remedies(shop: Shop) -> None:
         with pytest.raises(ReplicationError, match=r"exists already: capture\(\) resumes it, drop_slot\(\) removes it"):
             create_slot(connection, shop.slot)
         connection.execute("SELECT pg_create_physical_replication_slot('physical')")
-        with pytest.raises(ReplicationError, match="is of physical replication"):
+        with pytest.raises(ReplicationError, match="is a physical slot"):
             check_slot(connection, "physical")
         drop_slot(connection, "physical")
         with pytest.raises(ReplicationError, match=r"replication slot .* does not exist"):
