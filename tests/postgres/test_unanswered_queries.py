@@ -20,7 +20,7 @@ def test_the_end_of_a_capture_waits_for_a_limited_time(shop: Shop, monkeypatch: 
         assert catalog.is_settled()
         catalog.begin(connection)
         assert not catalog.is_settled()  # what it read is not in the log
-        catalog.failed()
+        catalog.note_failure()
         assert not catalog.is_settled()
         monkeypatch.setattr(catalog_watch, "_PATIENCE", 0.0)
         assert catalog.is_settled()
