@@ -30,10 +30,10 @@ def test_first_and_repeated_copy(run: Run, filled: Shop) -> None:
     source = ["--slot", filled.slot, "--publication", PUBLICATION]
     result = run("capture", *arguments, *source, "--snapshot", "--workers", "1", "--until-idle", "0.1", "--new-log")
     assert result.exit_code == 0, result.output
-    assert "table public.item is in the log: 500 rows" in result.stderr
+    assert "table public.item was copied into the log: 500 rows" in result.stderr
     result = run("snapshot", *arguments, "--table", "public.item")
     assert result.exit_code == 0, result.output
-    assert "no capture reads slot" in result.stderr and "item is in the log: 500 rows" in result.stderr
+    assert "no capture reads slot" in result.stderr and "item was copied into the log: 500 rows" in result.stderr
     assert [copy.rows for copy in _copied(filled)] == [500, 500]
     result = run("snapshot", *arguments, "--table", "public.missing")
     assert result.exit_code == 1 and "there is no table public.missing in" in result.stderr
