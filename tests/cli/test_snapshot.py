@@ -36,7 +36,7 @@ def test_first_and_repeated_copy(run: Run, filled: Shop) -> None:
     assert "no capture reads slot" in result.stderr and "item was copied into the log: 500 rows" in result.stderr
     assert [copy.rows for copy in _copied(filled)] == [500, 500]
     result = run("snapshot", *arguments, "--table", "public.missing")
-    assert result.exit_code == 1 and "there is no table public.missing in" in result.stderr
+    assert result.exit_code == 1 and "table public.missing does not exist in" in result.stderr
 
 
 def test_copy_by_a_running_capture(run: Run, filled: Shop) -> None:
