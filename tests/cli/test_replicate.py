@@ -33,7 +33,7 @@ def test_refusals(run: Run, change_log: Path, tmp_path: Path) -> None:
     result = run(
         "replicate", change_log, "--into", "delta", "--warehouse", warehouse, "--once", "--metadata-prefix", "pg_"
     )
-    assert result.exit_code == 1 and "begin with '_', not 'pg_': leave out --metadata-prefix" in result.output
+    assert result.exit_code == 1 and "added columns is '_', not 'pg_': omit --metadata-prefix" in result.output
 
 
 def test_a_table_error_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

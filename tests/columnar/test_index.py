@@ -166,7 +166,7 @@ def test_states_that_are_not_said() -> None:
     index = index_batch(payloads, proto_version=2, streaming="on")
     assert index.valid.tolist() == [False, True]
     assert str(index.error(0)) == str(refusal.value)
-    assert "say in_stream" in str(refusal.value)
+    assert "pass in_stream" in str(refusal.value)
     assert index_batch(payloads, [True, False], proto_version=2, streaming="on").valid.all()
     assert isinstance(index_batch([RELATION], [True], proto_version=2, streaming="on").message(0), pgo.Relation)
 

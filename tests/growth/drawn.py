@@ -22,7 +22,7 @@ def check_switch() -> None:
     try:
         pgo.parse(SEQUENCE, proto_version=5)
     except pgo.DecodeError as error:
-        assert "say sequences=True" in str(error), error
+        assert "pass sequences=True" in str(error), error
     else:
         raise AssertionError("parsed without the option")
     assert index_batch([SEQUENCE], **ON).valid.tolist() == [True]

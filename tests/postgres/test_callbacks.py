@@ -34,7 +34,7 @@ def test_a_callback_that_does_not_return_is_abandoned(shop: Shop, caplog: pytest
     shop.execute("INSERT INTO item VALUES (1, 'a')")
     try:
         shop.capture(on_progress=lambda _: free.wait() and None)
-        assert not free.is_set() and "a callback has not returned" in caplog.text
+        assert not free.is_set() and "a callback has not returned" in "\n".join(caplog.messages)
     finally:
         giving_up.cancel()
         free.set()
@@ -59,7 +59,7 @@ def test_a_watch_warns_again_about_a_problem_that_recurs(shop: Shop, caplog: pyt
     with SlotWatch(shop.dsn, shop.slot, [PUBLICATION], 0.1) as watch, shop.connect() as connection:
         watch.start()
         for _ in range(2):
-            told, watch.health = caplog.text.count("the stream continues"), None
+            told, watch.health = "\n".join(caplog.messages).count("the stream continues"), None
             wait_until(lambda: watch.health is not None)
             connection.execute(ended, [shop.dbname])
-            wait_until(lambda told=told: caplog.text.count("the stream continues") > told)  # type: ignore[misc]
+            wait_until(lambda told=told: "\n".join(caplog.messages).count("the stream continues") > told)  # type: ignore[misc]

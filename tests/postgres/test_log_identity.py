@@ -150,11 +150,11 @@ def test_error_of_a_second_capture_names_the_first(
         end = shop.execute("INSERT INTO item VALUES (1, 'a')")
         wait_until(lambda: shop.confirmed() >= end)
         with second.capturing() as waiting:
-            wait_until(lambda: "is being read by process" in caplog.text)
+            wait_until(lambda: "is being read by process" in "\n".join(caplog.messages))
             end = shop.execute("INSERT INTO item VALUES (2, 'b')")
             wait_until(lambda: shop.confirmed() >= end)
             assert not waiting.done()
-    assert "user postgres" in caplog.text and "re-created" not in caplog.text
+    assert "user postgres" in "\n".join(caplog.messages) and "re-created" not in "\n".join(caplog.messages)
     assert committed_ids(shop.log()) == [1, 2] and not list(second.directory.glob("segment*"))
 
 
@@ -198,7 +198,7 @@ def test_a_second_capture_into_an_object_store_waits_for_the_slot(
             end = shop.execute("INSERT INTO item VALUES (1, 'a')")
             wait_until(lambda: shop.confirmed() >= end)
             second = later.enter_context(shop.capturing())
-            wait_until(lambda: "is being read by process" in caplog.text)
+            wait_until(lambda: "is being read by process" in "\n".join(caplog.messages))
             end = shop.execute("INSERT INTO item VALUES (2, 'b')")
             wait_until(lambda: shop.confirmed() >= end)
             assert not first.done() and not second.done()

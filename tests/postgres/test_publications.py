@@ -119,7 +119,7 @@ def test_warnings_about_publications(shop: Shop, caplog: pytest.LogCaptureFixtur
     assert loud.without_identity == ('public."Odd name"', "public.bare")
     assert quiet.operations == ("insert",) and quiet.warnings()[0].startswith("publication 'quiet' publishes insert, ")
     capture(shop.dsn, shop.slot, ["loud"], shop.directory, until_lsn=shop.execute(), new_log=True)
-    assert 'refuses UPDATE and DELETE: public."Odd name", public.bare;' in caplog.text
+    assert 'refuses UPDATE and DELETE: public."Odd name", public.bare;' in "\n".join(caplog.messages)
 
 
 def test_a_publication_is_created_only_for_tables_with_identity(shop: Shop) -> None:

@@ -45,7 +45,7 @@ def test_a_silent_connection_is_replaced(shop: Shop, proxy: Proxy, caplog: Caplo
         wait_until(lambda: is_active(shop))
         shop.execute("INSERT INTO item VALUES (1, 'a')")
         proxy.silent = True
-        wait_until(lambda: "sent nothing for 0.6" in caplog.text)
+        wait_until(lambda: "sent nothing for 0.6" in "\n".join(caplog.messages))
         shop.execute("INSERT INTO item VALUES (2, 'b')")
         proxy.silent = False
         proxy.cut()
@@ -149,7 +149,7 @@ def test_a_server_down_at_the_start_is_retried(shop: Shop, caplog: Caplog) -> No
     shop.server.stop()
     try:
         with shop.capturing() as outcome:
-            wait_until(lambda: "trying again until it succeeds" in caplog.text)
+            wait_until(lambda: "trying again until it succeeds" in "\n".join(caplog.messages))
             time.sleep(1)
             shop.server.start()
             end = shop.execute()
@@ -157,7 +157,7 @@ def test_a_server_down_at_the_start_is_retried(shop: Shop, caplog: Caplog) -> No
     finally:
         shop.server.start()
     assert outcome.result().reconnects > 1
-    assert caplog.text.count("trying again") <= 3  # no server; then it starts up
+    assert "\n".join(caplog.messages).count("trying again") <= 3  # no server; then it starts up
     assert committed_ids(shop.log()) == [1]
 
 
@@ -202,7 +202,7 @@ def test_an_active_walsender_is_not_silent(
                 "INSERT INTO other SELECT generate_series(1, 500000)", "INSERT INTO item VALUES (1, 'a')"
             )
             with stopped_at_work(shop):
-                wait_until(lambda: outcome.done() or "its walsender is active" in caplog.text)
+                wait_until(lambda: outcome.done() or "its walsender is active" in "\n".join(caplog.messages))
                 time.sleep(1.5)
             wait_until(lambda: outcome.done() or shop.confirmed() >= end)
         assert outcome.result().reconnects == 0 and committed_ids(shop.log()) == [1]
@@ -215,7 +215,7 @@ def test_a_hanging_idle_walsender_is_replaced(shop: Shop, caplog: Caplog) -> Non
         pid = walsender(shop)[0]
         os.kill(pid, signal.SIGSTOP)
         try:
-            wait_until(lambda: "is being read by process" in caplog.text)
+            wait_until(lambda: "is being read by process" in "\n".join(caplog.messages))
         finally:
             os.kill(pid, signal.SIGCONT)
         end = shop.execute("INSERT INTO item VALUES (1, 'a')")

@@ -184,5 +184,5 @@ def test_batch_boundaries_do_not_matter(data: st.DataObject, stream: list[Sent],
     cuts = [frames[place : place + size] for place in range(0, len(frames), size)]
     assert [payload for cut in cuts for payload in batched.take(Frames.of(*cut)).block.payloads.to_pylist()] == expected
     one, other = single.tracker, batched.tracker
-    assert one.position == other.position and one.between == other.between
+    assert one.position == other.position and one.at_boundary == other.at_boundary
     assert (one.transactions, one.dropped) == (other.transactions, other.dropped)

@@ -124,5 +124,5 @@ def test_a_worker_that_lacks_the_package(folder: Path, master: str) -> None:
     done = run(line, folder, master, PYSPARK_PYTHON=str(python))
     said = done.stderr.splitlines()[-1]
     assert done.returncode == 1 and re.fullmatch(
-        r"Error: Spark: an executor's Python has no module \w+: install this package .* PYSPARK_PYTHON", said
+        r"Error: Spark: an executor's Python has no module \w+: install this package .* PYSPARK_PYTHON to it", said
     )

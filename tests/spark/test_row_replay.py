@@ -32,7 +32,7 @@ def _table(rows: list[dict[str, Any]], turn: int) -> pa.Table:
 
 def _rows(replayed: Any) -> list[dict[str, Any]]:
     found = replayed.rows(replayed.open, COLUMNS.names)
-    places = {name: replayed.taken(name, replayed.open) for name in ("_commit_lsn", "_seq")}
+    places = {name: replayed.change_column(name, replayed.open) for name in ("_commit_lsn", "_seq")}
     rows: list[dict[str, Any]] = pa.table({**found, **places}).to_pylist()
     return rows
 

@@ -102,4 +102,4 @@ def test_a_log_that_replicate_may_not_write(spark: Any, tmp_path: Path, caplog: 
     (tmp_path / "log" / "readers").write_text("no directory")  # root may write wherever a mode forbids it
     done = replicate(spark, tmp_path / "log", tmp_path / "wh")
     assert done is not None and done.tables == {"public.orders": "written"}
-    assert "prune does not wait for this warehouse" in caplog.text
+    assert "prune does not wait for this warehouse" in "\n".join(caplog.messages)

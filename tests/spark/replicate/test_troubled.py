@@ -128,7 +128,7 @@ def test_a_prefix(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
             f"DELETE FROM seq WHERE _seq = {5 - number}",
             f"UPDATE plain SET day = '2021-0{number + 1}-01', v = NULL WHERE id = 1",
         )
-    with pytest.raises(pgo.PgoutputError, match="begin with 'pg_', not 'x_': leave out --metadata-prefix"):
+    with pytest.raises(pgo.PgoutputError, match="added columns is 'pg_', not 'x_': omit --metadata-prefix"):
         replicate(lake, shop.directory, warehouse, into, metadata_prefix="x_")
     with pytest.raises(pgo.PgoutputError, match="'a b' is no prefix"):
         replicate(lake, shop.directory, warehouse, into, metadata_prefix="a b")

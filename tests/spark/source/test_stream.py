@@ -207,7 +207,7 @@ def test_changes_of_the_table(reader: Callable[..., Any], whole: Path, tmp_path:
     log.grow(99)
     end = stopping.latestOffset(start)
     with pytest.raises(
-        pgo.ChangeLogError, match=r"public.altered: the column .* since the query began: start it again"
+        pgo.ChangeLogError, match=r"public.altered: the column .* since the query began: restart the query"
     ):
         stopping.partitions(start, end)
     columns = going.schema.fieldNames()
