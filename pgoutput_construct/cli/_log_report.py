@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from pgoutput_construct.cli._printing import counted, print_grid, print_lines, sized
-from pgoutput_construct.cli.values import told
+from pgoutput_construct.cli._values import told
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description

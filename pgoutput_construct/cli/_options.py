@@ -27,6 +27,7 @@ __all__ = [
     "SECONDS",
     "TABLE",
     "TABLES",
+    "TABLE_FORMATS",
     "TIME",
     "Listen",
     "as_arguments",
@@ -40,6 +41,9 @@ __all__ = [
 ]
 
 Command = Callable[..., Any]
+
+TABLE_FORMATS: Final = ("parquet", "delta", "iceberg")
+"""The formats of tables: the keys of ``spark.formats.FORMATS``, which imports PySpark."""
 
 _REPLICATION: Final = tuple(field.name for field in fields(ReplicationOptions))
 _NAMES: Final = "|".join((*LAYOUT_OPTIONS, *STATE_PARAMETERS))

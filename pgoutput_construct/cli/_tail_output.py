@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from pgoutput_construct.cli._printing import printable, say
-from pgoutput_construct.cli.values import ABSENT, Values, quoted, told
+from pgoutput_construct.cli._values import ABSENT, Values, quoted, told
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.rows import RowChange
 from pgoutput_construct.wire import Lsn, Timestamp

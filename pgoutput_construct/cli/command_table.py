@@ -29,7 +29,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "serve": CommandEntry("pgoutput_construct.cli.serve_command", "serve_command", ("cli", "publisher")),
     "slots": CommandEntry("pgoutput_construct.cli.slots_command", "slots_command", ("cli", "postgres")),
     "snapshot": CommandEntry("pgoutput_construct.cli.snapshot_command", "snapshot_command", ("cli", "postgres")),
-    "tail": CommandEntry("pgoutput_construct.cli.tail", "tail_command", ("cli", "postgres")),
+    "tail": CommandEntry("pgoutput_construct.cli.tail_command", "tail_command", ("cli", "postgres")),
     "tables": CommandEntry("pgoutput_construct.cli.tables_command", "tables_command", ("cli", "spark")),
     "verify": CommandEntry("pgoutput_construct.cli.verify_command", "verify_command", ("cli", "spark")),
 }

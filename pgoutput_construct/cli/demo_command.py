@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pgoutput_construct.cli._options import TABLE_FORMATS
 from pgoutput_construct.cli._printing import printable
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.extras import require
@@ -24,10 +25,10 @@ __all__ = ["demo_command"]
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
 SCALE = click.FloatRange(0.01, 1000)
 VERSION = click.Choice(["16", "18"])
-INTO = click.Choice(["parquet", "delta", "iceberg"])
+INTO = click.Choice(TABLE_FORMATS)
 
 
-@click.command("demo", short_help="Replicate a PostgreSQL with a workload into Spark tables.")
+@click.command("demo", short_help="Replicate a demo workload on PostgreSQL into Spark tables.")
 @click.option("--output", type=DIRECTORY, help="Directory for the files.  [default: pgoutput-demo/TIME]")
 @click.option("--scale", type=SCALE, default=1.0, show_default=True, help="Size; 1 is about 40,000 changes.")
 @click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")

@@ -15,7 +15,7 @@ from pgoutput_construct.cli._logging import (
     serving_metrics,
     warn_of_lacks,
 )
-from pgoutput_construct.cli._options import SECONDS, TABLE, Listen
+from pgoutput_construct.cli._options import SECONDS, TABLE, TABLE_FORMATS, Listen
 from pgoutput_construct.cli._printing import counted
 from pgoutput_construct.cli._progress import Estimate, progress_line
 from pgoutput_construct.cli.command_table import COMMANDS
@@ -29,14 +29,13 @@ if TYPE_CHECKING:
 
 __all__ = ["replicate_command"]
 
-_FORMATS: Final = ("parquet", "delta", "iceberg")
 _NAMED: Final = 8
 """The maximum number of tables that a line names."""
 
 
 @click.command("replicate", short_help="Replicate a change log's tables to Parquet, Delta Lake or Iceberg.")
 @click.argument("changelog", metavar="LOG")
-@click.option("--into", type=click.Choice(_FORMATS), required=True, help="The format of the tables.")
+@click.option("--into", type=click.Choice(TABLE_FORMATS), required=True, help="The format of the tables.")
 @click.option("--warehouse", required=True, metavar="DIR", help="The directory, or URL, of the tables.")
 @click.option("--once", "mode", flag_value="once", help="Apply LOG up to its current end, and exit.")
 @click.option("--continuous", "mode", flag_value="continuous", help="Apply LOG as it grows, until Ctrl-C.")

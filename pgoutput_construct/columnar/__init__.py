@@ -24,8 +24,7 @@ Invariants:
 - A kernel accepts a payload exactly if ``wire.parse`` does. What it rejects is an error of its row, explained by the
   construct definitions on demand; it stops nothing.
 - No length or count from the wire is used before it was compared with the bytes that are left; that is the memory
-safety
-  of the kernels, which read without bounds checks (``compiled.jit``).
+  safety of the kernels, which read without bounds checks (``compiled.jit``).
 - An optimised path may leave a value to ``pgtypes.column_reader``, but never decodes it differently.
 - The result does not depend on the number of threads, nor on how payloads are divided into batches.
 

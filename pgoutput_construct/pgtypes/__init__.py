@@ -36,7 +36,10 @@ To add a type:
 3. If its columns are not text in Arrow, name the Arrow type in the row (``arrow``). If no family has this kind of Arrow
    type yet, add it to the family's ``arrow``, with Spark's expression for its text (``spark``), and its canonical text
    in SQL (``sql``) if that differs from PostgreSQL's own.
-4. If columns of it shall decode fast, name a kernel in ``compiled``; see ``kernels``.
+   A new Arrow type also needs an entry in ``spec/builtin_types.schema.json`` and ``tools/language/builtin_types.py``.
+4. If the publisher cannot send its text in the binary form yet (``sends_text``), add a converter in
+   ``publisher/_feed/encodings.py``.
+5. If columns of it should decode fast, name a kernel in ``compiled``; see ``kernels``.
 
 ``tests/pgtypes/test_families.py`` adds a type in this way. ``tests/pgtypes/test_codecs_of_servers.py`` compares the
 texts of all types with those of servers.

@@ -180,8 +180,8 @@ def _check_subscribed(connection: psycopg.Connection[Any], targets: Sequence[Tar
     subscribed = set(connection.execute(_SUBSCRIBED, (SUBSCRIPTION,)).fetchall())
     if ignored := [table.qualified for table in targets if (table.namespace, table.name) not in subscribed]:
         raise ReplayError(
-            f"the server's subscription would ignore {', '.join(ignored)}: it was not answered that these are "
-            "published, or this server asks for that in an unknown way. Replay into another release of PostgreSQL"
+            f"the server's subscription would ignore {', '.join(ignored)}: this release of PostgreSQL queries the "
+            "tables of a publication in a way that is not supported; replay into another release"
         )
 
 

@@ -405,7 +405,7 @@ def _check_types(slot: Slot) -> None:
 
 
 def _client_table(noted: Any) -> ClientTable:
-    """Read a table of a file of slots: an OID and what is its name, an OID alone where names were not noted yet."""
+    """Parse an entry of the slots file: [OID, name], or an OID alone in older files."""
     match noted:
         case int(oid) | [int(oid), None]:
             return ClientTable(oid)

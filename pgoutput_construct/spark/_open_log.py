@@ -210,9 +210,9 @@ class OpenLog:
             return
         first_seq = read_pruned(self.log.store).first_seq
         raise ChangeLogError(
-            f"{self.log.store}: all before seq {first_seq} was pruned, without which the log does not say what "
-            f"{table.qualified} holds: give changes that begin with its first one, such as those that were written "
-            f"before and the log's together, or copy the table: {snapshot_command(table.qualified)}"
+            f"{self.log.store}: changes before seq {first_seq} were pruned, so the rows of {table.qualified} cannot be "
+            "derived from the log alone: pass all changes from its first one on (those stored before the prune, and "
+            f"the log's), or copy the table again: {snapshot_command(table.qualified)}"
         )
 
 

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 import pgoutput_construct as pgo
+from pgoutput_construct.cli._options import TABLE_FORMATS
 from pgoutput_construct.cli.replicate_command import _conclusion, _Report
 from pgoutput_construct.spark._replicate.table_batches import Batch
 from pgoutput_construct.spark._replicate.warehouse_notes import Progress, Warehouse
+from pgoutput_construct.spark.formats import FORMATS
 from tests.cli.conftest import Run
 
 
@@ -50,3 +52,8 @@ def test_a_table_error_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
         "public.t is left unchanged, and will be retried: b",
         "public.t is up to date again",
     ]
+
+
+def test_formats() -> None:
+    """The command's choices, which it has without PySpark, are the formats that there are."""
+    assert tuple(FORMATS) == TABLE_FORMATS

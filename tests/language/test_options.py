@@ -15,7 +15,7 @@ from pgoutput_construct.cli.build_command import build_command
 from pgoutput_construct.cli.capture_command import capture_command
 from pgoutput_construct.cli.decode_command import decode_command
 from pgoutput_construct.cli.inspect_command import inspect_command
-from pgoutput_construct.cli.tail import tail_command
+from pgoutput_construct.cli.tail_command import tail_command
 from pgoutput_construct.columnar import BatchDecoder, index_batch
 from pgoutput_construct.postgres import capture
 from pgoutput_construct.wire import options

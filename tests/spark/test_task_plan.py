@@ -10,7 +10,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog._index.planning import committed_spans
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.spark._log_view.visible_rows import LoggedRows, LogPlan, log_plan, logged_rows, run_bounds
+from pgoutput_construct.spark._log_view.committed_rows import LoggedRows, LogPlan, log_plan, logged_rows, run_bounds
 from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.spark._source.segment_rows import read_parts, row_error
 from pgoutput_construct.spark._source.task_plan import SegmentGroup, SelectedRuns, groups_with_rows
@@ -71,7 +71,7 @@ def rows_in(group: SegmentGroup) -> Counter[tuple[object, ...]]:
     for part in read_parts(group):
         rows, logged = logged_rows(part.rows, part.index)
         assert (np.diff(rows) >= 0).all()
-        visible = part.plan.visible(logged)
+        visible = part.plan.committed(logged)
         seqs, oids = logged.seqs[visible.rows], logged.oids[visible.rows]
         places = part.plan.places(visible.origins, seqs)
         columns = places["_commit_lsn"], places["_seq"], places["_commit_time"].cast("int64"), places["_xid"]
@@ -114,7 +114,7 @@ def test_commit_times_that_no_calendar_has(time: str) -> None:
 def test_a_log_without_rows() -> None:
     """Nothing is visible where there is nothing."""
     nothing = np.zeros(0, np.int64)
-    visible = LogPlan(TransactionReader().spans(), RelationHistory()).visible(LoggedRows(*[nothing] * 4))
+    visible = LogPlan(TransactionReader().spans(), RelationHistory()).committed(LoggedRows(*[nothing] * 4))
     assert [len(column) for column in visible] == [0, 0, 0]
 
 

@@ -24,8 +24,8 @@ from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.demo.processes import printed
-from pgoutput_construct.spark._log_view.log_tables import find_tables, find_usages, visible_runs
-from pgoutput_construct.spark._log_view.visible_rows import log_plan
+from pgoutput_construct.spark._log_view.committed_rows import log_plan
+from pgoutput_construct.spark._log_view.log_tables import committed_runs, find_tables, find_usages
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["fill_log", "main", "write_segments"]
@@ -125,7 +125,7 @@ def _measure(directory: Path) -> dict[str, float]:
     opened, opened_cpu = time.perf_counter() - began, time.process_time() - cpu
     began = time.perf_counter()
     plan = log_plan(log)
-    tables = find_tables(plan.history, find_usages(visible_runs(log.index, plan), plan))
+    tables = find_tables(plan.history, find_usages(committed_runs(log.index, plan), plan))
     planned = time.perf_counter() - began
     assert tables["public.t"].rows == transactions
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

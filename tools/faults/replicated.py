@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pgoutput_construct.cli._options import TABLE_FORMATS
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.demo.processes import Supervised
 from pgoutput_construct.errors import PgoutputError
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SINKS", "attack", "main"]
 
-SINKS: Final = ("parquet", "delta", "iceberg")
+SINKS: Final = TABLE_FORMATS
 """The sinks."""
 _SLOT: Final = "slot"
 """Instead of a sink: a slot is read directly, and its changes are written to files."""

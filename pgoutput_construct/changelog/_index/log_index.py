@@ -1,4 +1,4 @@
-"""The index of a log: what is in memory of it does not grow with the transactions that ended."""
+"""The index of a log, whose memory does not grow with the number of transactions that ended."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
@@ -203,7 +203,7 @@ PART_TRANSACTIONS: Final = 1 << 15
 
 @dataclass(frozen=True)
 class LogIndex(SegmentIndex):
-    """The indexes of consecutive segments, of whose transactions only some are at hand, and numbers of all.
+    """The indexes of consecutive segments: a few of their transactions are in memory, and statistics of all.
 
     ``table`` is of LOG_SCHEMA. The transactions are where ``ended`` finds them when they are asked for; that may raise
     ChangeLogError.

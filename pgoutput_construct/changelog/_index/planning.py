@@ -46,9 +46,9 @@ def committed_spans(index: SegmentIndex) -> Spans:
 
 
 def run_spans(index: SegmentIndex) -> Spans:
-    """Return where those of the committed transactions stand in which runs of the index's ``rows`` begin or end.
+    """Return the spans of committed transactions in which a run of the index's ``rows`` begins or ends.
 
-    These are some of each segment, however many there are; a few others are among them.
+    These are a few of each segment, however many it has; some others may be among them.
     """
     return spans_of(committed(index.marked, lost_ends(index)))
 

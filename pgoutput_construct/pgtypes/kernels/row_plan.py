@@ -91,8 +91,7 @@ next row. Therefore rows must be written in order, without gaps, and SLACK follo
 NUMERIC, NUMERIC_TEXT, INTEGER, BOOLEAN, FLOAT, DATE, TIMESTAMP, TEXT = range(-1, -9, -1)
 """The kinds other than big-endian numbers, and their parameters LOW and HIGH: numerics have precision and scale,
 booleans their letters, floats the greatest exact integer and power of ten, timestamps whether they have a zone, texts
-their
-version byte (-1: none)."""
+their version byte (-1: none)."""
 
 OFFSET: Final = 4
 """Bytes of an offset of Arrow's strings."""

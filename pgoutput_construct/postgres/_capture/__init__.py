@@ -6,6 +6,18 @@ transactions are open and which are logged already; ``overlap`` compares what th
 ``gaps`` restarts a log whose slot lost changes; ``slot_watch`` polls the slot over a second connection. Start reading
 at ``capture_session``, then ``pump``.
 
+The path of a frame, from the socket to a file::
+
+    _frames.FrameReader             CopyData messages of the connection, many at a time
+    replication.ReplicationStream   the stream: START_REPLICATION, Standby Status Updates
+    _capture.pump                   the loop; what follows is called for each batch of frames
+        columnar.envelope           XLogData and keepalives are told apart, payloads stay where they are
+        changelog._segment.block    payloads with their stream state, indexed by columnar.index (kernels)
+        transaction_tracker         what is open, what is logged already: admits the block, or a part of it
+        changelog.writer            appends the block to the current segment; a thread of its own makes it durable
+            _index.index_builder    the segment's index
+            _segment.segment_writer the Parquet file, in a changelog._store: a directory, or an object store
+
 Invariants: an LSN is confirmed only after the segment that holds everything before it is durable; the log holds each
 transaction once, however often it was sent; a failure leaves the log readable and its end known. Nothing here is
 public: users call ``pgoutput_construct.postgres.capture``.

@@ -1,5 +1,6 @@
-"""The loop of one stream: frames in, segments out, confirmed LSNs back. The package's docstring says what is confirmed
-when.
+"""The loop of one stream: frames in, segments out, confirmed LSNs back.
+
+``postgres/_capture/__init__.py`` explains what is confirmed, and when.
 """
 
 import sys

@@ -56,7 +56,7 @@ class Order(Protocol):
 
     @property
     def generation(self) -> int:
-        """Another number where items are not what they were, with more after them."""
+        """Changes when earlier items are replaced, not merely when more are appended."""
         return 0
 
     @property
@@ -109,7 +109,7 @@ class Fed(NamedTuple):
 
 
 class Missed(NamedTuple):
-    """A table of which a client has ignored what it was sent."""
+    """A table whose changes were sent, but ignored by the client."""
 
     relation_oid: int
     """The table."""

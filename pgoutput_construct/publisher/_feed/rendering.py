@@ -112,7 +112,7 @@ class Renderer:
         """The present schemas and names of tables whose older rows are sent by them, too."""
 
     def render(self, item: OrderItem) -> Iterator[Outgoing]:
-        """Yield the messages of an item; those of a transaction with an origin not where the client excludes these."""
+        """Yield the messages of an item; skip transactions with an origin if the client excludes them."""
         self._find_scope()
         if isinstance(item, PlacedCopies):
             yield from self._copied(item)

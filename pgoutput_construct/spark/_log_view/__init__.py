@@ -1,9 +1,9 @@
 """What a change log says of its tables, from its index alone, and what one of their changes looks like as columns.
 
 In comes a ``ChangeLog``; out go its tables (``log_tables.LogTables``) and, for tasks, what decides which rows of a
-segment count (``visible_rows.LogPlan``). Neither payloads nor a Spark session are needed for that.
+segment count (``committed_rows.LogPlan``). Neither payloads nor a Spark session are needed for that.
 
-``visible_rows`` finds the rows of committed transactions and complete table copies, and what describes each;
+``committed_rows`` finds the rows of committed transactions and complete table copies, and what describes each;
 ``log_tables`` makes tables of their descriptions; ``table_columns`` follows columns through renames, drops and new
 types, with the defaults that older rows have; ``replicated_tables`` is what all of this says of one table.
 ``change_columns`` are the columns of a change (``_op``, ``_commit_lsn``, ``_before`` ...), ``added_columns`` what they

@@ -1,4 +1,4 @@
-"""The tables of a log as of a seq, from its index: which Relations describe visible rows, and the tables of these."""
+"""The tables of a log as of a seq, from its index: which Relations describe committed rows, and the tables of these."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,6 +22,7 @@ from pgoutput_construct.changelog.reader import ChangeLog, explain, index_as_of
 from pgoutput_construct.columnar import AS_USUAL, Choices, chosen_types
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
+from pgoutput_construct.spark._log_view.committed_rows import LogPlan, log_plan, run_bounds
 from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, ChangePosition, ColumnsSince, Identity, Table
 from pgoutput_construct.spark._log_view.table_columns import (
     BY_NAME,
@@ -31,7 +32,6 @@ from pgoutput_construct.spark._log_view.table_columns import (
     find_columns,
     group_descriptions,
 )
-from pgoutput_construct.spark._log_view.visible_rows import LogPlan, log_plan, run_bounds
 from pgoutput_construct.stream.identifiers import full_name, normal_name
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.wire.engine import parse
@@ -40,7 +40,7 @@ from pgoutput_construct.wire.protocol import RelationColumnFlags, RelationReplic
 
 
 class Usage(NamedTuple):
-    """How many visible rows of one segment one Relation describes, and where."""
+    """How many committed rows of one segment one Relation describes, and where."""
 
     segment: int
     """Index of the segment in the log."""
@@ -102,7 +102,7 @@ class LogTables:
         choices = chosen_types(types)
         index = log.index if as_of is None else index_as_of(log, as_of)
         plan = log_plan(log, index)
-        runs = visible_runs(index, plan)
+        runs = committed_runs(index, plan)
         is_known = runs.column("description") != UNDESCRIBED
         for run in np.flatnonzero(~is_known).tolist() if not allow_undescribed else ():
             raise _undescribed(log, plan, int(runs.column("first_seq")[run]), int(runs.column("oid")[run]))
@@ -308,8 +308,8 @@ def _base(copies: Sequence[TableCopy], usages: Iterable[Usage], columns: TableCo
 
 
 @dataclass(frozen=True)
-class VisibleRuns:
-    """Runs of visible rows with the same segment, table, Relation and outcome."""
+class CommittedRuns:
+    """Runs of committed rows with the same segment, table, Relation and outcome."""
 
     table: pa.Table
     """Entries of the index's ``rows``."""
@@ -325,23 +325,23 @@ class VisibleRuns:
         numbers: Numbers = self.table[name].to_numpy()
         return numbers
 
-    def take(self, mask: NDArray[np.bool_]) -> "VisibleRuns":
+    def take(self, mask: NDArray[np.bool_]) -> "CommittedRuns":
         """Return the runs that a mask selects."""
         columns = self.segments, self.first_origins, self.last_origins
-        return VisibleRuns(self.table.filter(pa.array(mask)), *(column[mask] for column in columns))
+        return CommittedRuns(self.table.filter(pa.array(mask)), *(column[mask] for column in columns))
 
 
-def visible_runs(index: SegmentIndex, plan: LogPlan) -> VisibleRuns:
+def committed_runs(index: SegmentIndex, plan: LogPlan) -> CommittedRuns:
     """Return the runs of rows of committed transactions, and of complete copies."""
     table, segments = index.located("rows")
     first_seq, last_seq, xids = (table[name].to_numpy() for name in ("first_seq", "last_seq", "xid"))
     chunks = np.where(table["span"].to_numpy() == COPIED, xids, -1)
     origins, found = plan.origins_at(first_seq, xids, chunks)
     last_origins, _ = plan.origins_at(last_seq, xids, chunks)
-    return VisibleRuns(table.filter(pa.array(found)), segments[found], origins[found], last_origins[found])
+    return CommittedRuns(table.filter(pa.array(found)), segments[found], origins[found], last_origins[found])
 
 
-def find_usages(runs: VisibleRuns, plan: LogPlan) -> Iterator[Usage]:
+def find_usages(runs: CommittedRuns, plan: LogPlan) -> Iterator[Usage]:
     """Yield how each description is used in each segment; all rows must be described."""
     if not len(runs.segments):
         return

@@ -10,6 +10,16 @@ in which groups; ``staging`` reads the log once for all of them; ``small_tables`
 datasets, ``warehouse_log`` which log they are of and what that retains for them, ``troubles`` the tables that could not
 be brought up to date, ``warehouse_reader`` reads tables, histories and reports. Start reading at ``table_batches``.
 
+To add a format of tables:
+
+1. Write its sink: a ``MergingSink`` if changes can be merged into its tables (most of ``merge_statement`` is then
+   shared), else a ``Sink``. Its docstrings say what a format has to promise; the version of a dataset must be written
+   in the same commit as its rows.
+2. Add it to ``sinks.open_sink``, its jars and session settings to ``FORMATS`` in ``spark/formats.py``, and its name to
+   ``TABLE_FORMATS`` in ``cli/_options.py``, which commands, fault runs and benchmarks use.
+3. Add it to the parameters ``into`` of ``tests/spark/replicate``, and run ``python -m tools.faults spark`` and
+   ``histories`` with it.
+
 Invariants: a dataset and its version (``warehouse_notes.Version``) are written in one commit; readers see a table
 before or after a batch, never between; one table's error is that table's, and the others go on without it.
 """

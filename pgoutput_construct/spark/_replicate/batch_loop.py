@@ -20,11 +20,11 @@ from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._open_log import open_log
 from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress, Reporter
 from pgoutput_construct.spark._replicate.sink import Naming
+from pgoutput_construct.spark._replicate.sinks import open_sink
 from pgoutput_construct.spark._replicate.table_batches import Batch, WarehouseTables
 from pgoutput_construct.spark._replicate.troubles import combined_error
 from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
-from pgoutput_construct.spark._replicate.warehouse_reader import open_sink
 from pgoutput_construct.spark._source.datasource import PgoutputSource, register
 from pgoutput_construct.spark._source.micro_batches import Limits, latest_seq, next_seq
 from pgoutput_construct.spark._state.demands import OnMissing, check_on_missing

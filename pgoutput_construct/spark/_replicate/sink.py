@@ -149,7 +149,7 @@ class Sink(ABC):
         """Remove what an interrupted batch left next to a dataset, which need not exist."""
 
     def is_small(self, dataset: Dataset) -> bool:
-        """Remove what an interrupted batch left next to a dataset, which need not exist."""
+        """Return whether a dataset is small; False unless a format can tell."""
         return False
 
 

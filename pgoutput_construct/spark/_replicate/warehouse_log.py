@@ -1,4 +1,4 @@
-"""The log that a warehouse is of: another one is refused or adopted; and what the log retains for the warehouse.
+"""The log that a warehouse follows: another one is refused or adopted, and the log retains what the warehouse needs.
 
 A table that has everything that ended up to a seq needs of the log only what ended later. Prune removes what ended
 before a seq, and no transaction that crosses it: so a table lacks changes exactly where the log begins after the seq

@@ -1,4 +1,4 @@
-"""Reading a warehouse: its formats by name, tables, histories, and reports of changes whose rows did not exist."""
+"""Reading a warehouse: tables, histories, and reports of changes whose rows did not exist."""
 
 from typing import Final
 
@@ -9,10 +9,8 @@ from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
-from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
-from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
-from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
-from pgoutput_construct.spark._replicate.sink import Sink, unescape_references
+from pgoutput_construct.spark._replicate.sink import unescape_references
+from pgoutput_construct.spark._replicate.sinks import open_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.stream.identifiers import normal_name
@@ -58,24 +56,6 @@ def _read_rows(spark: SparkSession, warehouse: Address, table: str, is_history: 
     sink = open_sink(progress.format, place)
     sink.prepare(spark)
     return sink.read(spark, dataset)
-
-
-def open_sink(name: str, warehouse: Warehouse, grace: float = 0.0) -> Sink:
-    """Return the sink of a format.
-
-    Args:
-        name: The format: ``parquet``, ``delta``, ``iceberg``.
-        warehouse: The warehouse.
-        grace: For how many seconds replaced Parquet files are retained for their readers.
-    """
-    match name:
-        case "parquet":
-            return ParquetSink(warehouse, grace)
-        case "delta":
-            return DeltaSink(warehouse)
-        case "iceberg":
-            return IcebergSink(warehouse)
-    raise AssertionError(name)
 
 
 _FOLDER: Final = "missing"  # no table's directory, which has a dot

@@ -21,7 +21,7 @@ from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.postgres.slot_peek import open_slot
 from pgoutput_construct.spark._log_view.added_columns import Prefix
 from pgoutput_construct.spark._log_view.change_columns import CHANGE, changes_schema
-from pgoutput_construct.spark._log_view.visible_rows import LogPlan
+from pgoutput_construct.spark._log_view.committed_rows import LogPlan
 from pgoutput_construct.spark._source.micro_batches import PollInterval, query_fields
 from pgoutput_construct.spark._source.segment_rows import SegmentPart, decode_part
 from pgoutput_construct.spark._source.source_options import SourceOptions

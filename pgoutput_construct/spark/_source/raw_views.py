@@ -17,7 +17,7 @@ from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.columnar import kernels
-from pgoutput_construct.spark._log_view.visible_rows import index_payloads, timestamps
+from pgoutput_construct.spark._log_view.committed_rows import index_payloads, timestamps
 from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.spark._source.segment_rows import read_segment
 from pgoutput_construct.spark._source.source_options import SourceOptions

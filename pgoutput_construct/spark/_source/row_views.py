@@ -14,7 +14,7 @@ from pgoutput_construct.columnar.decode_plan import DecodePlan
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED
 from pgoutput_construct.columnar.row_schema import DecodedBlock
 from pgoutput_construct.columnar.table import table_rows
-from pgoutput_construct.spark._log_view.visible_rows import logged_rows
+from pgoutput_construct.spark._log_view.committed_rows import logged_rows
 from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.spark._source.segment_rows import (
     SegmentPart,
@@ -69,7 +69,7 @@ class ChangesView:
         """Read the rows of the segments."""
         for part in read_parts(task.group):
             if not task.skips_malformed:
-                for bad in part.visible.rows[part.visible.descriptions == UNDESCRIBED][:1].tolist():
+                for bad in part.committed.rows[part.committed.descriptions == UNDESCRIBED][:1].tolist():
                     raise row_error(part, bad, part.index.error(bad))
             for description, chosen in part.described:
                 for columns in _of_table(part, description, chosen, task.skips_malformed):
@@ -173,15 +173,15 @@ class QuarantineView:
 
 def _malformed(part: SegmentPart) -> Iterator[dict[str, Any]]:
     rows, logged = logged_rows(part.rows, part.index)
-    visible = part.plan.visible(logged)
-    of_row = dict(zip(rows[visible.rows].tolist(), range(len(visible.rows)), strict=True))
-    for row, reason in _reasons(part, rows[visible.rows], visible.descriptions):
+    committed = part.plan.committed(logged)
+    of_row = dict(zip(rows[committed.rows].tolist(), range(len(committed.rows)), strict=True))
+    for row, reason in _reasons(part, rows[committed.rows], committed.descriptions):
         place = of_row[row]
         yield {
             "seq": part.rows.column("seq")[row].as_py(),
             "segment": part.name,
-            "_commit_lsn": int(part.plan.column("commit_lsn")[visible.origins[place]]),
-            "_relation_oid": int(logged.oids[visible.rows[place]]),
+            "_commit_lsn": int(part.plan.column("commit_lsn")[committed.origins[place]]),
+            "_relation_oid": int(logged.oids[committed.rows[place]]),
             "reason": reason,
             "payload": part.index.payload(row),
         }

@@ -28,8 +28,8 @@ from pgoutput_construct.columnar.row_schema import DecodedBlock
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._execution import cache_archives
+from pgoutput_construct.spark._log_view.committed_rows import CommittedRows, LogPlan, index_payloads, logged_rows
 from pgoutput_construct.spark._log_view.table_columns import ColumnDefault, with_column_defaults
-from pgoutput_construct.spark._log_view.visible_rows import LogPlan, VisibleRows, index_payloads, logged_rows
 from pgoutput_construct.spark._source.task_plan import ReaderColumns, SegmentGroup, TableTask
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.transaction_reader import SPAN_COLUMNS, Spans
@@ -50,25 +50,25 @@ class SegmentPart:
     """The selected transactions and copies, and the Relations of the segment."""
 
     @cached_property
-    def visible(self) -> VisibleRows:
+    def committed(self) -> CommittedRows:
         """The selected rows, as indexes in ``rows``."""
         rows, logged = logged_rows(self.rows, self.index)
-        found = self.plan.visible(logged)
+        found = self.plan.committed(logged)
         return found._replace(rows=rows[found.rows])
 
     @cached_property
     def origins(self) -> Numbers:
         """The transaction or copy of each row, see ``LogPlan.origins_at``; 0 for rows that are not selected."""
         origins = np.zeros(self.rows.num_rows, np.int64)
-        origins[self.visible.rows] = self.visible.origins
+        origins[self.committed.rows] = self.committed.origins
         return origins
 
     @cached_property
     def described(self) -> tuple[tuple[Description, Numbers], ...]:
         """The descriptions of selected rows, each with the indexes of its rows."""
-        numbers = self.visible.descriptions
+        numbers = self.committed.descriptions
         known = np.unique(numbers[numbers >= 0]).tolist()
-        return tuple((self.plan.history.descriptions[each], self.visible.rows[numbers == each]) for each in known)
+        return tuple((self.plan.history.descriptions[each], self.committed.rows[numbers == each]) for each in known)
 
 
 def read_table_rows(task: TableTask) -> Iterator[pa.RecordBatch]:

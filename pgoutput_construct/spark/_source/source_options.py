@@ -165,23 +165,23 @@ def _check(options: Mapping[str, Any]) -> None:
     is_live = options["dsn"] is not None
     if is_live == (options["path"] is not None):
         raise PgoutputError(
-            "the data source pgoutput needs the option path (a change log's directory or address), or dsn and slot: "
-            "one of both"
+            "the data source pgoutput needs either the option path (a change log's directory or address), or the "
+            "options dsn and slot"
         )
     if is_live and (options["slot"] is None or options["view"] != "table"):
         raise PgoutputError(
-            "a live read needs the option slot, and has the view table alone; capture into a change log"
+            "a live read needs the option slot, and has only the view table; for other views capture into a change log"
         )
     if options["view"] == "table" and not options["table"]:
         raise PgoutputError("the data source pgoutput needs the option table, such as public.orders, or another view")
     if options["view"] != "table" and options["metadataPrefix"] != PREFIX:
-        raise PgoutputError("the option metadataPrefix is of the view table: other views have columns of their own")
+        raise PgoutputError("the option metadataPrefix applies only to the view table")
     if sum(options[name] is not None for name in _POSITIONS) > 1:
-        raise PgoutputError(f"of the options {', '.join(_POSITIONS)} one can be given")
+        raise PgoutputError(f"set only one of the options {', '.join(_POSITIONS)}")
     if is_live and any(options[name] is not None for name in (*_POSITIONS, "fromLsn", "untilLsn", "fromSeq", "reader")):
-        raise PgoutputError("a live read begins where its slot is: leave out positions, or read a change log")
+        raise PgoutputError("a live read begins at the slot's LSN: omit positions, or read a change log")
     if is_live and options["maxBytesPerTrigger"] is not None:
-        raise PgoutputError("a live read does not know the sizes of transactions: give maxTransactionsPerTrigger")
+        raise PgoutputError("a live read does not know the sizes of transactions: use maxTransactionsPerTrigger")
 
 
 _POSITIONS: Final = ("asOfSeq", "asOfLsn", "asOfTime")

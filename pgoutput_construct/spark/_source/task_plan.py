@@ -21,10 +21,10 @@ from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark._log_view.added_columns import DEFAULT_PREFIX, Prefix
+from pgoutput_construct.spark._log_view.committed_rows import LogPlan
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._log_view.table_columns import ColumnDefault
-from pgoutput_construct.spark._log_view.visible_rows import LogPlan
 from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transaction_reader import SPAN_COLUMNS, Spans
@@ -39,7 +39,7 @@ _FEW: Final = 4
 
 
 class SelectedRuns:
-    """The rows in a range of a log: runs of the index's ``rows``, and what makes them visible."""
+    """The rows in a range of a log: runs of the index's ``rows``, and their transactions and copies."""
 
     def __init__(self, index: LogIndex, selected: LogRange, oids: Sequence[int] | None = None) -> None:
         """``oids`` are the relations whose rows are selected, None for all."""

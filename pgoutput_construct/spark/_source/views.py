@@ -12,8 +12,8 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._log_view.added_columns import Prefix
 from pgoutput_construct.spark._log_view.change_columns import CHANGE, changes_schema
+from pgoutput_construct.spark._log_view.committed_rows import timestamps
 from pgoutput_construct.spark._log_view.replicated_tables import Table
-from pgoutput_construct.spark._log_view.visible_rows import timestamps
 from pgoutput_construct.spark._source.micro_batches import offset_at
 from pgoutput_construct.spark._source.raw_views import EventsView, MessagesView, TransactionsView
 from pgoutput_construct.spark._source.read_range import LogRange, tables_at

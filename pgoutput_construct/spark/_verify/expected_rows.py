@@ -19,8 +19,8 @@ from pgoutput_construct.spark._log_view.change_columns import column, position, 
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.sink import Naming, Sink, unescape_references
+from pgoutput_construct.spark._replicate.sinks import open_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, VersionShape, Warehouse, note_owner
-from pgoutput_construct.spark._replicate.warehouse_reader import open_sink
 from pgoutput_construct.spark._state.table_state import advance
 from pgoutput_construct.spark._verify.part_checksums import TEXTS
 from pgoutput_construct.spark.formats import check_format

@@ -7,8 +7,8 @@ import click
 
 from pgoutput_construct.cli._options import LSN, TABLE, is_log
 from pgoutput_construct.cli._tail_output import PRINTERS, Header, TailSelection
+from pgoutput_construct.cli._values import Values
 from pgoutput_construct.cli.command_table import COMMANDS
-from pgoutput_construct.cli.values import Values
 from pgoutput_construct.extras import require
 from pgoutput_construct.stream import RelationCache, RowReader, Session
 from pgoutput_construct.stream.bounds import effect_of, said

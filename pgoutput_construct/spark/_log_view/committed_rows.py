@@ -46,8 +46,8 @@ class LoggedRows(NamedTuple):
         return copy_scope(0) - self.scopes
 
 
-class VisibleRows(NamedTuple):
-    """The rows that became visible, one entry for each row and table (a truncate may have several tables)."""
+class CommittedRows(NamedTuple):
+    """The rows that were committed or copied, one entry for each row and table (a truncate may have several tables)."""
 
     rows: Numbers
     """Index in the given rows."""
@@ -68,15 +68,15 @@ class LogPlan:
     copies: tuple[TableCopy, ...] = ()
     """The complete copies of tables that have rows, in the order of their chunks."""
 
-    def visible(self, rows: LoggedRows) -> VisibleRows:
+    def committed(self, rows: LoggedRows) -> CommittedRows:
         """Find the committed and the copied rows, and what describes them."""
         origins, found = self.origins_at(rows.seqs, rows.xids, rows.chunks)
         chosen = np.flatnonzero(found)
         descriptions = find_descriptions(self.history, rows.oids[chosen], rows.scopes[chosen], rows.seqs[chosen])
-        return VisibleRows(chosen, origins[chosen], descriptions)
+        return CommittedRows(chosen, origins[chosen], descriptions)
 
     def origins_at(self, seqs: Numbers, xids: Numbers, chunks: Numbers) -> tuple[Numbers, Flags]:
-        """Return the transaction or copy of each row, and whether it is visible.
+        """Return the transaction or copy of each row, and whether that was committed, or is complete.
 
         Origins are indexes: of spans first, of copies after these.
 
@@ -123,7 +123,7 @@ class LogPlan:
         return np.frombuffer(getattr(self.spans, name), np.int64)
 
     def _spans_at(self, seqs: Numbers, xids: Numbers) -> tuple[Numbers, Flags]:
-        """Return the span around each seq, and whether a row there of a (sub)transaction is visible."""
+        """Return the span around each seq, and whether a row there of a (sub)transaction was committed."""
         spans = np.searchsorted(self._of_spans("first_seq"), seqs, "right") - 1
         found = spans >= 0
         found[found] = seqs[found] <= self._of_spans("last_seq")[spans[found]]
