@@ -10,7 +10,7 @@ import yaml
 from tests.growth.project import Project
 
 GIVEN = ("--proto-version", "5", "--checksums", "--streaming", "eager")
-LINES = [
+LINES: list[dict[str, Any]] = [
     {"message": "Begin", "final_lsn": "0/5", "commit_time": "2026-01-01T00:00:00+00:00", "xid": 7},
     {"message": "BulkStart", "size": 2},
     {"message": "Insert", "xid": None, "crc": 9, "part": 3, "relation_oid": 5, "new": [None]},

@@ -286,7 +286,7 @@ def test_kernels_compile_where_no_cache_can_be_written(monkeypatch: pytest.Monke
     """Without a directory for its cache numba raises; the kernels are compiled all the same."""
     from pgoutput_construct.compiled import jit
 
-    real = jit.njit
+    real = jit.njit  # type: ignore[attr-defined]
 
     def njit(**settings: Any) -> Any:
         if settings.get("cache"):

@@ -222,6 +222,6 @@ def as_json(value: Any) -> Any:
     """Return a frame as the vectors write it."""
     if is_dataclass(value):
         return {field.name: as_json(getattr(value, field.name)) for field in fields(value)}
-    if type(value) in jsonable.LEAVES:
-        return jsonable.LEAVES[cast("Any", type(value))].to_json(value, "Frame")
+    if type(value) in jsonable.LEAVES:  # type: ignore[attr-defined]
+        return jsonable.LEAVES[cast("Any", type(value))].to_json(value, "Frame")  # type: ignore[attr-defined]
     return [as_json(item) for item in value] if isinstance(value, tuple) else value

@@ -131,7 +131,7 @@ def _words_beside_options() -> Iterator[str]:
     for taker in (*takers, *more):
         arguments = inspect.signature(taker).parameters.values()
         yield from (argument.name for argument in arguments if argument.kind is not argument.VAR_KEYWORD)
-    yield from (*dir(LogOptions), *dir(options.ParseOptions))
+    yield from (*dir(LogOptions), *dir(options.ParseOptions))  # type: ignore[attr-defined]
     for command in (build_command, capture_command, decode_command, inspect_command, tail_command):
         yield from inspect.signature(inspect.unwrap(command.callback or command)).parameters
         for parameter in command.get_params(click.Context(command)):

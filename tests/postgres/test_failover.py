@@ -87,8 +87,8 @@ def test_two_standbys_promoted_to_the_same_timeline_number(shop: Shop) -> None:
     """Both were promoted to timeline 2, one after the other, and wrote: the log of one is not of the other."""
     with Standby.of(shop.server) as first, Standby.of(shop.server, "other") as second:
         here, there = _on(shop, first), _on(shop, second)
-        for standby in (here, there):
-            _create_on_standby(shop, standby)
+        for on_standby in (here, there):
+            _create_on_standby(shop, on_standby)
         shop.execute(ROWS.format(1, 10))
         shop.capture()
         for standby in (first, second):

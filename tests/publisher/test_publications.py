@@ -16,8 +16,8 @@ from pgoutput_construct.changelog._facts.catalog_readings import publication_rea
 from pgoutput_construct.changelog._facts.completeness import superfluous_copies
 from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.changelog.prune import prune
-from pgoutput_construct.changelog.reader import ChangeLogError
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import capture, snapshot
 from pgoutput_construct.postgres._catalog import catalog_watch
 from pgoutput_construct.publisher._server.service import Settings

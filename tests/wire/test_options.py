@@ -118,7 +118,7 @@ def test_hints_name_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """A state that is not a stream is named as what it is, and only what must change."""
     given = options(2, "on", True)
     more = Options((*given.values, False), given.off, given.unsaid)
-    monkeypatch.setattr(wire_options, "PARAMETERS", (*wire_options.PARAMETERS, "in_bulk"))
+    monkeypatch.setattr(wire_options, "PARAMETERS", (*wire_options.PARAMETERS, "in_bulk"))  # type: ignore[attr-defined]
     monkeypatch.setattr(engine, "STATE_PARAMETERS", ("in_stream", "in_bulk"))
     monkeypatch.setattr(engine, "STATES", {"idle": (), "stream": ("in_stream",), "bulk": ("in_stream", "in_bulk")})
     monkeypatch.setattr(engine, "_accepts", lambda reference, data, parameters: parameters["in_bulk"])

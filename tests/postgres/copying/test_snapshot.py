@@ -17,7 +17,7 @@ from pgoutput_construct.postgres import ChangeLog, NewPublication, current_lsn, 
 from pgoutput_construct.postgres._capture import preparation
 from pgoutput_construct.postgres._snapshot import chunks, copier, jobs, workers
 from pgoutput_construct.postgres._snapshot.copied_tables import PublishedTable, read_tables
-from pgoutput_construct.postgres.replication_slots import ExportedSnapshot
+from pgoutput_construct.postgres.replication_slots import ExportedSnapshot, create_slot_with_snapshot
 from tests.postgres.copying.conftest import Source
 from tests.postgres.shop import wait_until
 
@@ -287,7 +287,7 @@ def test_a_later_copy_waits_for_earlier_writers(source: Source) -> None:
 
 def _when_the_slot_is_there(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     """Do something between the creation of the slot and the first copy."""
-    create = preparation.create_slot_with_snapshot
+    create = create_slot_with_snapshot
 
     def create_and_act(*arguments: Any, **options: Any) -> ExportedSnapshot:
         exported = create(*arguments, **options)
