@@ -238,7 +238,11 @@ PUBLICATIONS: Final = CatalogQuery(
           ORDER BY 1),
     ARRAY(SELECT format('%%I.%%I', n.nspname, c.relname) FROM unsent u JOIN pg_class c ON c.oid = u.oid
           JOIN pg_namespace n ON n.oid = c.relnamespace WHERE u.publication = p.oid ORDER BY 1),
-    with_sequences, NOT puballtables AND NOT EXISTS (SELECT FROM members m WHERE m.publication = p.oid)
+    with_sequences, NOT puballtables AND NOT EXISTS (SELECT FROM members m WHERE m.publication = p.oid),
+    ARRAY(SELECT format('%%I.%%I', n.nspname, c.relname) FROM branches b JOIN pg_class t ON t.oid = b.top
+          JOIN pg_class c ON c.oid = b.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+          WHERE p.via_root AND b.publication = p.oid AND c.relkind = 'r' AND c.relreplident NOT IN ('f', t.relreplident)
+          AND EXISTS (SELECT FROM published m WHERE (m.publication, m.oid) = (p.oid, b.top)) ORDER BY 1)
     FROM wanted p ORDER BY pubname""",
     {
         "name": "name",
@@ -247,6 +251,7 @@ PUBLICATIONS: Final = CatalogQuery(
         "unsent": "_text",
         "with_sequences": "bool",
         "without_tables": "bool",
+        "other_identity": "_text",
     },
     "the publications cannot be read",
 )

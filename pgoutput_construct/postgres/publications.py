@@ -54,6 +54,11 @@ class PublicationFacts:
     without_tables: bool = False
     """Whether it publishes no table, and none that is created later."""
 
+    other_identity: tuple[str, ...] = ()
+    """Qualified names of partitions that are published via a root with another replica identity. The stream describes
+    their rows by the root's (``logicalrep_write_rel``), and has of an old row what the partition's own logs
+    (``ExtractReplicaIdentity``)."""
+
     @property
     def has_sequences_alone(self) -> bool:
         """Whether it is FOR ALL SEQUENCES and nothing else."""
@@ -78,6 +83,12 @@ class PublicationFacts:
                 f"publication {self.name!r} has foreign or unlogged partitions, which are never replicated: "
                 f"{', '.join(self.unsent)}; the log will lack their rows: capture a foreign table on its own server, "
                 "and run ALTER TABLE ... SET LOGGED on an unlogged one"
+            )
+        if self.other_identity:
+            found.append(
+                f"publication {self.name!r} publishes partitions via a root that has another replica identity: "
+                f"{', '.join(self.other_identity)}; updates and deletes of their rows cannot be applied: run ALTER "
+                "TABLE ... REPLICA IDENTITY on each, to have the root's, then pgoutput snapshot"
             )
         if self.with_sequences:
             found.append(
@@ -126,6 +137,7 @@ def read_publications(connection: Connection, publications: Sequence[str]) -> li
             tuple(row["unsent"]),
             row["with_sequences"],
             row["without_tables"],
+            tuple(row["other_identity"]),
         )
         for row in fetch_named(connection, PUBLICATIONS, publications=list(publications))
     ]

@@ -220,3 +220,22 @@ def test_error_names_unsupported_options(server16: EmbeddedServer) -> None:
     """failover came with PostgreSQL 17."""
     with server16.connect() as connection, pytest.raises(ReplicationError, match="failover needs PostgreSQL 17"):
         create_slot(connection, "early", failover=True)
+
+
+def test_partitions_with_another_identity_are_named(shop: Shop) -> None:
+    """Via a root, whose identity the stream states, a partition should log by the same one, or by all columns."""
+    shop.execute(
+        "CREATE TABLE root (a int PRIMARY KEY, b text) PARTITION BY LIST (a)",
+        *(f"CREATE TABLE leaf{n} PARTITION OF root FOR VALUES IN ({n})" for n in (1, 2)),
+        "ALTER TABLE root REPLICA IDENTITY FULL",
+        "ALTER TABLE leaf1 REPLICA IDENTITY FULL",
+        "CREATE PUBLICATION via_root FOR TABLE root WITH (publish_via_partition_root = true)",
+        "CREATE PUBLICATION leaves FOR TABLE root",
+    )
+    with shop.connect() as connection:
+        leaves, via_root = read_publications(connection, ["via_root", "leaves"])
+        assert leaves.other_identity == () and via_root.other_identity == ("public.leaf2",)
+        assert "another replica identity: public.leaf2; " in via_root.warnings()[0]
+        connection.execute("ALTER TABLE leaf1 REPLICA IDENTITY FULL")
+        connection.execute("ALTER TABLE root REPLICA IDENTITY DEFAULT")
+        assert read_publications(connection, ["via_root"])[0].other_identity == ()

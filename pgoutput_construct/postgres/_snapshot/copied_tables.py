@@ -27,6 +27,7 @@ _PUBLISHED: Final = """WITH RECURSIVE {published}
     LEFT JOIN pg_publication_rel r ON r.prpubid = m.publication AND r.prrelid = c.oid AND NOT m.as_it_is
     WHERE c.oid = ANY(%(oids)s) AND c.oid <> ALL(%(locked)s) AND {as_itself} ORDER BY c.oid"""
 
+# INCLUDE columns of the index are no key columns (RelationGetIdentityKeyBitmap).
 _COLUMNS: Final = """WITH RECURSIVE bases AS (
         SELECT oid, oid AS base FROM pg_type WHERE oid IN (SELECT atttypid FROM pg_attribute WHERE attrelid = ANY(%s))
         UNION ALL SELECT b.oid, t.typbasetype FROM bases b JOIN pg_type t ON t.oid = b.base WHERE t.typtype = 'd')
@@ -34,7 +35,7 @@ _COLUMNS: Final = """WITH RECURSIVE bases AS (
         b.base, nullif(n.nspname, 'pg_catalog'), t.typname, c.relreplident = 'f' OR EXISTS (
             SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisvalid AND i.indimmediate
             AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident END
-            AND a.attnum = ANY((i.indkey::int2[])[0:{keys}-1]))
+            AND a.attnum = ANY((i.indkey::int2[])[0:i.indnkeyatts-1]))
     FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type y ON y.oid = a.atttypid
     JOIN bases b ON b.oid = a.atttypid JOIN pg_type t ON t.oid = b.base AND t.typtype <> 'd'
     JOIN pg_namespace n ON n.oid = t.typnamespace
@@ -206,10 +207,8 @@ def _read_published(
 
 
 def _read_columns(connection: Connection, oids: list[int]) -> dict[int, list[Column]]:
-    # RelationGetIdentityKeyBitmap (PostgreSQL 14) includes the INCLUDE columns of an index; before, they were excluded.
-    keys = "i.indnatts" if connection.info.server_version >= 140000 else "i.indnkeyatts"
     found = defaultdict[int, list[Column]](list)
-    for row in fetch(connection, _COLUMNS.format(keys=keys), [oids, oids], doing="the columns cannot be read"):
+    for row in fetch(connection, _COLUMNS, [oids, oids], doing="the columns cannot be read"):
         oid, number, name, type_oid, modifier, has_send, base_oid, namespace, base, is_key = row
         column = Column(number, name, type_oid, modifier, is_key, has_send, base_oid, namespace or "", base)
         found[oid].append(column)

@@ -156,7 +156,12 @@ def _rows(done: ReplayResult, chosen: Numbers, rule: SmallTableRule) -> dict[str
     """Return the rows that events made, with their positions; None where a change needs the general way."""
     found = done.rows(chosen, rule.columns.names)
     lacks_key = any(_lacks_key_value(done.changes, name) for name in rule.keys or ())
-    if lacks_key or found["_unchanged"].null_count < len(chosen) or (len(done.missing) and not rule.lacks_rows):
+    if (
+        lacks_key
+        or found["_unchanged"].null_count < len(chosen)
+        or done.lost.any()
+        or (len(done.missing) and not rule.lacks_rows)
+    ):
         return None
     return found | {name: done.change_column(name, chosen) for name in ("_commit_lsn", "_seq")}
 

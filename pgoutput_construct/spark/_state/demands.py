@@ -16,6 +16,11 @@ _VALUE: Final = (
     "' (an unchanged TOASTed value), and the log does not have the row before it",
 )
 _ROW: Final = (": row ", ": UPDATE or DELETE of a row that does not exist")
+_UNSENT_ROW: Final = (
+    ": UPDATE or DELETE of a partition's row, of which the server did not send the old row: its root has REPLICA "
+    "IDENTITY FULL, the partition another one; run ALTER TABLE ... REPLICA IDENTITY FULL on each partition, then copy "
+    "the table again "
+)
 _EARLIER: Final = (": row ", ": UPDATE or DELETE, here or before, of a row that does not exist")
 
 
@@ -41,6 +46,10 @@ class Demand:
     def row_error(self, commit_lsn: int, seq: int, key: str) -> ChangeLogError:
         """Return the error of a change at a position, of the row ``key``, that found no row."""
         return self._error(commit_lsn, seq, _ROW[0], key, f"{_ROW[1]}{self.remedy}")
+
+    def unsent_row_error(self, commit_lsn: int, seq: int) -> ChangeLogError:
+        """Return the error of a change at a position whose old row was not sent, although it is needed to find it."""
+        return self._error(commit_lsn, seq, f"{_UNSENT_ROW}({snapshot_command(self.table)})")
 
     @property
     def remedy(self) -> str:

@@ -40,7 +40,7 @@ from pgoutput_construct.spark._log_view.change_columns import (
 )
 from pgoutput_construct.spark._state.change_survey import ChangeSurvey, moves_key
 from pgoutput_construct.spark._state.equality import exact_key
-from pgoutput_construct.spark._state.row_replay import BOTH, COMES, GOES, Replay, ReplayResult
+from pgoutput_construct.spark._state.row_replay import BOTH, COMES, GOES, LOST, Replay, ReplayResult
 
 Emit = Callable[[ReplayResult, bool], pa.Table]
 """Makes the result of a replay: from rows that have ended, and, where nothing follows (True), from open ones."""
@@ -254,16 +254,19 @@ def _routed_changes(changes: DataFrame, replay: Replay, found: ChangeSurvey) -> 
     old, new = component_of(BEFORE.value, kinds), component_of(_new(replay), kinds)
     op, sides = F.col("_op"), F.array(F.lit(BOTH))
     twice = F.array(F.lit(GOES), F.lit(COMES))
-    if replay.keys is None:
+    if replay.keys is None and replay.columns:
+        goes = F.when(F.col("_before").isNull(), LOST)
+        deleted = F.array(goes.otherwise(BOTH))
+        sides = F.when(op == DELETE, deleted).when(op != INSERT, F.array(goes.otherwise(GOES), F.lit(COMES)))
+        sides = sides.otherwise(F.array(F.lit(BOTH)))
+    elif replay.keys is None:
         sides = F.when(~op.isin(INSERT, DELETE), twice).otherwise(sides)
     elif found.moved:
         sides = F.when(moves_key(changes, replay.keys), twice).otherwise(sides)
     if replay.keys == ():
         old = new = F.xxhash64("_commit_lsn", "_seq")
     events = changes.withColumn(SIDE, F.explode(sides))
-    is_old = (op == DELETE) | (F.col(SIDE) == GOES)
-    if replay.keys is None and replay.columns:
-        events = events.where(~is_old | F.col("_before").isNotNull())
+    is_old = (op == DELETE) | F.col(SIDE).isin(GOES, LOST)
     return events.select(
         *(_rows_of(events, replay, is_old, found.untyped)),
         *_OF_CHANGES,

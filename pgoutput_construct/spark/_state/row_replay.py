@@ -29,8 +29,12 @@ from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition
 from pgoutput_construct.spark._state.equality import codes_of, combined
 from pgoutput_construct.spark._state.intervals import OPEN, Events, Intervals, RowMatching, find_intervals, truncate_of
 
-BOTH, GOES, COMES = 0, 1, 2
-"""Which rows of a change an event has: both, or the old or the new one, if they are in different components."""
+BOTH, GOES, COMES, LOST = 0, 1, 2, 3
+"""Which rows of a change an event has: both, or the old or the new one, if they are in different components.
+
+LOST stands for an old row that was not sent, although rows are told apart by all their columns: a partition that is
+published via a root with REPLICA IDENTITY FULL may itself have another one, and logs by that. It finds no row.
+"""
 
 _BEFORE: Final = "_before"
 
@@ -84,9 +88,9 @@ class Replay:
         ``is_end``), truncates after the last of these are left for later.
         """
         changes = changes.combine_chunks()
-        events, old, new = self._events(changes)
+        events, old, new, lost = self._events(changes)
         truncates = len(self.truncates) if is_end else int(events.epochs.max(initial=0))
-        return ReplayResult(self, changes, old, new, events, find_intervals(events, self.matching, truncates))
+        return ReplayResult(self, changes, old, new, events, find_intervals(events, self.matching, truncates), lost)
 
     def equal(self, rows: pa.Table) -> Numbers:
         """Return a number for each row, the same for rows that only their order tells apart."""
@@ -98,31 +102,33 @@ class Replay:
             parts += [codes_of(_array(rows[name])), codes_of(texts.column(name))]
         return combined(len(rows), parts)
 
-    def _events(self, changes: pa.Table) -> tuple[Events, _EventRows, _EventRows]:
-        """Return changes as events, and their old and new rows."""
+    def _events(self, changes: pa.Table) -> tuple[Events, _EventRows, _EventRows, Flags]:
+        """Return changes as events, their old and new rows, and which old rows were not sent."""
         op, turn, side = changes["_op"], _numbers(changes, TURN), _numbers(changes, SIDE)
         is_stored, has_before = turn < CHANGED, _BEFORE in changes.column_names
         has_old = _flags(changes[_BEFORE].is_valid()) if has_before else np.ones(len(changes), np.bool_)
         is_new = _flags(pc.equal(op, INSERT)) | is_stored
-        comes = ~_flags(pc.equal(op, DELETE)) & (side != GOES)
+        comes = ~_flags(pc.equal(op, DELETE)) & (side != GOES) & (side != LOST)
         goes = ~is_new & (side != COMES)
-        if self.keys is None and self.columns:
-            goes &= has_old
-        elif self.keys == ():
+        if self.keys == ():
             goes &= False
+        lost = goes & ((side == LOST) | ~has_old) if self.keys is None and self.columns else goes & False
         new, old = self._sides(changes, has_old) if has_before else self._rows(changes)
         codes = self._codes(changes, old, new)
+        of_old = codes[:, : len(changes)]
+        if lost.any():  # no row is equal to one that is not known
+            of_old = np.where(lost, codes.max() + 1 + np.arange(len(changes)), of_old)
         unsent = [comes & _names(changes, name) for name in self.open_columns]
         events = Events(
             goes,
             comes,
-            codes[:, : len(changes)],
+            of_old,
             codes[:, -len(changes) :] if len(changes) else codes,
             _numbers(changes, SHAPE) if self.keys is None else np.zeros(len(changes), np.int64),
             self._epochs(changes, is_stored),
             np.array(unsent, np.bool_).reshape(len(unsent), len(changes)),
         )
-        return events, old, new
+        return events, old, new, lost
 
     def _rows(self, changes: pa.Table) -> tuple[_EventRows, _EventRows]:
         """Return the rows of changes of which each has either: its new row, or its old one."""
@@ -186,6 +192,8 @@ class ReplayResult:
     new: _EventRows
     events: Events
     intervals: Intervals
+    lost: Flags
+    """The events whose old rows were not sent (see LOST)."""
 
     @cached_property
     def open(self) -> Numbers:

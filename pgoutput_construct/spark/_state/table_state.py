@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
@@ -370,6 +371,9 @@ def remaining_rows(
 
 def _check(done: ReplayResult, demand: Demand) -> None:
     """Raise ChangeLogError where a demand is not met."""
+    lost = np.flatnonzero(done.lost)[:1]
+    if demand.values and len(lost):
+        raise demand.unsent_row_error(*_place(done, lost))
     if demand.rows and len(done.missing):
         event = done.missing[:1]
         raise demand.row_error(*_place(done, event), _shown(done.old_rows(event), done.rule.identity))

@@ -29,7 +29,10 @@ def database(server: EmbeddedServer) -> Iterator[str]:
         admin.execute(f"CREATE DATABASE {name}".encode())
     workload.create_schema(lambda: server.connect(dbname=name), server.version)
     with server.connect(dbname=name) as connection:
+        connection.execute("CREATE TABLE covering (a int, b text, c int, PRIMARY KEY (a) INCLUDE (b))")
+        connection.execute("ALTER PUBLICATION pub ADD TABLE covering")
         create_slot(connection, f"{name}_before")
+        connection.execute("INSERT INTO covering VALUES (1, 'b', 2)")
         for statement in _inserts(server.version):
             connection.execute(statement.encode())
     try:

@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.sql import Identifier
+from pyspark.errors import PythonException
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import snapshot
+from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._replicate import Batch, read_current, read_history, replicate
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
-from tests.postgres.shop import Shop, wait_until
+from tests.postgres.shop import PUBLICATION, Shop, wait_until
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -289,3 +292,37 @@ def test_a_run_goes_on(spark: Any, pair: Shop, tmp_path: Path) -> None:
         done.set()
         running.join()
     assert _rows(spark, warehouse, "public.bad") == _expected(4)
+
+
+@pytest.mark.parametrize("into", ["parquet", "iceberg"])
+def test_partitions_with_another_identity(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
+    """A root is FULL, its partition is not: an update without its old row is an error; mended, the table is there."""
+    warehouse, reason = tmp_path / "wh", r"public\.parted: .* did not send the old row: .*each partition.*--table"
+    with shop.connect() as connection:
+        name = Identifier(PUBLICATION).as_string(connection)
+    _execute(
+        shop,
+        f"ALTER PUBLICATION {name} SET (publish_via_partition_root = true)",
+        "CREATE TABLE parted (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
+        "CREATE TABLE parted_1 PARTITION OF parted DEFAULT",
+        "ALTER TABLE parted REPLICA IDENTITY FULL",
+        "CREATE TABLE plain (id int PRIMARY KEY, v text)",
+        "INSERT INTO parted VALUES (1, 'row'), (2, 'row')",
+        "INSERT INTO plain VALUES (1, 'row')",
+    )
+    replicate(lake, shop.directory, warehouse, into)
+    assert _rows(lake, warehouse, "public.parted") == [(1, "row"), (2, "row")]
+    _execute(shop, "UPDATE parted SET v = 'changed' WHERE id = 1", "INSERT INTO plain VALUES (2, 'row')")
+    with pytest.raises(pgo.ChangeLogError, match=reason):
+        replicate(lake, shop.directory, warehouse, into)
+    assert _rows(lake, warehouse, "public.plain") == [(1, "row"), (2, "row")]
+    log = open_log(lake, shop.directory)
+    with pytest.raises(PythonException, match=r"public\.parted: .* did not send the old row"):
+        log.state("public.parted").collect()
+    assert log.state("public.parted", on_missing="report").count() == 3
+    assert [row["_op"] for row in log.missing_rows("public.parted").collect()] == ["update"]
+    shop.execute("ALTER TABLE parted_1 REPLICA IDENTITY FULL")
+    snapshot(shop.dsn, shop.directory, ["public.parted"])
+    _execute(shop, "UPDATE parted SET v = 'again' WHERE id = 2", "DELETE FROM parted WHERE id = 1")
+    replicate(lake, shop.directory, warehouse, into)
+    assert _rows(lake, warehouse, "public.parted") == [(2, "again")]
