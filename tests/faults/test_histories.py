@@ -22,6 +22,7 @@ def test_a_small_history(server18: EmbeddedServer, spark: Any, tmp_path: Path) -
     assert outcome.tables >= 2 and outcome.comparisons >= 8 and outcome.executed > 10 * outcome.refused
 
 
+@pytest.mark.long
 def test_a_small_history_with_kills(server18: EmbeddedServer, spark: Any, tmp_path: Path) -> None:
     """Tables have columns with our names, batches are small, and captures and replications are killed on the way."""
     from tools.faults.history_runs import Settings, perform

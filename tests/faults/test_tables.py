@@ -10,6 +10,7 @@ from pgoutput_construct.demo.embedded_server import EmbeddedServer
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 
+@pytest.mark.long
 def test_tables_are_the_same_before_and_after(server18: EmbeddedServer, spark: Any, tmp_path: Path) -> None:
     """Compacted and pruned while a capture and a reader run; a reader that lacks pruned changes gets an error."""
     from tools.faults.rebuilder import Rebuilder

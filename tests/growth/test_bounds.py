@@ -7,6 +7,7 @@ import pytest
 
 from tests.growth.project import Project, grow
 
+pytestmark = pytest.mark.long  # test_growth.py has a change of each kind
 SCRIPT = Path(__file__).with_name("bounded.py")
 
 

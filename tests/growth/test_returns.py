@@ -10,6 +10,7 @@ from tests.wireshark.pcap import write_pcap
 from tests.wireshark.sent import start, stream
 from tests.wireshark.shown import NEEDS_TSHARK, shown
 
+pytestmark = pytest.mark.long  # test_growth.py has a change of each kind
 HERE = Path(__file__).parent
 
 

@@ -127,6 +127,7 @@ def _check_mapped(lake: Any, shop: Shop, warehouse: Path, caplog: pytest.LogCapt
     _check_equal(lake, warehouse, "Mapped", "deltalake")
 
 
+@pytest.mark.long
 def test_tables_of_an_earlier_version(
     lake: Any, shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

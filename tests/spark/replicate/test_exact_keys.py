@@ -52,7 +52,7 @@ ROUNDS = (
 )
 
 
-@pytest.fixture(params=["parquet", "parquet, by Spark", "delta", "iceberg"])
+@pytest.fixture(params=["parquet", "parquet, by Spark", pytest.param("delta", marks=pytest.mark.long), "iceberg"])
 def into(request: pytest.FixtureRequest, lake: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each format in turn, and both ways into Parquet."""
     if request.param != "parquet":

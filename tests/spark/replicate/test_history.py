@@ -10,6 +10,7 @@ from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._replicate import read_history, replicate
 from tests.spark.test_copies import DESCRIBED, Log
 from tests.spark.test_phases import delete, insert, relation, update
+from tests.table_formats import SHORT_IN_PARQUET
 
 pytestmark = pytest.mark.spark
 
@@ -25,7 +26,7 @@ def _rows(spark: Any, warehouse: Path) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in chosen]
 
 
-@pytest.mark.parametrize("into", ["parquet", "delta", "iceberg"])
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
 def test_a_history(lake: Any, tmp_path: Path, into: str) -> None:
     """Updates, other keys, deletes, truncates, values that were not sent: over three batches as in one."""
     log = Log(tmp_path / "log")
@@ -54,7 +55,7 @@ def test_a_history(lake: Any, tmp_path: Path, into: str) -> None:
     assert _rows(lake, tmp_path / "once") == expected
 
 
-@pytest.mark.parametrize("into", ["parquet", "delta", "iceberg"])
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
 def test_rows_without_a_key(lake: Any, tmp_path: Path, into: str) -> None:
     """Equal rows end one after the other, the first first."""
     log = Log(tmp_path / "log")
@@ -70,7 +71,7 @@ def test_rows_without_a_key(lake: Any, tmp_path: Path, into: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("into", ["parquet", "delta", "iceberg"])
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
 def test_a_commit_at_the_lsn_of_a_snapshot(lake: Any, tmp_path: Path, into: str) -> None:
     """Its changes count their places from the transaction's beginning, copied rows theirs from the log's."""
     log = Log(tmp_path / "log")

@@ -23,7 +23,7 @@ class _Killed(BaseException):
     """The process ends here."""
 
 
-@pytest.fixture(params=("delta", "iceberg"))
+@pytest.fixture(params=(pytest.param("delta", marks=pytest.mark.long), "iceberg"))
 def into(request: pytest.FixtureRequest, lake: Any) -> str:
     """Each format in turn."""
     return str(request.param)

@@ -9,6 +9,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct.spark._replicate import read_current, read_missing, replicate
 from tests.spark.test_phases import U, delete, insert, relation, update
 from tests.spark.test_whole import ROWS, write
+from tests.table_formats import SHORT_IN_PARQUET
 
 pytestmark = pytest.mark.spark
 
@@ -23,7 +24,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize("into", ["parquet", "delta", "iceberg"])
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
 def test_an_error_or_a_report(lake: Any, tmp_path: Path, into: str) -> None:
     """The table stays as it is, and others go on; what is reported is there once, until the table is written anew."""
     log, warehouse = tmp_path / "log", tmp_path / "wh"

@@ -12,6 +12,7 @@ from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._replicate import read_history, replicate
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal, open_differences
+from tests.table_formats import SHORT_IN_PARQUET
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -77,7 +78,7 @@ def _ended(spark: Any, warehouse: Path, table: str, *columns: str) -> list[tuple
     return sorted(tuple(row) for row in found.selectExpr(*columns, "_ended_by").collect())
 
 
-@pytest.mark.parametrize("into", ["parquet", "delta", "iceberg"])
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
 def test_columns_are_followed(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """Key columns, names that are exchanged, a column dropped and made again: what is open is the source's."""
     for number, script in enumerate(ROUNDS, 1):

@@ -16,7 +16,7 @@ from tests.postgres.shop import Shop
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
-BATCHES, CHANGES = 3, 25
+BATCHES, CHANGES = 2, 25
 
 
 class _Table(NamedTuple):

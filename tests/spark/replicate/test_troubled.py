@@ -18,6 +18,7 @@ from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._replicate import Batch, read_current, read_history, replicate
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from tests.postgres.shop import PUBLICATION, Shop, wait_until
+from tests.table_formats import SHORT_IN_PARQUET
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -51,7 +52,7 @@ def sensitive(spark: Any) -> Any:
     return session
 
 
-@pytest.mark.parametrize("into", ["parquet", "delta", "iceberg"])
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
 def test_odd_columns(lake: Any, sensitive: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """No columns, a column named as one of a change, two that differ in case: they are written, or alone in trouble."""
     warehouse, reason = tmp_path / "wh", r"public\.cased: .*DUPLICATE_COLUMN.*; all other tables are"
@@ -99,7 +100,7 @@ def test_odd_columns(lake: Any, sensitive: Any, shop: Shop, tmp_path: Path, into
         )
 
 
-@pytest.mark.parametrize("into", ["parquet", "delta", "iceberg"])
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
 def test_a_prefix(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """What is added to a table is called otherwise, in batches that merge, move values and keep histories."""
     warehouse = tmp_path / "wh"
@@ -164,7 +165,7 @@ def pair(shop: Shop) -> Shop:
     return shop
 
 
-@pytest.mark.parametrize("into", ["parquet", "delta", "iceberg"])
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
 def test_files_that_are_gone(lake: Any, pair: Shop, tmp_path: Path, into: str) -> None:
     """Spark fails with one table: others are brought up to date; from scratch it is written again, and its history."""
     warehouse = tmp_path / "wh"
