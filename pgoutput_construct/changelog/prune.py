@@ -247,7 +247,7 @@ def _find_cut(
 def _too_new(seq: int, latest: int, before: Lsn | Timestamp) -> str:
     """Return why a segment is not old enough; ``latest`` is the last end in it."""
     if latest <= before:
-        return f"the newest segment always stays: it begins at seq {seq}"
+        return f"the newest segment is never removed: it begins at seq {seq}"
     return f"the segment from seq {seq} on has changes up to {type(before)(latest)}, which is after {before}"
 
 

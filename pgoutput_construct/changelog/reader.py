@@ -297,8 +297,8 @@ def _read(store: LogStore) -> str | None:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise ChangeLogError(
-            f"{store.path_of(_FILE)}: damaged: it should have the id by which readers recognise the log: write "
-            f'{{"id": "..."}} with the id that a warehouse recorded (_warehouse.json), or remove it: {error}'
+            f"{store.path_of(_FILE)}: invalid identity file: {error}; write "
+            f'{{"id": "..."}} with the id that a warehouse recorded (_warehouse.json), or remove it'
         ) from error
 
 

@@ -154,7 +154,7 @@ def _read(store: LogStore, name: str) -> RegisteredReader | None:
         return None
     except (ValueError, TypeError) as error:
         raise ChangeLogError(
-            f"{store.path_of(file)}: damaged: it should say what a reader needs; register the reader again: {error}"
+            f"{store.path_of(file)}: invalid file of a reader: {error}; register the reader again"
         ) from error
 
 

@@ -298,7 +298,7 @@ def _header(comment: bytes, location: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         return {}
     if unknown := [name for name in value if name not in OPTIONS]:
-        raise PgoutputError(f"{location}: {unknown[0]!r:.80} is no option: the options are {', '.join(OPTIONS)}")
+        raise PgoutputError(f"{location}: unknown option {unknown[0]!r:.80}: the options are {', '.join(OPTIONS)}")
     return value
 
 

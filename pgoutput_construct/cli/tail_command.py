@@ -51,10 +51,10 @@ def tail_command(
 
     With --json each change is an object: commit_lsn, commit_time, xid, seq (the position in the transaction), op,
     table (schema and name, too, by themselves), new, old, and unchanged: the columns whose value was not sent.
-    Values are PostgreSQL's text, of either format in which they were captured, but smallint, integer, bigint, oid,
-    finite real and double precision, boolean and NULL are JSON's own. So integers of all other types are strings, such
-    as of numeric, money, xid, xid8 and oid8, of arrays and ranges. A bigint may be beyond 2^53, which programs that
-    read all numbers as floating-point do not keep exactly.
+    Values are PostgreSQL's text, whichever format was captured; but smallint, integer, bigint, oid, finite real and
+    double precision are JSON numbers, boolean and NULL JSON's true, false and null. Values of all other types are
+    strings: numeric, money, xid, xid8 and oid8, arrays and ranges. A bigint may exceed 2^53: parsers that read numbers
+    as float64 lose its last digits.
 
     \b
     Examples:
@@ -65,9 +65,9 @@ def tail_command(
     require(*COMMANDS["tail"].extras)
     live = is_dsn(source)
     if live and not publications:
-        raise click.UsageError("a server needs --publication: the changes of which tables are to be shown")
+        raise click.UsageError("--publication is required for a server")
     if live and from_lsn is not None:
-        raise click.UsageError("--from-lsn is for change logs: a new slot begins now")
+        raise click.UsageError("--from-lsn is for change logs: a temporary slot starts at the current LSN")
     if not live and publications:
         raise click.UsageError(f"--publication is for servers, and {source!r} is taken for a change log")
     printer = PRINTERS["json" if as_json else "text"](Values(), everything)

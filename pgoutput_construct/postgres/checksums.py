@@ -1,7 +1,7 @@
 """Checksums of a server's tables, part by part under one snapshot, and the rows of parts that differ.
 
-``spark/verifying`` compares them with the tables of a warehouse. Both sides hash the canonical text of each row
-(``pgtypes/canonical.py``), so that equal rows have equal checksums.
+``spark/_verify`` compares them with the tables of a warehouse. Both sides hash the canonical text of each row
+(``pgtypes/canonical_text.py``), so that equal rows have equal checksums.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -163,7 +163,7 @@ class NewPublication:
         found = [split_pattern(name) for name in names]
         given = tuple(dict.fromkeys(operations))
         if unknown := sorted({*given} - {*_OPERATIONS}):
-            raise PgoutputError(f"{unknown[0]!r} is no operation of a publication: {', '.join(_OPERATIONS)}")
+            raise PgoutputError(f"unknown operation {unknown[0]!r} of a publication: {', '.join(_OPERATIONS)}")
         tables = tuple(dict.fromkeys((schema, name) for schema, name in found if name is not None))
         return cls(tables, tuple(dict.fromkeys(schema for schema, name in found if name is None)), given)
 

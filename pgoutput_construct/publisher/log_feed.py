@@ -128,7 +128,7 @@ class LogFeed(Feed):
             if problem := known.problem(named):
                 told = ", ".join(sorted(named))
                 hint = f"Name all of {', '.join(self.about.publications)}, or capture {told} into a log of its own."
-                raise Refusal("0A000", f"publication {told} cannot be served by itself: {problem}", hint=hint)
+                raise Refusal("0A000", f"publication {told} cannot be served separately: {problem}", hint=hint)
             known.scopes[named] = known.scope(named)
         return known.scopes[named]
 
@@ -137,8 +137,8 @@ class LogFeed(Feed):
         index, position = self._log.index, self._position
         waiting = (copy for copy in present_copies(index) if copy not in self._timeline.copies)
         left_out = (
-            f"{full_name(copy)}: the copy made at {copy.snapshot.lsn} is left out: what is served is what "
-            f"the log has between {self._timeline.begins} and {position}, without lost histories"
+            f"{full_name(copy)}: the copy made at {copy.snapshot.lsn} is skipped: it is outside of the served range, "
+            f"{self._timeline.begins} to {position} without lost histories"
             for copy in waiting
         )
         return [*(f"{lack.name}: {lack}" for lack in lacks_of(index)), *left_out]

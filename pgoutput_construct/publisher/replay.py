@@ -202,7 +202,7 @@ def _reached(running: ThreadedPublisher) -> Lsn:
 
 def _check_errors(connection: psycopg.Connection[Any], refused: str | None) -> None:
     if refused is not None:
-        raise ReplayError(f"the server asks for what is not served: {refused}")
+        raise ReplayError(f"the subscription requested something unsupported: {refused}")
     query = "SELECT apply_error_count FROM pg_stat_subscription_stats WHERE subname = %s"
     row = connection.execute(query, (SUBSCRIPTION,)).fetchone()
     if row and row[0]:
@@ -294,12 +294,14 @@ def connected(dsn: str) -> Iterator[psycopg.Connection[Any]]:
 def _check_target(connection: psycopg.Connection[Any], tables: Iterable[TargetTable]) -> None:
     """Check the server, and those of the tables that it has; raise ReplayError."""
     if connection.info.server_version < _OLDEST:
-        raise ReplayError("the server is older than PostgreSQL 15, which does not tell of errors of subscriptions")
+        raise ReplayError(
+            "replay needs PostgreSQL 15 or newer as its target: older servers do not report errors of subscriptions"
+        )
     if connection.execute(_LEFT, (SUBSCRIPTION,)).fetchone() is not None:
         alter = f"ALTER SUBSCRIPTION {SUBSCRIPTION}"
         raise ReplayError(
-            "a replay is under way, or was cut off and has left its subscription; then remove that, empty the tables, "
-            f"and begin again: {alter} DISABLE; {alter} SET (slot_name = NONE); DROP SUBSCRIPTION {SUBSCRIPTION}"
+            "a replay is running, or an interrupted one left its subscription behind; then drop it, empty the tables, "
+            f"and start again: {alter} DISABLE; {alter} SET (slot_name = NONE); DROP SUBSCRIPTION {SUBSCRIPTION}"
         )
     for table in tables:
         found = connection.execute(_FOUND, (table.qualified,)).fetchone()
@@ -310,12 +312,14 @@ def _check_target(connection: psycopg.Connection[Any], tables: Iterable[TargetTa
 def _check(connection: psycopg.Connection[Any], table: TargetTable, kind: str, columns: list[str]) -> None:
     name = table.qualified
     if kind not in _TABLES:
-        raise ReplayError(f"{name} is no table: rename it, or drop it, and the table is created")
+        raise ReplayError(f"{name} is not a table: rename or drop it, and replay creates the table")
     if missing := [column for column in table.columns if column not in columns]:
         named = ", ".join(map(quote_identifier, missing))
-        raise ReplayError(f"{name} lacks what the log has in it: add {named}, or drop the table, and it is created")
+        raise ReplayError(
+            f"{name} is missing columns that the log has: add {named}, or drop the table, and replay creates it"
+        )
     if connection.execute(SQL("SELECT FROM {} LIMIT 1").format(table.identifier)).fetchone() is not None:
-        raise ReplayError(f"{name} has rows: replay into an empty table, or drop it, and it is created")
+        raise ReplayError(f"{name} has rows: replay into an empty table, or drop it, and replay creates it")
 
 
 def _told(error: psycopg.Error) -> str:

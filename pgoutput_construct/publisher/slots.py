@@ -391,7 +391,7 @@ def _slots(kept: Any, file: str) -> dict[str, Slot]:
             slot.tables = None if slot.tables is None else [_client_table(table) for table in slot.tables]
         return {name: Slot(**asdict(slot) | {"confirmed": Lsn(slot.confirmed)}) for name, slot in found.items()}
     except (ValueError, TypeError, AttributeError) as error:
-        raise PgoutputError(f"{file}: no file of slots: {error}. Name another file, or remove it") from error
+        raise PgoutputError(f"{file}: invalid slots file: {error}. Name another file, or remove it") from error
 
 
 def _check_types(slot: Slot) -> None:
@@ -401,7 +401,7 @@ def _check_types(slot: Slot) -> None:
         if type(found := getattr(slot, name)) is not type(value):
             raise ValueError(f"{name} of slot {slot.name!r} is {found!r}")
     if not all(type(oid) is int for oid in slot.missed):
-        raise ValueError(f"missed of slot {slot.name!r} are no OIDs")
+        raise ValueError(f"missed of slot {slot.name!r} must contain OIDs")
 
 
 def _client_table(noted: Any) -> ClientTable:
@@ -448,7 +448,7 @@ class _SlotsFile:
         try:
             return json.loads(self._store.read(self._name)) if self._store.has(self._name) else {}
         except ValueError as error:
-            raise PgoutputError(f"{self}: no file of slots: {error}. Name another file, or remove it") from error
+            raise PgoutputError(f"{self}: invalid slots file: {error}. Name another file, or remove it") from error
 
     def write(self, content: Any) -> None:
         """Replace the file, durably; raises PgoutputError, also where another publisher has it now."""

@@ -90,7 +90,7 @@ def check_format(spark: SparkSession, name: str) -> None:
 
 def _table_format(name: str) -> TableFormat:
     if name not in FORMATS:
-        raise PgoutputError(f"{name!r} is no table format: choose one of {', '.join(FORMATS)}")
+        raise PgoutputError(f"unknown table format {name!r}: choose one of {', '.join(FORMATS)}")
     return FORMATS[name]
 
 
@@ -247,7 +247,7 @@ def _of_master(master: str | None) -> Mapping[str, str]:
     """Return the settings for a master; raise PgoutputError for an invalid one."""
     if master is not None and not _MASTER.match(master):
         raise PgoutputError(
-            f"{master!r} is no master of Spark: it is local, local[N], spark://HOST:PORT, yarn, or k8s://HOST:PORT"
+            f"invalid Spark master {master!r}: it is local, local[N], spark://HOST:PORT, yarn, or k8s://HOST:PORT"
         )
     if master is None or master.startswith(("local", "spark:")):
         # The property spark.pyspark.python counts for spark-submit alone; workers need this Python's packages, on

@@ -179,7 +179,7 @@ def _precedes(reading: TableReading, moment: Lsn | Snapshot) -> bool:
 
 
 def _unknown(description: Description, reading: TableReading) -> StaleTable:
-    reason = "was altered several times in a row, and it is not certain which of its columns is which"
+    reason = "was altered several times in a row, and its columns cannot be matched with certainty"
     return replace(stale_table(reading, (reading.namespace, reading.name), reason), seq=description.seq)
 
 

@@ -102,7 +102,7 @@ def test_what_retains_the_first_segment_is_reported(
         said.add(named.split()[1])
     assert "segment" in said and len(said) > 2  # it, or a transaction by its xid
     write_recording(LocalStore(tmp_path / "one", durable=False), recordings["18-v4-text"], rows=10**6)
-    assert prune(tmp_path / "one", ALL).holds == ("the newest segment always stays: it begins at seq 0",)
+    assert prune(tmp_path / "one", ALL).holds == ("the newest segment is never removed: it begins at seq 0",)
     nothing, times = prune(log, Lsn(0), dry_run=True), prune(log, Timestamp(0), dry_run=True)
     assert not nothing.segments and nothing.holds[0].endswith(", which is after 0/0")
     assert times.holds[0].endswith(", which is after 2000-01-01T00:00:00+00:00")

@@ -103,7 +103,7 @@ def test_change_log_errors(run: Run, change_log: Path) -> None:
             (),
             f"standard input: proto_version must be one of {[*PROTOCOL_VERSIONS]}, not 99",
         ),
-        ('# {"streamng": "on"}\n45', (), "line 1: 'streamng' is no option: the options are proto_version"),
+        ('# {"streamng": "on"}\n45', (), "line 1: unknown option 'streamng': the options are proto_version"),
         ('# {"proto_version": "4"}\n45', (), "proto_version must be one of"),
         ('# {"streaming": ["on"]}\n45', (), "streaming must be 'off', 'on' or 'parallel'"),
         (START, ("--streaming", "on"), "standard input: --streaming on needs --proto-version 2 or newer, not 1"),

@@ -137,7 +137,7 @@ def test_a_publication_is_created_only_for_tables_with_identity(shop: Shop) -> N
         for name in ("a..b", "a.b.c", "a.b.*", '"a', ""):
             with pytest.raises(PgoutputError, match="does not name a table"):
                 NewPublication.parse([name])
-        with pytest.raises(PgoutputError, match="'inserts' is no operation of a publication: insert, update"):
+        with pytest.raises(PgoutputError, match="unknown operation 'inserts' of a publication: insert, update"):
             NewPublication.parse(["item"], ["inserts"])
         assert not read_publications(connection, ["made"])
         assert ensure_publication(connection, "made", NewPublication.parse(["ITEM", 'S . "A.b"']))

@@ -407,9 +407,9 @@ def test_publications_that_cannot_be_served_alone(source: Shop, server18: Embedd
     with capturing(source, "few", "leaves", "all_of_it"):
         until(lambda: published(source, "leaves") == {"leaf"})
     with subscribed(server18, "alone", here, source.directory) as subscriber:
-        with pytest.raises(psycopg.OperationalError, match=r"few cannot be served by itself: .* row filter"):
+        with pytest.raises(psycopg.OperationalError, match=r"few cannot be served separately: .* row filter"):
             subscriber.subscribe(publications="few")
-        with pytest.raises(psycopg.OperationalError, match=r"leaves cannot be served by itself: .* partition"):
+        with pytest.raises(psycopg.OperationalError, match=r"leaves cannot be served separately: .* partition"):
             subscriber.subscribe(publications="leaves")
         subscriber.subscribe(publications="all_of_it")
         assert listed(subscriber) == ["root", "t"]

@@ -170,10 +170,10 @@ def test_names_that_no_row_has_had(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "CREATE VIEW orders AS SELECT 1 AS id": "is no table: rename it",
+    "CREATE VIEW orders AS SELECT 1 AS id": "is not a table: rename",
     "CREATE TABLE orders (id int PRIMARY KEY, note text, amount int)": "add big_dropped_4, extra, big, or drop",
     "CREATE SUBSCRIPTION pgoutput_replay CONNECTION 'host=x' PUBLICATION p WITH (connect = false, slot_name = NONE)": (
-        "was cut off and has left its subscription"
+        "an interrupted one left its subscription behind"
     ),
 }
 

@@ -74,7 +74,7 @@ def test_slots_of_another_publisher(tmp_path: Path, taken: int) -> None:
     slots.close()
     assert NEVER in told(source, taken)
     (tmp_path / "none.jsonl.slots.json").write_text("{")
-    assert "no file of slots" in told(source, taken)
+    assert "invalid slots file" in told(source, taken)
 
 
 @contextmanager

@@ -140,7 +140,7 @@ def test_one_publisher_a_file(tmp_path: Path) -> None:
         '{"a": {"name": "a", "missed": ["x"]}}',
     ):
         (tmp_path / "other.json").write_text(content)
-        with pytest.raises(PgoutputError, match="no file of slots"):
+        with pytest.raises(PgoutputError, match="invalid slots file"):
             Slots(tmp_path / "other.json").open()
 
 

@@ -121,7 +121,7 @@ def test_the_data_source(session: Any, shop: Shop) -> None:
             session.read.format("pgoutput").options(**live, table="odd").load()
     finally:
         shop.execute(f"SELECT pg_drop_replication_slot('{slot}')")
-    with pytest.raises(Exception, match="'1_' is no prefix of column names"):
+    with pytest.raises(Exception, match="invalid column prefix '1_'"):
         session.read.format("pgoutput").options(**options | {"metadataPrefix": "1_"}).load()
     with pytest.raises(Exception, match="applies only to the view table"):
         session.read.format("pgoutput").options(path=options["path"], view="events", metadataPrefix="pg_").load()
@@ -167,4 +167,4 @@ def test_commands(shop: Shop, session: Any, tmp_path: Path) -> None:
     result = CliRunner().invoke(
         cli, ["tables", str(shop.directory), "-o", str(tmp_path / "t"), "--metadata-prefix", "-"]
     )
-    assert result.exit_code == 1 and "'-' is no prefix" in result.output
+    assert result.exit_code == 1 and "invalid column prefix '-'" in result.output

@@ -48,7 +48,7 @@ _PATIENCE: Final = 3.0
 _TIMEOUTS: Final = "-c lock_timeout=300ms -c statement_timeout=20s -c search_path=public,other"
 _OWN: Final = ("untyped", "commit_lsn", "seq")
 """The columns of a current table besides those of its source, without how their names begin."""
-_REFUSED: Final = ("has the name of an added column", "is named as one of the net changes")
+_REFUSED: Final = ("has the name of an added column", "is reserved for net changes")
 """What is said of tables that are refused as they are documented to be."""
 
 _WITHOUT_TEXT: Final = ("money", "public.mood[]")

@@ -496,5 +496,5 @@ def _precedes(reading: TableReading, last_use: Lsn | Snapshot) -> bool:
 
 
 def _unknown(seq: int, reading: TableReading) -> StaleTable:
-    reason = "was altered several times in a row, and it is not certain which of its columns is which"
+    reason = "was altered several times in a row, and its columns cannot be matched with certainty"
     return replace(stale_table(reading, (reading.namespace, reading.name), reason), seq=seq)

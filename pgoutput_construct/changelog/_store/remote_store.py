@@ -174,7 +174,7 @@ class _ClaimNote(LogLock):
             return None
         except (ValueError, KeyError, TypeError) as error:
             raise ChangeLogError(
-                f"{self._store.path_of(self._name)}: damaged: it should name the writer of the log: {error}; remove it"
+                f"{self._store.path_of(self._name)}: invalid file that names the writer of the log: {error}; remove it"
             ) from None
 
     def _write(self) -> None:

@@ -193,7 +193,9 @@ class Cursor:
             self._generation = order.generation
             self._place = order.after(self._end)
             if 0 < self._passed() < order.begins:
-                raise ChangeLogError(f"what ended from {Lsn(self._end)} on was pruned before this client got it")
+                raise ChangeLogError(
+                    f"transactions after {Lsn(self._end)} were pruned before this client received them"
+                )
         passed = self._passed()
         late = [each for each in order.copies if each.seq > self.copied and (each.end_lsn or 0) <= passed]
         self._late += late

@@ -144,8 +144,8 @@ class Service:
         if seq is not None:
             self.slots.withhold(slot, seq)
         text = (
-            f"{title}: not served: deletes or truncates of it were not published, so no copy may replace its rows; "
-            "--replace-rows replaces them all the same"
+            f"{title}: table copy not sent: its deletes or truncates are not published, so a copy must not replace its "
+            "rows; --replace-rows overrides this"
         )
         self.withheld[text] = None
         self.report(f"warning: slot {slot.name}: {text}")

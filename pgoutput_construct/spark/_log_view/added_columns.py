@@ -34,8 +34,8 @@ def check_prefix(prefix: str) -> str:
     """Return a prefix; raise PgoutputError for an invalid one."""
     if not _PREFIX.fullmatch(prefix):
         raise PgoutputError(
-            f"{prefix!r} is no prefix of column names: give letters, digits and underscores, not beginning with a "
-            "digit, such as pg_"
+            f"invalid column prefix {prefix!r}: use letters, digits and underscores, not beginning with a digit, such "
+            "as pg_"
         )
     return prefix
 

@@ -388,8 +388,8 @@ class WarehouseTables:
         for step in steps:
             if step.oid in waiting:
                 waits = WaitingError(
-                    f"{step.table}: the table that had this name before is in trouble, or waits, and its dataset has "
-                    "this directory: it is replaced when that table is brought up to date, or dropped"
+                    f"{step.table}: the table that had this name before could not be updated yet, and its dataset is "
+                    "in this directory: it is replaced once that table is updated, or dropped"
                 )
                 self._fail(step.oid, step.table, waits)
         return [step for step in steps if step.oid not in self._failed]
@@ -641,4 +641,4 @@ def check_whole(log: OpenLog, progress: Progress, step: TableStep) -> None:
     lacks = {lack.relation_oid: lack for lack in log.lacks}
     lack, replaced = lacks.get(step.dataset.version.oid), step.replaced
     if lack is not None and replaced is not None and progress.is_foreign(replaced.version):
-        raise ChangeLogError(f"{step.table}: its rows of an earlier log are retained: {lack}")
+        raise ChangeLogError(f"{step.table}: keeping its rows from the previous log: {lack}")

@@ -75,7 +75,7 @@ class Coverage:
                 name = version.table if table is None else table.qualified
                 error = ChangeLogError(
                     f"{name}: the seqs {self.progress.to_seq(version) + 1} to {self.first_seq - 1} were pruned from "
-                    f"{log.log.store} before they were applied, so the table stays as it was: copy it again: "
+                    f"{log.log.store} before they were applied, so the table was not updated: copy it again: "
                     f"{snapshot_command(name)}"
                 )
                 found[version.oid] = name, error
@@ -137,7 +137,10 @@ def advance_warehouse(log: OpenLog, name: str, applied: int, tables: Collection[
         if needed > known.get(name, -1):
             register(store, name, needed, 0 if last is None else last["commit_lsn"])
     except ChangeLogError as error:
-        _LOG.warning("the log could not be advanced to this warehouse, and retains what it has read: %s", error)
+        _LOG.warning(
+            "could not update the position of this warehouse in the log, which retains changes that it has applied: %s",
+            error,
+        )
 
 
 def hold_tables(log: ChangeLog, name: str, tables: Mapping[int, str]) -> None:
@@ -188,8 +191,8 @@ def check_same_log(log: ChangeLog, progress: Progress | None, warehouse: Warehou
     """Raise ChangeLogError if the tables of a warehouse are of another log, or the log has lost what they have."""
     if different := _differences(log, progress):
         raise ChangeLogError(
-            f"{warehouse.store}: the tables there are of another log than {log.store} ({'; '.join(different)}): give "
-            "their log, or another warehouse, or --adopt (adopt=True) to make them from this log: "
+            f"{warehouse.store}: the warehouse was written from another log than {log.store} ({'; '.join(different)}): "
+            "use that log, or another warehouse, or --adopt (adopt=True) to write the tables from this log: "
             f"{'; '.join(_plan(log, warehouse, progress))}"
         )
 

@@ -26,7 +26,7 @@ _FOLDER: Final = "_datasets"
 _PROGRESS: Final = "_warehouse.json"
 _DAMAGED: Final = {
     False: (
-        "no note of a warehouse",
+        "invalid metadata of a warehouse",
         "choose another warehouse, or remove the file: the tables are then written again from the log",
     ),
     True: (

@@ -121,8 +121,8 @@ def _check_complete(log: ChangeLog, lsn: Lsn) -> None:
     known = max(int(log.complete_lsn), int(commits_of(log.index)["most_lsn"].max()))
     if lsn > known:
         raise ChangeLogError(
-            f"{log.store}: asOfLsn is {lsn}, but the log is complete up to {Lsn(known)} only: what may still commit "
-            "before that is not known; read it as of an earlier position, or when the capture has come further"
+            f"{log.store}: asOfLsn is {lsn}, but the log is complete only up to {Lsn(known)}: read it as of an "
+            "earlier LSN, or once the capture has advanced"
         )
 
 

@@ -37,7 +37,7 @@ def _word(*words: str) -> Callable[[str], str]:
 def _number(text: str) -> int:
     number = int(text)
     if number < 1:
-        raise ValueError("it is a number from 1 on")
+        raise ValueError("it must be a positive integer")
     return number
 
 

@@ -105,9 +105,7 @@ def is_always_typed(kind: T.DataType) -> bool:
 
 def _rule(kind: T.DataType) -> _EqualityRule:
     if type(kind) not in _RULES:
-        raise EngineError(
-            f"nothing says when values of the type {kind.simpleString()} are the same: please report this"
-        )
+        raise EngineError(f"there is no equality rule for the type {kind.simpleString()}: please report this")
     return _RULES[type(kind)]
 
 

@@ -99,7 +99,7 @@ def net_changes(
     """
     for name in columns:
         if name in NET:
-            raise ChangeLogError(f"the column {name!r} is named as one of the net changes: rename it")
+            raise ChangeLogError(f"the column name {name!r} is reserved for net changes: rename the column")
     found = survey(changes, key_columns, columns, summary)
     layout = KeyedLayout.from_changes(changes, key_columns, columns, found)
     return net_rows(net_by_key(after_truncate(changes, found.truncated), layout, found), layout)
@@ -128,7 +128,7 @@ class ReplayPhase:
 
     def __post_init__(self) -> None:
         for name in ({*self.changes.columns} - {SHAPE} | {*self.columns}).intersection(WORK_COLUMNS):
-            raise ChangeLogError(f"the column {name!r} is named as one that rebuilding a state needs; rename it")
+            raise ChangeLogError(f"the column name {name!r} is reserved for rebuilding a state: rename the column")
 
     @property
     def is_full(self) -> bool:

@@ -108,7 +108,7 @@ class VerificationRecord:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             place = self._store.path_of(self._name)
             raise PgoutputError(
-                f"{place}: no record of a verification: remove it to begin from scratch: {error}"
+                f"{place}: invalid progress file of a verification: remove it to start again: {error}"
             ) from None
 
 

@@ -191,8 +191,8 @@ def wait_for_log(address: Address, lsn: Lsn, options: VerifyOptions) -> None:
     while (reached := _reached(address)) < lsn:
         if time.monotonic() >= deadline:
             raise PgoutputError(
-                f"the log has everything up to {reached}, the server's snapshot is at {lsn}, which was not reached in "
-                f"{options.wait:g} seconds: is its capture running? Give it more time with --wait"
+                f"the log is at {reached}, and did not reach the server's snapshot at {lsn} within {options.wait:g} "
+                "seconds: is its capture running? Allow more time with --wait"
             )
         options.on_wait(f"the log is at {reached}, waiting for {lsn}")
         time.sleep(_PAUSE)

@@ -71,7 +71,7 @@ def test_notes(tmp_path: Path) -> None:
     warehouse.remove_note("public.odd%20é")
     assert warehouse.dataset("public.odd%20é") is None
     (tmp_path / "wh" / "_warehouse.json").write_text("{}")
-    with pytest.raises(pgo.PgoutputError, match=r"no note of a warehouse: .* choose another warehouse, or remove"):
+    with pytest.raises(pgo.PgoutputError, match=r"invalid metadata of a warehouse: .* choose another warehouse"):
         warehouse.progress()
 
 
@@ -93,5 +93,5 @@ def test_formats() -> None:
     found = format_settings(("delta", "iceberg"))
     assert found["spark.jars.packages"].count(":") == 4 and found["spark.sql.extensions"].count(",") == 1
     assert not format_settings(["parquet"]) and not FORMATS["parquet"].jars
-    with pytest.raises(pgo.PgoutputError, match="'orc' is no table format: choose one of parquet, delta, iceberg"):
+    with pytest.raises(pgo.PgoutputError, match="unknown table format 'orc': choose one of parquet, delta, iceberg"):
         format_settings(["orc"])

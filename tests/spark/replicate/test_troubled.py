@@ -134,7 +134,7 @@ def test_a_prefix(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
         )
     with pytest.raises(pgo.PgoutputError, match="added columns is 'pg_', not 'x_': omit --metadata-prefix"):
         replicate(lake, shop.directory, warehouse, into, metadata_prefix="x_")
-    with pytest.raises(pgo.PgoutputError, match="'a b' is no prefix"):
+    with pytest.raises(pgo.PgoutputError, match="invalid column prefix 'a b'"):
         replicate(lake, shop.directory, warehouse, into, metadata_prefix="a b")
 
 

@@ -22,7 +22,7 @@ from pgoutput_construct.spark._source.source_options import OPTIONS, SourceOptio
         ({"path": "x", "table": "t", "asOfTime": "noon"}, "the option asOfTime is 'noon'"),
         ({"path": "x", "table": "t", "asOfSeq": "-1"}, "the option asOfSeq is '-1'"),
         ({"path": "x", "table": "t", "asOfSeq": "1", "asOfLsn": "0/1"}, "set only one of the options"),
-        ({"path": "x", "table": "t", "maxTransactionsPerTrigger": "0"}, "a number from 1 on"),
+        ({"path": "x", "table": "t", "maxTransactionsPerTrigger": "0"}, "it must be a positive integer"),
         ({"path": "x", "table": "t", "columns": "[1]"}, "the option columns is"),
         ({"path": "x", "table": "a.b.c"}, "the option table is 'a.b.c': 'a.b.c' does not name a table"),
     ],
