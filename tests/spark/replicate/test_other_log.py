@@ -61,8 +61,8 @@ def test_a_log_of_another_server(spark: Any, shop: Shop, other: Shop, tmp_path: 
     said = (
         r"was written from another log than .*/other \(system_identifier: \d+, not \d+; database: one_log, "
         r"not other_log; slot: slot_one_log, not slot_other_log; id: \w+, not \w+\): .*--adopt.*: replaced, "
-        r"with their histories, by what this log has: none; retained until .*: public\.orders; retained, because .*: public\.item, "
-        rf"public\.only_here; new: public\.mine; .*{reader.name}"
+        r"with their histories, by what this log has: none; retained until .*: public\.orders; "
+        rf"retained, because .*: public\.item, public\.only_here; new: public\.mine; .*{reader.name}"
     )
     with pytest.raises(pgo.ChangeLogError, match=said):
         replicate(spark, other.directory, warehouse)
