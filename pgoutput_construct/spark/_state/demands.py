@@ -37,7 +37,8 @@ class Demand:
 
     def refuse_value(self, place: Column, key: Column, name: Column) -> Column:
         """Return a column that fails: the change at ``place``, of the row ``key``, did not send the column ``name``."""
-        return self._refuse(place, _VALUE[0], key, _VALUE[1], name, _VALUE[2])
+        remedy = f": copy the table again ({snapshot_command(self.table)})" if self.table else ""
+        return self._refuse(place, _VALUE[0], key, _VALUE[1], name, _VALUE[2] + remedy)
 
     def refuse_row(self, place: Column, key: Column) -> Column:
         """Return a column that fails: the change at ``place``, or an earlier one, of the row ``key`` found no row."""

@@ -33,7 +33,7 @@ _GOALS: Final = (
     _Goal("log to typed Parquet", "plain copy of it", 1.7),
     _Goal("log to typed Parquet", "from_json over wal2json's lines", 1 / 6),
     _Goal("changes, by Spark's writer", "plain copy of it", 1.7),
-    _Goal("state", "max_by per key", 2.0),
+    _Goal("state", "max_by per key", 1.5),
 )
 _PLANNING: Final = 5.0
 """Seconds in which a batch over 10^4 segments with 10^6 transactions is to be planned."""
