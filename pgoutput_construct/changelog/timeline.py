@@ -1,8 +1,10 @@
 """What a log holds, in its order: transactions, where they were prepared, table copies, messages and events.
 
-Whoever needs to know what comes when reads it here: the publisher, ``pgoutput tail``, replay and prune. Nothing else
-walks the index, and no payload is read for it but those of PREPAREs and of logical messages outside of transactions,
-where somebody asks for them. Transactions stay in Arrow tables, each an object only when it is looked at.
+Whoever needs to know what comes when reads it here: the publisher, ``pgoutput tail``, replay and prune. No payload is
+read for it but those of PREPAREs and of logical messages outside of transactions, where somebody asks for them.
+Transactions stay in Arrow tables, each an object only when it is looked at. Spark's tasks and ``verify`` need no order:
+they ask whether a row counts, for millions of rows at once, and read the same facts as columns from
+``_index/planning.py`` (which transactions committed, and where their rows are), which this module rests on, too.
 
 The order
     A log has the order of its slot: transactions by the end of each, which is the order of their commit records in the
