@@ -14,8 +14,9 @@ in the strategies without a change here.
 | ``fixtures`` | the publisher as a pytest fixture |
 | ``scenario_feed`` | scenarios of a seed as a publisher's feed, for subscribers in any language |
 
-Strategies need the extra ``testing``, the publisher needs ``publisher``; each is checked on first use. Public: the
-names below and ``fixtures``.
+Invariants: what a strategy draws, every engine accepts, and a server could send; a scenario's tables follow from its
+messages alone; the same seed draws the same. Strategies need the extra ``testing``, the publisher needs ``publisher``;
+each is checked on first use. Public: the names below and ``fixtures``.
 """
 
 from importlib.util import find_spec

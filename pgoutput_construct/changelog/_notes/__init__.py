@@ -4,4 +4,7 @@
 ``copy_requests`` ask the capture for table copies. Each file is written whole and atomically (``_store``), and a
 damaged one is an error that says what to do. Notes of other modules: ``changelog.registry`` (how far readers have
 read), ``_index.listing`` (what was pruned), ``changelog.reader`` (the log's id).
+
+Invariants: no row of a table depends on a note; without one the capture only checks less when it starts, and a request
+that was lost can be made again. Start reading at ``copy_requests``.
 """
