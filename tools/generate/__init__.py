@@ -1,7 +1,7 @@
 """The generator: ``python -m tools.generate`` writes every file that follows from ``spec/``; ``--check`` compares them.
 
-``outputs`` is the table of generated files, each with its emitter; start reading there. Emitters of Python: ``messages``
-(classes), ``definitions`` (construct), ``codec*`` (the codec), ``kernel*`` (the kernels), ``protocol``,
+``outputs`` is the table of generated files, each with its emitter; start reading there. Emitters of Python:
+``messages`` (classes), ``definitions`` (construct), ``codec*`` (the codec), ``kernel*`` (the kernels), ``protocol``,
 ``builtin_types``. Of other languages: ``dissector*`` (Wireshark), ``kaitai``. Of pages: ``reference*``. Of data:
 ``vectors*``. ``words``, ``text``, ``writer`` and ``lua_text`` are what they share.
 
