@@ -15,12 +15,12 @@ from pgoutput_construct.wire import Lsn, Timestamp
 
 VIEWS: Final[Mapping[str, str]] = {
     "table": "the changes of one table, typed",
-    "changes": "the changes of all tables, old and new rows as maps of text",
+    "changes": "the changes of all tables, with old and new rows as maps of text",
     "transactions": "the committed transactions",
-    "messages": "the messages as they were sent, with the fields that their classes have",
-    "events": "what the capture wrote in addition to the messages",
-    "quarantine": "the malformed rows, each with the reason",
-    "batches": "one row a micro-batch: the range of seqs that it is",
+    "messages": "the messages as sent, with the fields of their classes",
+    "events": "the events that the capture recorded in addition to the messages",
+    "quarantine": "the malformed rows, with the reasons",
+    "batches": "one row per micro-batch: its range of seqs",
 }
 """The views of a log."""
 
@@ -88,34 +88,46 @@ class SourceOption(NamedTuple):
 
 
 OPTIONS: Final = (
-    SourceOption("path", str, None, "the log: a directory, or an address such as s3://bucket/folder"),
-    SourceOption("view", _word(*VIEWS), "table", f"what is read: {', '.join(VIEWS)}"),
-    SourceOption("table", _table, None, "of the view table: schema.table, in double quotes where SQL needs them"),
-    SourceOption("columns", _names, None, "only these columns of the table are decoded: a,b or a JSON array"),
-    SourceOption("types", _types, "", "types of columns by choice, such as numeric=decimal(38,10),uuid=binary"),
+    SourceOption("path", str, None, "the log: a directory, or a URL such as s3://bucket/folder"),
+    SourceOption("view", _word(*VIEWS), "table", f"the view to read: {', '.join(VIEWS)}"),
     SourceOption(
-        "metadataPrefix", check_prefix, PREFIX, "of the view table: how columns begin that are added, instead of _"
+        "table", _table, None, "the table of the view table: schema.table, in double quotes where SQL requires them"
     ),
-    SourceOption("asOfSeq", _seq, None, "what had ended by this seq of the log"),
-    SourceOption("asOfLsn", _lsn, None, "what committed up to and at this position, such as 0/16B3748"),
-    SourceOption("asOfTime", _time, None, "all before the first commit that is later, ISO 8601, UTC without a zone"),
-    SourceOption("fromLsn", _lsn, None, "only what committed at this position or later"),
-    SourceOption("untilLsn", _lsn, None, "only what committed at this position or before"),
-    SourceOption("fromSeq", _seq, None, "only what ended at this seq or later; where a stream begins"),
-    SourceOption("maxTransactionsPerTrigger", _number, None, "transactions in a micro-batch, at most"),
+    SourceOption("columns", _names, None, "decode only these columns of the table: a,b or a JSON array"),
+    SourceOption("types", _types, "", "alternative types of columns, such as numeric=decimal(38,10),uuid=binary"),
+    SourceOption("metadataPrefix", check_prefix, PREFIX, "prefix of the metadata columns in the view table"),
+    SourceOption("asOfSeq", _seq, None, "read the log as of this seq"),
+    SourceOption("asOfLsn", _lsn, None, "read the log as of this LSN, inclusive, such as 0/16B3748"),
     SourceOption(
-        "maxBytesPerTrigger", _number, None, "bytes of payloads in a micro-batch of a log; one transaction may be more"
+        "asOfTime",
+        _time,
+        None,
+        "read the log as of this timestamp: all commits before the first later one; ISO 8601, UTC without a zone",
     ),
-    SourceOption("schemaChange", _word("fail", "ignore"), "fail", "a stream whose table has changed: fail, or ignore"),
-    SourceOption("reader", str, None, "of a stream: a name, for which prune retains what the stream has not read"),
-    SourceOption("dsn", str, None, "live, instead of path: a server's connection string; best without its password"),
-    SourceOption("slot", str, None, "live: the slot, of pgoutput and without two_phase, with no other reader"),
-    SourceOption("publications", _names, None, "live: names, a,b or a JSON array; else all of the database"),
+    SourceOption("fromLsn", _lsn, None, "only transactions that committed at this LSN or later"),
+    SourceOption("untilLsn", _lsn, None, "only transactions that committed at this LSN or earlier"),
+    SourceOption("fromSeq", _seq, None, "only transactions that ended at this seq or later; the start of a stream"),
+    SourceOption("maxTransactionsPerTrigger", _number, None, "maximum transactions per micro-batch"),
+    SourceOption(
+        "maxBytesPerTrigger",
+        _number,
+        None,
+        "maximum payload bytes per micro-batch of a log; a single transaction may exceed it",
+    ),
+    SourceOption(
+        "schemaChange", _word("fail", "ignore"), "fail", "if the table of a stream was altered: fail, or ignore"
+    ),
+    SourceOption("reader", str, None, "name of a stream as a registered reader: prune retains what it has not read"),
+    SourceOption("dsn", str, None, "live, instead of path: a server's connection string; omit the password"),
+    SourceOption("slot", str, None, "live: a slot of pgoutput, without two_phase and without other readers"),
+    SourceOption(
+        "publications", _names, None, "live: names, a,b or a JSON array (default: all publications of the database)"
+    ),
     SourceOption(
         "badRecords",
         _word("fail", "quarantine"),
         "fail",
-        "malformed rows: fail, or quarantine: they are left to the view of that name",
+        "malformed rows: fail, or quarantine (read them in the view quarantine)",
     ),
 )
 """The options."""
