@@ -72,7 +72,7 @@ def test_publisher_example_runs(server18: EmbeddedServer) -> None:
 @pytest.mark.server
 def test_page_of_the_publisher_runs(server18: EmbeddedServer, tmp_path: Path) -> None:
     """A log is served by the command as it stands, and three lines of SQL bring its rows into another database."""
-    page = README[README.index("## Serve a stream") : README.index("## Tables that follow")]
+    page = README[README.index("## Serve or replay") : README.index("## Replicate to Parquet")]
     served, replayed = (line.strip() for line in page.splitlines() if line.startswith("    pgoutput "))
     create, subscribe, select = re.findall(r"^(?:CREATE|SELECT).*;", page, re.MULTILINE)
     with database(server18, "readme_source") as source, database(server18, "readme_copy") as target:
@@ -165,7 +165,7 @@ def _wait(connection: "psycopg.Connection[Any]", process: "subprocess.Popen[byte
 @pytest.mark.spark
 def test_page_of_tables_runs(server18: EmbeddedServer, tmp_path: Path) -> None:
     """The commands from a database that was there to tables of Iceberg run as they stand; the example reads the log."""
-    page = README[README.index("## Tables that follow") : README.index("## On a cluster")]
+    page = README[README.index("## Replicate to Parquet") : README.index("## On a cluster")]
     captured, replicated, verified = (line.strip() for line in page.splitlines() if line.startswith("    pgoutput "))
     with server18.connect() as admin:
         admin.execute("CREATE DATABASE followed")
@@ -370,7 +370,7 @@ def test_inline_options_exist() -> None:
 
     named = {option for code in re.findall(r"`([^`\n]*)`", README) for option in re.findall(r"--[a-z][\w-]*", code)}
     known = {option for command in _commands(cli) for each in command.params for option in each.opts}
-    assert len(named) > 8 and named - known == {"--busy", "--help", "--kill-every", "--pg", "--test"}
+    assert len(named) > 8 and named - known == {"--archives", "--busy", "--help", "--kill-every", "--pg", "--test"}
 
 
 def _commands(group: click.Group) -> Iterator[click.Command]:
