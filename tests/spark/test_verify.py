@@ -73,7 +73,8 @@ def warehouse(spark: Any, shop: Shop) -> Path:
 def verdicts(spark: Any, shop: Shop, warehouse: Path, **options: Any) -> dict[str, TableVerdict]:
     """Verify, with small parts."""
     source = SourceServer(shop.dsn, shop.log().options.publications)
-    pace = VerifyOptions(wait=options.pop("wait", 60.0), rows=60, parts=6)
+    told = {"on_progress": options.pop("on_progress")} if "on_progress" in options else {}
+    pace = VerifyOptions(wait=options.pop("wait", 60.0), rows=60, parts=6, **told)
     return {each.table: each for each in verify(spark, shop.directory, warehouse, source, options=pace, **options)}
 
 
@@ -93,12 +94,15 @@ def _write(shop: Shop, done: threading.Event) -> None:
 
 def test_equal_while_it_is_written_to(spark: Any, shop: Shop, warehouse: Path) -> None:
     """Writers write, and the log goes on, behind a warehouse that stays as it was: each table is found equal."""
+    progress = list[tuple[str, int, int]]()
     with shop.capturing(), in_background(lambda done: _write(shop, done)):
         wait_until(lambda: shop.execute() > shop.log().complete_lsn)
-        found = verdicts(spark, shop, warehouse)
+        found = verdicts(spark, shop, warehouse, on_progress=lambda *each: progress.append(each))
     assert [(name, verdict.equal, verdict.problem) for name, verdict in found.items()] == [
         (f"public.{name}", True, "") for name in ("item", "keyless", "named", "orders")
     ]
+    compared = {table: rows for table, rows, _ in progress}  # the last one of each
+    assert compared == {name: verdict.rows for name, verdict in found.items() if verdict.rows}
     assert found["public.orders"].parts > 6 and found["public.named"].parts == 2
     assert not (warehouse / "_verify.json").exists()
 
