@@ -125,9 +125,9 @@ def lacks_of(index: SegmentIndex) -> list[Lack]:
     A log has a table completely with a complete copy, from a truncate on, or if the table was created while all tables
     were published. Dropped tables are not included.
     """
-    readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
-    published = publication_readings(index)
-    begun = {copy.relation_oid for copy in present_copies(index)} | _begun(index, readings, published).keys()
+    all_readings, published = table_readings(index), publication_readings(index)
+    readings = {oid: of_table[-1] for oid, of_table in all_readings.items()}
+    begun = {copy.relation_oid for copy in present_copies(index)} | _begun(index, all_readings, published).keys()
     known = set(index.counts["oid"].to_pylist()) | (_published(published) - _sent_as_root(published, readings))
     names = _names(index, readings)
     dropped = {oid for oid, reading in readings.items() if reading.gone}
@@ -211,7 +211,7 @@ def superfluous_copies(index: SegmentIndex) -> frozenset[int]:
 def _is_unaltered(reading: TableReading) -> bool:
     """Return whether all rows and values of a table came through the stream.
 
-    A table is created with a file that its OID names (heap_create()), and has another one after each rewrite.
+    Beyond ``_has_first_files`` no partition was attached, and no column has values that ALTER TABLE gave to rows.
     """
     has_values = any(column.missing is not None for column in reading.columns)
     return not (reading.gone or reading.attached or has_values) and reading.filenodes == {reading.oid: reading.oid}
@@ -260,16 +260,26 @@ def begun_without_copy(index: SegmentIndex) -> dict[int, tuple[int, str]]:
 
     The seq is that of a truncate, or of the reading that shows that the table was created after the capture began.
     """
-    readings = {oid: of_table[-1] for oid, of_table in table_readings(index).items()}
-    names = _names(index, readings)
+    readings = table_readings(index)
+    names = _names(index, {oid: of_table[-1] for oid, of_table in readings.items()})
     begun = _begun(index, readings, publication_readings(index))
     return {oid: (seq, names.get(oid, str(oid))) for oid, seq in begun.items()}
 
 
 def _begun(
-    index: SegmentIndex, readings: Mapping[int, TableReading], published: Iterable[PublicationReading]
+    index: SegmentIndex, readings: Mapping[int, Sequence[TableReading]], published: Iterable[PublicationReading]
 ) -> dict[int, int]:
-    return dict(_creations(readings, published, _last_begun(index))) | _truncated(index)
+    # A table that was rewritten, or was unlogged, before anybody looked at it may have rows that were never sent.
+    first = {oid: of_table[0] for oid, of_table in readings.items() if _has_first_files(of_table[0])}
+    return dict(_creations(first, published, _last_begun(index))) | _truncated(index)
+
+
+def _has_first_files(reading: TableReading) -> bool:
+    """Return whether a table, or each of its leaf partitions, has the file that it was created with.
+
+    Its OID names that file (heap_create()). A rewrite assigns another one, and so does ALTER TABLE ... SET LOGGED.
+    """
+    return all(node in (0, leaf) for leaf, node in reading.filenodes.items())
 
 
 def _truncated(index: SegmentIndex) -> dict[int, int]:

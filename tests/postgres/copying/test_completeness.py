@@ -80,6 +80,33 @@ def test_a_table_whose_creation_was_seen(source: Source) -> None:
     assert [said.partition(":")[0] for said in lacks(source)] == ["the log has no snapshot of public.before"]
 
 
+def test_a_new_table_with_rows_that_were_not_sent(source: Source) -> None:
+    """One that was unlogged at first, or rewritten, before the capture looked at it is not complete without a copy."""
+    source.execute("CREATE PUBLICATION everything FOR ALL TABLES", "CREATE TABLE before (id int PRIMARY KEY)")
+    given = {"publications": ["everything"], "snapshot": False}
+    source.capture(**given)
+    source.execute("INSERT INTO before VALUES (1)")
+    source.capture(**given)
+    source.execute(
+        "CREATE UNLOGGED TABLE unlogged (id int PRIMARY KEY)",
+        "INSERT INTO unlogged VALUES (1)",
+        "ALTER TABLE unlogged SET LOGGED",
+        "INSERT INTO unlogged VALUES (2)",
+        "CREATE TABLE rewritten (id int PRIMARY KEY, v int)",
+        "INSERT INTO rewritten VALUES (1, 1)",
+        "ALTER TABLE rewritten ALTER v TYPE int USING v * 10",
+        "INSERT INTO rewritten VALUES (2, 2)",
+        "CREATE TABLE plain (id int PRIMARY KEY)",
+        "INSERT INTO plain VALUES (1)",
+    )
+    source.capture(**given)
+    without = "the log has no snapshot of public.{0}: pgoutput snapshot DSN LOG --table public.{0}"
+    assert lacks(source) == [without.format(name) for name in ("before", "rewritten", "unlogged")]
+    source.execute("TRUNCATE unlogged")
+    source.capture(**given)
+    assert lacks(source) == [without.format(name) for name in ("before", "rewritten")]
+
+
 def test_a_partition_published_as_its_root(source: Source) -> None:
     """One publication has it, another one the root, and publishes via that: it has no rows of its own to lack."""
     source.execute(
