@@ -297,7 +297,7 @@ def _read(store: LogStore) -> str | None:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise ChangeLogError(
-            f"{store.path_of(_FILE)}: invalid identity file: {error}; write "
+            f"{store.path_of(_FILE)}: damaged: {error}; write "
             f'{{"id": "..."}} with the id that a warehouse recorded (_warehouse.json), or remove it'
         ) from error
 

@@ -153,9 +153,7 @@ def _read(store: LogStore, name: str) -> RegisteredReader | None:
     except MissingFileError:
         return None
     except (ValueError, TypeError) as error:
-        raise ChangeLogError(
-            f"{store.path_of(file)}: invalid file of a reader: {error}; register the reader again"
-        ) from error
+        raise ChangeLogError(f"{store.path_of(file)}: damaged: {error}; register the reader again") from error
 
 
 def next_seq_at(log: ChangeLog, lsn: int) -> int:

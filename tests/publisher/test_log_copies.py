@@ -141,7 +141,7 @@ def test_copies_of_a_lost_history(log: WrittenLog) -> None:
     log.publish(5200)
     feed = log.feed()
     assert served(Cursor(feed, OPTIONS, 0, feed.order().copied_until)) == ["a", "@3010", "b", "@4510"]
-    assert any("the copy made at 0/1388 is left out" in lack for lack in feed.lacks())
+    assert any("the copy made at 0/1388 is skipped" in lack for lack in feed.lacks())
 
 
 def test_a_late_copy_waits_for_what_is_prepared(log: WrittenLog) -> None:
@@ -338,7 +338,8 @@ def test_postgresql_keeps_an_archive(log: WrittenLog, server18: EmbeddedServer, 
         warnings = [line for line in told if "--replace-rows" in line]
         assert len(warnings) == (not replaces_rows)
         assert all(
-            line.startswith("warning: slot archive: public.t1, copied at 0/44C: not served") for line in warnings
+            line.startswith("warning: slot archive: public.t1, copied at 0/44C: table copy not sent")
+            for line in warnings
         )
 
 
@@ -354,4 +355,4 @@ def test_a_replay_names_what_it_does_not_replace(log: WrittenLog, server18: Embe
             done = CliRunner().invoke(cli, ["replay", str(log.directory), "--into", target.info.dsn, *options])
             assert done.exit_code == 0, done.output
             assert f"t1: {rows}" in done.output
-            assert ("public.t1, copied at 0/4B0: not served" in done.output) == names
+            assert ("public.t1, copied at 0/4B0: table copy not sent" in done.output) == names

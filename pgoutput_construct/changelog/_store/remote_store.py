@@ -173,9 +173,7 @@ class _ClaimNote(LogLock):
         except MissingFileError:
             return None
         except (ValueError, KeyError, TypeError) as error:
-            raise ChangeLogError(
-                f"{self._store.path_of(self._name)}: invalid file that names the writer of the log: {error}; remove it"
-            ) from None
+            raise ChangeLogError(f"{self._store.path_of(self._name)}: damaged: {error}; remove it") from None
 
     def _write(self) -> None:
         self._store.write(self._name, json.dumps({"owner": self._owner, "time": time.time()}).encode())
