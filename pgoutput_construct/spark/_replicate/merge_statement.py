@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 
+from pgoutput_construct.changelog._facts.copies import snapshot_command
 from pgoutput_construct.spark._execution import error_text
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import POSITION, column, merge_untyped, quoted, text_array
@@ -18,6 +19,8 @@ from pgoutput_construct.spark._state.equality import exact_key, is_always_typed,
 
 _SOURCE: Final = "pgoutput_net_changes"
 _OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
+_LOST: Final = "s._key IS NULL"
+"""No row has the values that a change did not send: a row that was deleted before has its key, in the table, too."""
 
 
 @contextmanager
@@ -46,7 +49,7 @@ def merge_statement(
         there = naming.from_dataset(read(), is_history=False)
         found = _with_moved_values(rows, there, keys, current, demand) if changes.may_move_values else rows
         naming.unescape(found).createOrReplaceTempView(_SOURCE)
-        yield _statement(table, keys, target, demand, naming)
+        yield _statement(table, keys, target, demand, naming, _LOST if found is rows else "false")
     finally:
         rows.unpersist()
 
@@ -113,13 +116,20 @@ def _with_moved_values(
     return joined.select(*found, untyped, *POSITION, "_op", left.alias("_unchanged"), "_missing")
 
 
-def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: Demand, naming: Naming) -> str:
-    """Return the statement: names in the source ``s`` are those of replays, in the table ``t`` those of datasets."""
+def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: Demand, naming: Naming, lost: str) -> str:
+    """Return the statement: names in the source ``s`` are those of replays, in the table ``t`` those of datasets.
+
+    ``lost`` is the condition under which the values that a change did not send are not those of the table's row.
+    """
     columns = [name for name in rows.names if name != "_untyped"]
     on = " AND ".join(part for name in keys for part in _same(name, rows[name].dataType, naming))
-    kept = {name: _sent_or_stored(name, naming) for name in columns if name not in POSITION and name not in keys}
+    kept = {
+        name: _sent_or_stored(name, demand, naming, lost)
+        for name in columns
+        if name not in POSITION and name not in keys
+    }
     values = {name: kept.get(name, f"s.{quoted(name)}") for name in columns}
-    values["_untyped"] = _untyped(naming)
+    values["_untyped"] = _untyped(naming, lost)
     inserted = {name: _required(name, demand, naming) if name in kept else value for name, value in values.items()}
     inserted["_untyped"] = "s._untyped"
     comes = "s._op <> 'delete'"
@@ -149,10 +159,12 @@ def _same(name: str, kind: T.DataType, naming: Naming) -> Iterator[str]:
         yield f"t.{quoted(naming.added_name('_untyped'))}[{text}] <=> s._untyped[{text}]"
 
 
-def _sent_or_stored(name: str, naming: Naming) -> str:
+def _sent_or_stored(name: str, demand: Demand, naming: Naming, lost: str) -> str:
     there = naming.reader_name(name)
     is_open = f"array_contains(s._unchanged, {_literal(there)})"
-    return f"CASE WHEN {is_open} THEN t.{quoted(there)} ELSE s.{quoted(name)} END"
+    unknown = f"raise_error({_literal(_missing_value_text(there, demand))})" if demand.values else "NULL"
+    stored = f"CASE WHEN {lost} THEN {unknown} ELSE t.{quoted(there)} END"
+    return f"CASE WHEN {is_open} THEN {stored} ELSE s.{quoted(name)} END"
 
 
 def _required(name: str, demand: Demand, naming: Naming) -> str:
@@ -177,11 +189,11 @@ def _missing_row_error(keys: Collection[str], demand: Demand, naming: Naming) ->
     return f"CASE WHEN s._missing > 0 THEN raise_error(concat_ws('', {', '.join(parts)})) ELSE s._seq END"
 
 
-def _untyped(naming: Naming) -> str:
+def _untyped(naming: Naming, lost: str) -> str:
     """Return the texts of values of both rows that their types cannot hold."""
     there = f"t.{quoted(naming.added_name('_untyped'))}"
     sent = "map_filter(coalesce(s._untyped, map()), (name, text) -> NOT array_contains(s._unchanged, name))"
-    kept = f"map_filter(coalesce({there}, map()), (name, text) -> array_contains(s._unchanged, name))"
+    kept = f"map_filter(coalesce({there}, map()), (name, text) -> array_contains(s._unchanged, name) AND NOT {lost})"
     both = f"map_concat({sent}, {kept})"
     return f"CASE WHEN size(s._unchanged) = 0 THEN s._untyped WHEN size({both}) > 0 THEN {both} END"
 
@@ -192,7 +204,7 @@ def _literal(text: str) -> str:
 
 def _missing_value_text(name: str, demand: Demand) -> str:
     text = f"a change does not send the value of the column {name!r}, and the table does not have the row before it"
-    return error_text(f"{demand.table}: {text}")
+    return error_text(f"{demand.table}: {text}: copy the table again ({snapshot_command(demand.table)})")
 
 
 def _resolved_value(name: str, kind: T.DataType, demand: Demand) -> Column:

@@ -339,8 +339,11 @@ class WarehouseTables:
                 continue
             if version is None:
                 del self._datasets[dataset.directory]
-            elif not isinstance(version, Exception):
-                self._datasets[dataset.directory] = replace(dataset, version=version)
+            elif not isinstance(version, Exception) and version != dataset.version:
+                settled = replace(dataset, version=version)
+                # Now: if this batch does nothing for the table, the next one trusts the note.
+                self._warehouse.write_note(settled)
+                self._datasets[dataset.directory] = settled
             self._unsure.discard(dataset.directory)
 
     def _steps(self, log: OpenLog, table: Table, plans: BatchPlanner) -> list[TableStep]:

@@ -198,7 +198,7 @@ def advance_keyed(
         net = _without_existing(net, there, layout)
     if layout.unsent:
         needed = stored.join(
-            found.broadcast_if_few(_keys(net.where(F.size("_open") > 0), layout, "_was.")),
+            found.broadcast_if_few(_keys(net.where((F.size("_open") > 0) & ~F.col("_lost")), layout, "_was.")),
             _same(layout, ""),
             "left_semi",
         )
@@ -243,7 +243,7 @@ def _values(layout: KeyedLayout) -> list[Column]:
 def _filled(net: DataFrame, needed: DataFrame, layout: KeyedLayout) -> DataFrame:
     """Fill the open values of net changes from the rows that they are of."""
     joined = net.join(_keys(needed, layout, "", "_stored"), _same(layout, "_was."), "left")
-    is_found, filled = F.col("_stored").isNotNull(), dict[str, Column]()
+    is_found, filled = F.col("_stored").isNotNull() & ~F.col("_lost"), dict[str, Column]()
     for name in layout.unsent:
         text = F.col("_stored._untyped")[F.lit(name)] if layout.has_texts else F.lit(None).cast("string")
         value = F.struct(column("_stored", name).alias("v"), text.alias("t"))
@@ -347,7 +347,8 @@ def last_by_key(touched: DataFrame, layout: KeyedLayout) -> DataFrame:
         *layout.key,
         "_last._row",
         F.struct(*(f"_last.{part}" for part in POSITION)).alias("_place"),
-        *(F.when(F.col(pair).isNotNull(), F.struct(f"{pair}.v", f"{pair}.t")).alias(pair) for pair in pairs),
+        # What was sent before the row came under this key is another row's value.
+        *(F.when(~_is_open(pair), F.struct(f"{pair}.v", f"{pair}.t")).alias(pair) for pair in pairs),
         _open(layout).alias("_open"),
         (F.coalesce(root, layout.key_struct()) if has_root else layout.key_struct()).alias("_was"),
         (is_since & root.isNull() if has_root else is_since).alias("_lost"),
@@ -365,10 +366,14 @@ def _sent(layout: KeyedLayout, name: str) -> Column:
 
 
 def _open(layout: KeyedLayout) -> Column:
-    found, since = [], F.struct(*(f"_since.{part}" for part in POSITION))
+    found = []
     for name in layout.unsent:
-        pair = layout.frame_name(name)
-        sent = F.struct(*(f"{pair}.{part}" for part in POSITION))
-        is_open = F.col(pair).isNull() | F.coalesce(sent < since, F.lit(False))
+        is_open = _is_open(layout.frame_name(name))
         found.append(F.when(is_open & F.col("_last._row").isNotNull(), F.lit(name)))
     return F.filter(F.array(*found), lambda name: name.isNotNull()).cast("array<string>")
+
+
+def _is_open(pair: str) -> Column:
+    """Return whether no change has sent the value of ``pair`` since the row came under its key."""
+    sent, since = (F.struct(*(f"{name}.{part}" for part in POSITION)) for name in (pair, "_since"))
+    return F.col(pair).isNull() | F.coalesce(sent < since, F.lit(False))

@@ -56,15 +56,20 @@ def _move(shop: Shop, number: int) -> None:
 def test_killed_and_called_again(
     lake: Any, shop: Shop, into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the data are written and before that is noted, and while a batch begins: nothing is there twice."""
+    """After the data are written and before that is noted, and while a batch begins: nothing is there twice.
+
+    Also where the next batch has nothing to do for the table, and the one after it has.
+    """
     warehouse = tmp_path / "wh"
     replicate(lake, shop.directory, warehouse, into)
-    for number, place in enumerate(("write_note", "write_progress"), 1):
+    for number, place in enumerate(("write_note", "write_progress", "write_note"), 1):
         _move(shop, number)
         with monkeypatch.context() as patched:
             patched.setattr(Warehouse, place, _kill)
             with pytest.raises(_Killed):
                 replicate(lake, shop.directory, warehouse, into)
+        if number == 3:
+            replicate(lake, shop.directory, warehouse, into)
         _move(shop, number + 5)
         done = replicate(lake, shop.directory, warehouse, into)
         assert done is not None and set(done.tables) == {"public.account", "public.entry"}
