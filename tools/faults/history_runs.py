@@ -1,6 +1,7 @@
 """Performs a history on a server, captures and replicates it, and compares its tables with the server."""
 
 import random
+import re
 import threading
 import time
 import warnings
@@ -49,6 +50,7 @@ _TIMEOUTS: Final = "-c lock_timeout=300ms -c statement_timeout=20s -c search_pat
 _OWN: Final = ("untyped", "commit_lsn", "seq")
 """The columns of a current table besides those of its source, without how their names begin."""
 _REFUSED: Final = ("has the name of an added column", "is reserved for net changes")
+_UNSENT: Final = "does not send the value of the column"
 """What is said of tables that are refused as they are documented to be."""
 
 _WITHOUT_TEXT: Final = ("money", "public.mood[]")
@@ -375,7 +377,7 @@ class _Run:
                 self.differ(stage, "", f"{type(error).__name__}: {_one_line(error)}")
                 return False
         for name, reason in troubled.items():
-            self.differ(stage, name, _shortened(reason), is_reported=_is_refused(reason))
+            self.differ(stage, name, _shortened(reason), is_reported=self.is_refused(name, reason))
         self.excluded = set(troubled)
         return True
 
@@ -384,6 +386,26 @@ class _Run:
     def lacks(self) -> Mapping[int, Lack]:
         """Return what the log says that it lacks, by table."""
         return {lack.relation_oid: lack for lack in lacks_of(ChangeLog(self.log).index)}
+
+    def is_refused(self, table: str, reason: str) -> bool:
+        """Return whether an error says of a table what must be said: what the server does not send cannot be applied.
+
+        A row that enters a row filter is sent without its unchanged TOASTed values.
+        """
+        return any(each in reason for each in _REFUSED) or (_UNSENT in reason and table in self.filtered)
+
+    @cached_property
+    def filtered(self) -> frozenset[str]:
+        """The tables that have had a row filter, under all their names."""
+        found = set[str]()
+        for statement in (each for step in self.history.steps for each in step.statements):
+            if published := re.search(r"\bTABLE ([\w.]+)(?: \([^)]*\))? WHERE \(", statement):
+                found.add(published[1])
+            if renamed := re.search(r"ALTER TABLE ([\w.]+) (?:RENAME TO (\w+)|SET SCHEMA (\w+))", statement):
+                schema, _, name = renamed[1].rpartition(".")
+                if renamed[1] in found:
+                    found.add(f"{renamed[3] or schema}.{renamed[2] or name}")
+        return frozenset(found)
 
     def differ(self, stage: str, table: str, text: str, lack: Lack | None = None, is_reported: bool = False) -> None:
         is_reported = is_reported or lack is not None
@@ -511,7 +533,7 @@ class _Run:
                 text = f"{type(error).__name__}: {_one_line(error)}"
             if text:
                 text, lack = f"seq {seq}: {text}", lacks.get(noted.oid)
-                self.differ("as of a seq", noted.name, text, lack, is_reported=_is_refused(text))
+                self.differ("as of a seq", noted.name, text, lack, is_reported=self.is_refused(noted.name, text))
 
     def compare_net_changes(self) -> None:
         """Compare what net changes from the end of one capture to the next make of the rows with those of then."""
@@ -535,7 +557,13 @@ class _Run:
                 self.outcome.comparisons += text is not None
                 if text:
                     lacks, text = {lack.relation_oid: lack for lack in opened.lacks}, f"from seq {seq} to {end}: {text}"
-                    self.differ("net changes", noted.name, text, lacks.get(noted.oid), is_reported=_is_refused(text))
+                    self.differ(
+                        "net changes",
+                        noted.name,
+                        text,
+                        lacks.get(noted.oid),
+                        is_reported=self.is_refused(noted.name, text),
+                    )
 
     def compare_at_once(self, final: Moment) -> None:
         """Replicate all from the beginning in one batch, where it took several until now."""
@@ -571,10 +599,6 @@ class _Live:
         self._thread.join()
         if self._error is not None:
             raise self._error
-
-
-def _is_refused(reason: str) -> bool:
-    return any(each in reason for each in _REFUSED)
 
 
 def _is_open(session: "psycopg.Connection[Any]") -> bool:
