@@ -10,9 +10,11 @@ too (``unify``).
 Values that the Arrow type cannot represent are not lost: the column is null, and the row's map ``_untyped`` has
 PostgreSQL's text under the column's name. These are NaN and infinities in numeric(p, s), dates and timestamps that are
 infinite or outside the years 1 to 9999, arrays of several dimensions or with lower bounds other than 1, and arrays that
-contain any such value. If the text cannot be determined, it is ``\\x`` and hexadecimal digits: for text that is not
-UTF-8, and for the binary format of money, of regclass and its like, and of types that are not built in, unless they are
-enums, composites or arrays of them.
+contain any such value; and, where a reader keeps a type that is narrower than the column's own or of another kind (a
+Spark query with schemaChange=ignore), integers and floats that it does not represent exactly, and timestamps without a
+time zone where it has one, or the reverse. If the text cannot be determined, it is ``\\x`` and hexadecimal digits: for
+text that is not UTF-8, and for the binary format of money, of regclass and its like, and of types that are not built
+in, unless they are enums, composites or arrays of them.
 
 A domain counts as its base type, without that type's modifier (a Type message names no more); enums, composites and
 arrays of types that are not built in are string.

@@ -232,10 +232,16 @@ def _compiled() -> Mapping[str, Sequence[Compiled]]:
         return PlannedCast(size, within(first - epoch, last - epoch), epoch)
 
     days = Compiled(pa.types.is_date, PlannedCast(row_plan.DATE, within(0, 0)), since_2000(4, unit=1))
-    text = PlannedCast(row_plan.TIMESTAMP, lambda target: (int(target.tz is not None), 0))
-    timestamps = Compiled(pa.types.is_timestamp, text, since_2000(8, unit=_DAY))
+
+    def timestamps(zoned: bool) -> Compiled:
+        # A timestamp without a time zone is no instant: neither type is read into the other's column.
+        def holds(target: pa.DataType) -> bool:
+            return pa.types.is_timestamp(target) and (target.tz is not None) == zoned
+
+        return Compiled(holds, PlannedCast(row_plan.TIMESTAMP, within(int(zoned), 0)), since_2000(8, unit=_DAY))
+
     clock = Compiled(pa.types.is_string, TEXT, text_casts.TIME_BINARY)
-    return {"date": [days], "timestamp": [timestamps], "timestamptz": [timestamps], "time": [clock]}
+    return {"date": [days], "timestamp": [timestamps(False)], "timestamptz": [timestamps(True)], "time": [clock]}
 
 
 # In Spark.

@@ -203,6 +203,8 @@ def json_value(text: str, arrow: str) -> Any:
 _MAX_PRECISION: Final = 38
 _DIGITS: Final = {16: 5, 32: 10, 64: 19}
 """Decimal digits of integers, by their bits."""
+_DOUBLE: Final = 64
+"""Bits of float64."""
 _EXACT_IN: Final = {(16, 32), (16, 64), (32, 64)}
 """Bits of integers and of floats, where the float represents each of the integers exactly."""
 _DECIMAL: Final = re.compile(r"decimal\( *([0-9]{1,2}) *, *([0-9]{1,2}) *\)")
@@ -229,7 +231,7 @@ def _arrow() -> ArrowTypes:
         (
             ArrowKind(is_type.is_boolean, lambda value, _: isinstance(value, bool)),
             ArrowKind(is_type.is_integer, _is_integer),
-            ArrowKind(is_type.is_floating, lambda value, _: isinstance(value, float), _as_float),
+            ArrowKind(is_type.is_floating, _is_float, _as_float),
             ArrowKind(is_type.is_decimal, _is_decimal, _as_decimal),
         ),
         lambda one, other: _wider(one, other) or _wider(other, one),
@@ -239,6 +241,11 @@ def _arrow() -> ArrowTypes:
 
 def _is_integer(value: Any, target: "pa.DataType") -> bool:
     return type(value) is int and -(1 << target.bit_width - 1) <= value < 1 << target.bit_width - 1
+
+
+def _is_float(value: Any, target: "pa.DataType") -> bool:
+    """Return whether a float type represents a float exactly; NaN and infinities too."""
+    return isinstance(value, float) and (target.bit_width == _DOUBLE or math.isnan(value) or single(value) == value)
 
 
 def _is_decimal(value: Any, target: "pa.DataType") -> bool:
@@ -258,9 +265,14 @@ def _as_decimal(value: Any, target: "pa.DataType") -> Any:
 
 def _as_float(value: Any, target: "pa.DataType") -> Any:
     if type(value) is int:
+        if float(value) != value:
+            raise CannotHold
         return float(value)
     if isinstance(value, Decimal):
         if value.is_snan() or (value.is_finite() and math.isinf(float(value))):
+            raise CannotHold
+        # A reader who chooses float64 for numerics accepts the nearest one; nobody chooses float32.
+        if target.bit_width < _DOUBLE and value.is_finite() and float(value) != value:
             raise CannotHold
         return float(value)
     return value
@@ -322,12 +334,14 @@ def _compiled() -> Mapping[str, Sequence[Compiled]]:
     is_type = pa.types
     letters, byte = PlannedCast(row_plan.BOOLEAN, within(ord("t"), ord("f"))), PlannedCast(1, within(0, 1))
     floats = PlannedCast(row_plan.FLOAT, _exact_floats, rest=parsed)
+    float32, float64 = pa.float32().equals, pa.float64().equals  # a kernel would round for the narrower one
     decimals = (PlannedCast(kind, _digits_of) for kind in (row_plan.NUMERIC_TEXT, row_plan.NUMERIC))
     return {
         "bool": [Compiled(is_type.is_boolean, letters, byte)],
         **{f"int{size}": [Compiled(is_type.is_integer, INTEGER_TEXT, big_endian(size))] for size in (2, 4, 8)},
-        **{f"float{size}": [Compiled(is_type.is_floating, floats, big_endian(size))] for size in (4, 8)},  # their bits
-        "numeric": [Compiled(is_type.is_decimal, *decimals), Compiled(is_type.is_floating, floats, None)],
+        "float4": [Compiled(float32, floats, big_endian(4))],  # their bits
+        "float8": [Compiled(float64, floats, big_endian(8))],
+        "numeric": [Compiled(is_type.is_decimal, *decimals), Compiled(float64, floats, None)],
     }
 
 

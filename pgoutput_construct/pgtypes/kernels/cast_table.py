@@ -62,10 +62,16 @@ def _own_cast(code: int, builtin: BuiltinType, target: pa.DataType) -> Cast | No
 
 
 def _is_wider(target: pa.DataType, own: pa.DataType) -> bool:
-    """Return whether a type is wider: decimals and floats than numbers, timestamps without a time zone than dates."""
+    """Return whether values of a type can be cast to another: the cast is exact, or it fails.
+
+    Integers to decimals and floats, floats to wider floats, dates to timestamps without a time zone. A cast to a
+    narrower float, and one from a float to a decimal, would round.
+    """
     if _is.is_date(own):
         return bool(target == pa.timestamp("us"))
-    return bool((_is.is_integer(own) or _is.is_floating(own)) and (_is.is_decimal(target) or _is.is_floating(target)))
+    if _is.is_floating(own):
+        return bool(_is.is_floating(target) and target.bit_width > own.bit_width)
+    return bool(_is.is_integer(own) and (_is.is_decimal(target) or _is.is_floating(target)))
 
 
 def _through(cast: Cast, own: pa.DataType) -> Cast:

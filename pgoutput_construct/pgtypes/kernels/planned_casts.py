@@ -110,8 +110,17 @@ def text_after(version: int) -> PlannedCast:
 
 
 def big_endian(size: int, signed: bool = True) -> PlannedCast:
-    """Return the cast of big-endian numbers, or of the bits of floats, of ``size`` bytes."""
-    return PlannedCast(size, within(*_signed(64)) if signed else within(0, (1 << 8 * size) - 1))
+    """Return the cast of big-endian integers of ``size`` bytes, or of the bits of floats of this size.
+
+    Integers that the Arrow type does not hold are left: a reader may keep a type that is narrower than theirs.
+    """
+
+    def bounds(target: pa.DataType) -> tuple[int, int]:
+        if signed:
+            return _signed(min(8 * size, target.bit_width))
+        return 0, min((1 << 8 * size) - 1, _signed(target.bit_width)[1])
+
+    return PlannedCast(size, bounds)
 
 
 TEXT: Final = text_after(-1)
