@@ -44,8 +44,8 @@ class SlotPeek:
         """The LSN up to which the slot was advanced; raises ReplicationError for a slot that cannot be read."""
         return check_slot(self._connection, self._slot)
 
-    def ends(self, changes: int = _CHANGES) -> list[Commit]:
-        """Return the commits of the next transactions in order, up to about ``changes`` changes."""
+    def ends(self, changes: int | None = _CHANGES) -> list[Commit]:
+        """Return the commits of the next transactions in order, up to about ``changes`` changes, None for all."""
         arguments = [self._slot, None, changes, self._published(), Commit.TAG]
         found = (parse(data) for (data,) in fetch(self._connection, _ENDS, arguments, doing=self._doing))
         return [commit for commit in found if isinstance(commit, Commit)]

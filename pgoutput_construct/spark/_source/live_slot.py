@@ -68,7 +68,7 @@ class LiveReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return one task: a slot has one reader at a time."""
         with _slot(self.options) as slot:
-            ends = slot.ends()
+            ends = slot.ends(None)
         return [_task(self.options, self.schema, 0, ends[-1].end_lsn)] if ends else []
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:

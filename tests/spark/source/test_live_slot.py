@@ -10,6 +10,7 @@ from psycopg.conninfo import make_conninfo
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.postgres.slot_peek import SlotPeek, open_slot
 from pgoutput_construct.spark import register
 from pgoutput_construct.spark._source.datasource import PgoutputSource
 from tests.live.capture import drop_slot
@@ -92,6 +93,18 @@ def test_batches_of_a_slot(shop: str, execute: Callable[[str], Any]) -> None:
         reader.partitions(end, reader.latestOffset(end))
     ignoring: Any = source(shop, schemaChange="ignore").streamReader(reader.schema)
     assert rows(ignoring, ignoring.partitions(end, ignoring.latestOffset(end))) == [("insert", 5, 5.0)]
+
+
+def test_a_batch_reads_to_the_end(shop: str, execute: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of changes of one peek is for micro-batches, which go on after it; a batch has all transactions."""
+    monkeypatch.setattr(SlotPeek.ends, "__defaults__", (1,))
+    for key in range(1, 5):
+        execute(f'INSERT INTO "Order items" VALUES ({key}, {key})')
+    with open_slot(shop, NAME) as slot:
+        assert len(slot.ends()) == 1
+    made: Any = source(shop)
+    reader = made.reader(made.schema())
+    assert rows(reader, reader.partitions()) == [("insert", key, float(key)) for key in range(1, 5)]
 
 
 def test_what_cannot_be_read_live(shop: str, execute: Callable[[str], Any]) -> None:
