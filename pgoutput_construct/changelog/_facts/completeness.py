@@ -193,8 +193,7 @@ def superfluous_copies(index: SegmentIndex) -> frozenset[int]:
     for copy in copies_of(index):
         firsts.setdefault(copy.relation_oid, copy)
     created: dict[int, int] = {}
-    first = {oid: of_table[0] for oid, of_table in readings.items()}
-    for oid, seq in _creations(first, published, _last_begun(index)):
+    for oid, seq in _creations(_firsts(readings), published, _last_begun(index)):
         created.setdefault(oid, seq)
     found = set[int]()
     for oid, copy in firsts.items():
@@ -269,9 +268,24 @@ def begun_without_copy(index: SegmentIndex) -> dict[int, tuple[int, str]]:
 def _begun(
     index: SegmentIndex, readings: Mapping[int, Sequence[TableReading]], published: Iterable[PublicationReading]
 ) -> dict[int, int]:
-    # A table that was rewritten, or was unlogged, before anybody looked at it may have rows that were never sent.
-    first = {oid: of_table[0] for oid, of_table in readings.items() if _has_first_files(of_table[0])}
-    return dict(_creations(first, published, _last_begun(index))) | _truncated(index)
+    # A table that was rewritten, unlogged, or given a partition with rows, before anybody looked at it may have rows
+    # that were never sent.
+    first = {oid: each for oid, each in _firsts(readings).items() if _has_first_files(each) and not each.attached}
+    created = dict(_creations(first, published, _last_begun(index)))
+    return created | {oid: seq for oid, (seq, lsn) in _truncated(index).items() if _is_after(lsn, readings.get(oid))}
+
+
+def _firsts(readings: Mapping[int, Sequence[TableReading]]) -> dict[int, TableReading]:
+    """Return the first reading of each table, but of those that were a partition, whose rows are sent as a root's."""
+    partitions = {
+        leaf for of_table in readings.values() for each in of_table for leaf in each.filenodes.keys() - {each.oid}
+    }
+    return {oid: of_table[0] for oid, of_table in readings.items() if oid not in partitions}
+
+
+def _is_after(commit_lsn: int, readings: Sequence[TableReading] | None) -> bool:
+    """Return whether a table was looked at before a commit: later rewrites show then. True for one without readings."""
+    return not readings or int(readings[0].snapshot.lsn) <= commit_lsn
 
 
 def _has_first_files(reading: TableReading) -> bool:
@@ -282,18 +296,18 @@ def _has_first_files(reading: TableReading) -> bool:
     return all(node in (0, leaf) for leaf, node in reading.filenodes.items())
 
 
-def _truncated(index: SegmentIndex) -> dict[int, int]:
-    """Return the seq of the last committed truncate of each table, from which on the log has it completely."""
+def _truncated(index: SegmentIndex) -> dict[int, tuple[int, int]]:
+    """Return the seq, and the commit's LSN, of the last committed truncate of each table."""
     rows = index.entries("rows")
     rows = rows.filter(look_up(rows["tag"].to_numpy(), _TRUNCATES))
     spans = run_spans(index)
-    first, last = np.asarray(spans.first_seq), np.asarray(spans.last_seq)
+    first, last, lsns = (np.asarray(each) for each in (spans.first_seq, spans.last_seq, spans.commit_lsn))
     seqs, xids, oids = (rows[name].to_numpy() for name in ("first_seq", "xid", "oid"))
     places = np.searchsorted(first, seqs, "right") - 1
-    found: dict[int, int] = {}
+    found: dict[int, tuple[int, int]] = {}
     for seq, xid, oid, place in zip(seqs.tolist(), xids.tolist(), oids.tolist(), places.tolist(), strict=True):
         if place >= 0 and seq <= last[place] and xid not in spans.aborted.get(place, ()):
-            found[oid] = max(seq, found.get(oid, 0))
+            found[oid] = max((seq, int(lsns[place])), found.get(oid, (0, 0)))
     return found
 
 
@@ -308,8 +322,9 @@ def _creations(
     """Yield each table that was created while a publication FOR ALL TABLES was captured, and the seq of the evidence.
 
     A reading of such a publication lists all tables: a table that it does not list, and whose creation its snapshot
-    does not see, was created later. Snapshots have no subtransactions: one in doubt counts as seen. A table that was
-    ever excluded (FOR ALL TABLES EXCEPT) is not included, since rows may have been written meanwhile.
+    does not see, was created later; before the publication was no longer captured, if a later reading shows that.
+    Snapshots have no subtransactions: one in doubt counts as seen. A table that was ever excluded (FOR ALL TABLES
+    EXCEPT) is not included, since rows may have been written meanwhile.
 
     Args:
         readings: A reading of each table.
@@ -324,8 +339,16 @@ def _creations(
         if reading.captured and reading.all_tables and reading.seq > begun:
             later = [oid for oid in readings if oid not in seen]
             created = np.array([readings[oid].created for oid in later], np.int64)
-            is_new = reading.snapshot.invisible(created).tolist()
-            yield from ((oid, reading.seq) for oid, new in zip(later, is_new, strict=True) if new)
+            is_new = reading.snapshot.invisible(created)
+            for end in _ends(published, reading):
+                is_new &= ~end.snapshot.invisible(created)
+            yield from ((oid, reading.seq) for oid, new in zip(later, is_new.tolist(), strict=True) if new)
+
+
+def _ends(published: Sequence[PublicationReading], reading: PublicationReading) -> Iterator[PublicationReading]:
+    """Yield the first reading that shows that a publication is no longer captured, or not FOR ALL TABLES any more."""
+    later = (each for each in published if each.name == reading.name and each.seq > reading.seq)
+    yield from [each for each in later if not (each.captured and each.all_tables)][:1]
 
 
 def _published(readings: Iterable[PublicationReading]) -> set[int]:

@@ -98,13 +98,64 @@ def test_a_new_table_with_rows_that_were_not_sent(source: Source) -> None:
         "INSERT INTO rewritten VALUES (2, 2)",
         "CREATE TABLE plain (id int PRIMARY KEY)",
         "INSERT INTO plain VALUES (1)",
+        "CREATE TABLE emptied (id int PRIMARY KEY, v int)",
+        "TRUNCATE emptied",
+        "INSERT INTO emptied VALUES (1, 1)",
+        "ALTER TABLE emptied ALTER v TYPE int USING v * 10",
     )
     source.capture(**given)
     without = "the log has no snapshot of public.{0}: pgoutput snapshot DSN LOG --table public.{0}"
-    assert lacks(source) == [without.format(name) for name in ("before", "rewritten", "unlogged")]
+    assert lacks(source) == [without.format(name) for name in ("before", "emptied", "rewritten", "unlogged")]
     source.execute("TRUNCATE unlogged")
     source.capture(**given)
-    assert lacks(source) == [without.format(name) for name in ("before", "rewritten")]
+    assert lacks(source) == [without.format(name) for name in ("before", "emptied", "rewritten")]
+
+
+def test_a_table_created_while_another_publication_was_captured(source: Source) -> None:
+    """That all tables were captured before, and are again, says nothing of it."""
+    source.execute("CREATE PUBLICATION everything FOR ALL TABLES", "CREATE TABLE before (id int PRIMARY KEY)")
+    source.execute("CREATE PUBLICATION one FOR TABLE before", "INSERT INTO before VALUES (1)")
+    for number, publication in enumerate(("everything", "everything", "one"), 2):
+        source.capture(publications=[publication], snapshot=False)
+        source.execute(f"INSERT INTO before VALUES ({number})")
+    source.capture(publications=["one"], snapshot=False)
+    source.execute("CREATE TABLE unseen (id int PRIMARY KEY)", "INSERT INTO unseen VALUES (1)")
+    source.capture(publications=["one"], snapshot=False)
+    source.execute("CREATE TABLE seen (id int PRIMARY KEY)", "INSERT INTO unseen VALUES (2)")
+    source.capture(publications=["everything"], snapshot=False)
+    source.execute("CREATE TABLE new (id int PRIMARY KEY)", "INSERT INTO new VALUES (1)")
+    source.capture(publications=["everything"], snapshot=False)
+    names = {each.partition(":")[0].removeprefix("the log has no snapshot of public.") for each in lacks(source)}
+    assert {"unseen", "seen"} <= names and "new" not in names
+
+
+def test_partitions_and_roots_that_are_new(source: Source) -> None:
+    """A partition's rows were sent as its root's; a new root lacks the rows of a table that became its partition."""
+    source.execute("CREATE PUBLICATION everything FOR ALL TABLES WITH (publish_via_partition_root = true)")
+    given = {"publications": ["everything"], "snapshot": False}
+    source.execute("CREATE TABLE before (id int PRIMARY KEY)", "INSERT INTO before VALUES (1)")
+    source.capture(**given)
+    source.execute("INSERT INTO before VALUES (2)")
+    source.capture(**given)
+    source.execute(
+        "CREATE TABLE r (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE l PARTITION OF r FOR VALUES FROM (0) TO (10)",
+        "INSERT INTO r VALUES (1)",
+        "CREATE TABLE orders (id int PRIMARY KEY)",
+        "INSERT INTO orders VALUES (1)",
+    )
+    source.capture(**given)
+    assert [each.partition(":")[0] for each in lacks(source)] == ["the log has no snapshot of public.before"]
+    source.execute(
+        "ALTER TABLE r DETACH PARTITION l",
+        "BEGIN; ALTER TABLE orders RENAME TO old; CREATE TABLE orders (id int PRIMARY KEY) PARTITION BY RANGE (id); "
+        "ALTER TABLE orders ATTACH PARTITION old DEFAULT; COMMIT",
+        "INSERT INTO l VALUES (2)",
+        "INSERT INTO orders VALUES (2)",
+    )
+    source.capture(**given)
+    names = {each.partition(":")[0].removeprefix("the log has no snapshot of public.") for each in lacks(source)}
+    assert {"before", "l", "orders"} <= names
 
 
 def test_a_partition_published_as_its_root(source: Source) -> None:
