@@ -18,6 +18,7 @@ from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.changelog._segment.segment_schema import segment_table
 from pgoutput_construct.columnar import chosen_types, columns_schema
 from pgoutput_construct.columnar.descriptions import OUTSIDE
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres.slot_peek import open_slot
 from pgoutput_construct.spark._log_view.added_columns import Prefix
 from pgoutput_construct.spark._log_view.change_columns import CHANGE, changes_schema
@@ -26,7 +27,7 @@ from pgoutput_construct.spark._source.micro_batches import PollInterval, query_f
 from pgoutput_construct.spark._source.segment_rows import SegmentPart, decode_part
 from pgoutput_construct.spark._source.source_options import SourceOptions
 from pgoutput_construct.spark._source.task_plan import ReaderColumns
-from pgoutput_construct.stream.identifiers import split_name
+from pgoutput_construct.stream.identifiers import full_name, split_name
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Commit, Lsn, Relation, Type, parse
 from pgoutput_construct.wire.options import STATE_PARAMETERS
@@ -38,9 +39,16 @@ _POLL_SECONDS = 0.5
 
 def live_schema(options: SourceOptions) -> pa.Schema:
     """Return the requested columns of a table as the server has it now, and those of CHANGE."""
+    return _schema(_described(options), options)
+
+
+def _described(options: SourceOptions) -> Description:
     with _slot(options) as slot:
-        description = _description(slot.describe(*split_name(options.table or "")))
-        columns = columns_schema(description, chosen_types(options.types or ""))
+        return _description(slot.describe(*split_name(options.table or "")))
+
+
+def _schema(description: Description, options: SourceOptions) -> pa.Schema:
+    columns = columns_schema(description, chosen_types(options.types or ""))
     if options.columns is not None:
         columns = pa.schema([columns.field(name) for name in columns.names if name in options.columns])
     prefix = Prefix(options.metadataPrefix)
@@ -56,6 +64,8 @@ class _Peek(InputPartition):
     after: int
     until: int
     schema: pa.Schema
+    relation: Relation
+    """The table as the server had it when the task was planned."""
 
 
 class LiveReader(DataSourceReader):
@@ -142,8 +152,9 @@ def _offset(commits: Sequence[Commit], count: int) -> dict[str, Any]:
 
 
 def _task(options: SourceOptions, schema: StructType, after: int, until: int) -> _Peek:
-    known = live_schema(options)
-    return _Peek(options, after, until, query_fields(known, schema, options, options.table or ""))
+    description = _described(options)
+    fields = query_fields(_schema(description, options), schema, options, options.table or "")
+    return _Peek(options, after, until, fields, description.relation)
 
 
 def _read(task: _Peek) -> Iterator[pa.RecordBatch]:
@@ -152,17 +163,34 @@ def _read(task: _Peek) -> Iterator[pa.RecordBatch]:
         payloads = slot.payloads(Lsn(task.until))
     if not payloads:
         return
-    part, used = _part(options, payloads, task.after, task.until)
+    part, used = _part(task, payloads)
     prefix = Prefix(options.metadataPrefix)
     inner = prefix.replay_schema(task.schema)
     columns = pa.schema([each for each in inner if each.name not in CHANGE])
+    for description, _ in part.described:
+        if description.seq in used:
+            _check_columns(task, description.relation, columns.names)
     yield from map(prefix.reader_batch, decode_part(part, columns, inner, used, options.badRecords != "fail"))
 
 
-def _part(
-    options: SourceOptions, payloads: list[bytes], after: int, until: int
-) -> tuple[SegmentPart, dict[int, ReaderColumns]]:
-    """Index payloads as a change log would."""
+def _check_columns(task: _Peek, sent: Relation, requested: Sequence[str]) -> None:
+    """Raise ChangeLogError where a column may have been renamed since rows were sent: they would have null for it."""
+    before, now = ([column.name for column in each.columns] for each in (sent, task.relation))
+    own = Prefix(task.options.metadataPrefix)
+    gone = [name for name in before if name not in now]
+    lacking = [name for name in now if name not in before and own.replay_name(name) in requested]
+    if gone and lacking:
+        raise ChangeLogError(
+            f"{full_name(task.relation)}: rows in slot {task.options.slot!r} have {', '.join(map(repr, gone))}, which "
+            f"the table no longer has, and lack {', '.join(map(repr, lacking))}: whether a column was renamed, the "
+            "slot does not say. Capture it into a change log, which knows columns by number; or select columns that "
+            "these rows have (the option columns)"
+        )
+
+
+def _part(task: _Peek, payloads: list[bytes]) -> tuple[SegmentPart, dict[int, ReaderColumns]]:
+    """Index payloads as a change log would; the table's Relations have its OID, whatever its name was."""
+    options, after, until = task.options, task.after, task.until
     zeros, count = np.zeros(len(payloads), np.int64), len(payloads)
     states = {name: np.zeros(count, np.bool_) for name in STATE_PARAMETERS}
     block = Block.from_payloads(payloads, zeros, zeros, _LAYOUT, states, np.full(count, OUTSIDE))
@@ -174,11 +202,11 @@ def _part(
     selected = transactions.filter(pa.array((ends > after) & (ends <= until)))
     history = relation_history(index)
     (rows,) = segment_table([block], 0).combine_chunks().to_batches()
-    mine, own = split_name(options.table or ""), Prefix(options.metadataPrefix)
+    own = Prefix(options.metadataPrefix)
     used = {
         each.seq: ReaderColumns(tuple(own.replay_name(column.name) for column in each.relation.columns), {})
         for each in history.descriptions
-        if (each.relation.namespace or "pg_catalog", each.relation.name) == mine
+        if each.relation.relation_oid == task.relation.relation_oid
     }
     return SegmentPart(f"(slot {options.slot})", rows, block.index, LogPlan(spans_of(selected), history)), used
 

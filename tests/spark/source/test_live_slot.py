@@ -107,6 +107,33 @@ def test_a_batch_reads_to_the_end(shop: str, execute: Callable[[str], Any], monk
     assert rows(reader, reader.partitions()) == [("insert", key, float(key)) for key in range(1, 5)]
 
 
+def test_renamed_since(shop: str, execute: Callable[[str], Any]) -> None:
+    """Rows that were sent under another name of the table are its rows; a column's other name is an error, not null."""
+    execute('INSERT INTO "Order items" VALUES (1, 1, NULL)')
+    execute('ALTER TABLE "Order items" RENAME TO u')
+    execute("INSERT INTO u VALUES (2, 2, NULL)")
+    execute("ALTER TABLE u ADD more int")
+    execute("ALTER TABLE u DROP note")
+    execute("ALTER TABLE u DROP more")
+    made: Any = source(shop, table="u")
+    reader = made.reader(made.schema())
+    assert rows(reader, reader.partitions()) == [("insert", 1, 1.0), ("insert", 2, 2.0)]
+    execute("ALTER TABLE u RENAME amount TO price")
+    renamed: Any = source(shop, table="u")
+    reader = renamed.reader(renamed.schema())
+    with pytest.raises(pgo.ChangeLogError, match=r"public\.u: rows .* have 'amount', .* lack 'price'.* change log"):
+        rows(reader, reader.partitions())
+    some: Any = source(shop, table="u", columns="id")
+    reader = some.reader(some.schema())
+    assert [row["id"] for batch in reader.read(reader.partitions()[0]) for row in batch.to_pylist()] == [1, 2]
+    stream: Any = renamed.streamReader(renamed.schema())
+    end = stream.latestOffset(stream.initialOffset())
+    execute("INSERT INTO u VALUES (3, 3)")
+    tasks = stream.partitions(end, {"end_lsn": "7FFFFFFF/0"})
+    found = [row for task in tasks for batch in stream.read(task) for row in batch.to_pylist()]
+    assert [(row["id"], float(row["price"])) for row in found] == [(3, 3.0)]
+
+
 def test_what_cannot_be_read_live(shop: str, execute: Callable[[str], Any]) -> None:
     """The error says what to run, and no password."""
     with pytest.raises(pgo.ReplicationError, match=r"none of the publications .pub. has table public\.other"):
