@@ -161,6 +161,8 @@ def _intervals(
     is_full = phase.replica_identity == RelationReplicaIdentity.FULL
     names, keys = tuple(table.columns.names), phase.key_columns
     found = survey(changes, keys, names, summary)
+    if before is not None and found.unsent:
+        found = found._replace(untyped=True)  # values of these rows may have texts
     truncates = _truncates(changes) if found.truncated is not None else []
     replay = Replay(
         names,
