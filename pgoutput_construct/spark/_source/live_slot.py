@@ -117,7 +117,12 @@ class LiveStreamReader(DataSourceStreamReader):
         """Return the offset where the next micro-batch ends; the last one where nothing is new."""
         after = 0 if last is None else int(Lsn(last["end_lsn"]))
         with _slot(self.options) as slot:
-            ends = [commit for commit in slot.ends() if commit.end_lsn > after]
+            peeked = slot.ends()
+            ends = [commit for commit in peeked if commit.end_lsn > after]
+            if not ends and peeked:
+                # The slot is advanced past a batch when the next one is planned: until then the limit of a peek may
+                # end with what was read already.
+                ends = [commit for commit in slot.ends(None) if commit.end_lsn > after]
             if not ends:
                 return last or {"end_lsn": str(slot.confirmed)}
         most = self.options.maxTransactionsPerTrigger if last else None

@@ -107,6 +107,23 @@ def test_a_batch_reads_to_the_end(shop: str, execute: Callable[[str], Any], monk
     assert rows(reader, reader.partitions()) == [("insert", key, float(key)) for key in range(1, 5)]
 
 
+def test_a_stream_reads_on_after_a_full_peek(
+    shop: str, execute: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark advances the slot when it plans the next batch: the limit of a peek may end with what was read."""
+    monkeypatch.setattr(SlotPeek.ends, "__defaults__", (1,))
+    for key in range(1, 4):
+        execute(f'INSERT INTO "Order items" VALUES ({key}, {key})')
+    made: Any = source(shop)
+    reader = made.streamReader(made.schema())
+    start = reader.initialOffset()
+    one = reader.latestOffset(start)
+    assert rows(reader, reader.partitions(start, one)) == [("insert", 1, 1.0)]
+    other = reader.latestOffset(one)
+    assert rows(reader, reader.partitions(one, other)) == [("insert", key, float(key)) for key in (2, 3)]
+    assert reader.latestOffset(other) == other
+
+
 def test_renamed_since(shop: str, execute: Callable[[str], Any]) -> None:
     """Rows that were sent under another name of the table are its rows; a column's other name is an error, not null."""
     execute('INSERT INTO "Order items" VALUES (1, 1, NULL)')
