@@ -136,7 +136,9 @@ def history(
     rows = _history_rows(reduce(lambda one, other: as_leaf(one).unionAll(other), found), table)
     if opened is None or not begins:
         return rows
-    ended = opened.withColumns({"_ended_by": F.lit(SNAPSHOT), "_valid_to": F.lit(None).cast("timestamp")})
+    # Changes that were recorded before the copy was complete, and that it does not contain, make their rows once more.
+    superseded = opened.join(changes.select(*ROW_KEY), [*ROW_KEY], "left_anti")
+    ended = superseded.withColumns({"_ended_by": F.lit(SNAPSHOT), "_valid_to": F.lit(None).cast("timestamp")})
     old = stored_rows(ended, table, events, (*_FROM, "_valid_to", "_ended_by"))
     return rows.unionByName(_history_rows(old, table))
 

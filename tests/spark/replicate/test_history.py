@@ -91,6 +91,25 @@ def test_a_commit_at_the_lsn_of_a_snapshot(lake: Any, tmp_path: Path, into: str)
     ]
 
 
+@pytest.mark.parametrize("into", ["parquet", pytest.param("delta", marks=pytest.mark.long), "iceberg"])
+def test_a_change_that_is_recorded_before_a_new_copy_is_complete(lake: Any, tmp_path: Path, into: str) -> None:
+    """Its snapshot is older than the change: the row is there once, and goes on."""
+    log = Log(tmp_path / "log")
+    log.copied((90, 90, ()), [[insert(b"1", b"a"), insert(b"2", b"b")]])
+    _replicated(lake, log, tmp_path / "wh", into)
+    log.transaction(91, DESCRIBED, update(None, None, b"2", b"bb"))
+    _replicated(lake, log, tmp_path / "wh", into)
+    log.copied((91, 91, ()), [[insert(b"1", b"a"), insert(b"2", b"b")]], at=105)
+    _replicated(lake, log, tmp_path / "wh", into)
+    assert _rows(lake, tmp_path / "wh") == [
+        ("1", "a", "snapshot", None, None, "snapshot", None),
+        ("2", "b", "snapshot", None, 110, "update", None),
+        ("1", "a", "snapshot", None, None, None, None),
+        ("2", "b", "snapshot", None, 110, "update", None),
+        ("2", "bb", "update", 110, None, None, None),
+    ]
+
+
 def test_a_text_of_a_row_that_moves_twice(lake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the type of a column does not hold comes along with an unsent value, though no change of the batch has it.
 
