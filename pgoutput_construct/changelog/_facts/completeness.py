@@ -271,8 +271,7 @@ def _begun(
     # A table that was rewritten, unlogged, or given a partition with rows, before anybody looked at it may have rows
     # that were never sent.
     first = {oid: each for oid, each in _firsts(readings).items() if _has_first_files(each) and not each.attached}
-    created = dict(_creations(first, published, _last_begun(index)))
-    return created | {oid: seq for oid, (seq, lsn) in _truncated(index).items() if _is_after(lsn, readings.get(oid))}
+    return dict(_creations(first, published, _last_begun(index))) | _truncated(index)
 
 
 def _firsts(readings: Mapping[int, Sequence[TableReading]]) -> dict[int, TableReading]:
@@ -283,11 +282,6 @@ def _firsts(readings: Mapping[int, Sequence[TableReading]]) -> dict[int, TableRe
     return {oid: of_table[0] for oid, of_table in readings.items() if oid not in partitions}
 
 
-def _is_after(commit_lsn: int, readings: Sequence[TableReading] | None) -> bool:
-    """Return whether a table was looked at before a commit: later rewrites show then. True for one without readings."""
-    return not readings or int(readings[0].snapshot.lsn) <= commit_lsn
-
-
 def _has_first_files(reading: TableReading) -> bool:
     """Return whether a table, or each of its leaf partitions, has the file that it was created with.
 
@@ -296,18 +290,18 @@ def _has_first_files(reading: TableReading) -> bool:
     return all(node in (0, leaf) for leaf, node in reading.filenodes.items())
 
 
-def _truncated(index: SegmentIndex) -> dict[int, tuple[int, int]]:
-    """Return the seq, and the commit's LSN, of the last committed truncate of each table."""
+def _truncated(index: SegmentIndex) -> dict[int, int]:
+    """Return the seq of the last committed truncate of each table, from which on the log has it completely."""
     rows = index.entries("rows")
     rows = rows.filter(look_up(rows["tag"].to_numpy(), _TRUNCATES))
     spans = run_spans(index)
-    first, last, lsns = (np.asarray(each) for each in (spans.first_seq, spans.last_seq, spans.commit_lsn))
+    first, last = np.asarray(spans.first_seq), np.asarray(spans.last_seq)
     seqs, xids, oids = (rows[name].to_numpy() for name in ("first_seq", "xid", "oid"))
     places = np.searchsorted(first, seqs, "right") - 1
-    found: dict[int, tuple[int, int]] = {}
+    found: dict[int, int] = {}
     for seq, xid, oid, place in zip(seqs.tolist(), xids.tolist(), oids.tolist(), places.tolist(), strict=True):
         if place >= 0 and seq <= last[place] and xid not in spans.aborted.get(place, ()):
-            found[oid] = max((seq, int(lsns[place])), found.get(oid, (0, 0)))
+            found[oid] = max(seq, found.get(oid, 0))
     return found
 
 

@@ -98,17 +98,13 @@ def test_a_new_table_with_rows_that_were_not_sent(source: Source) -> None:
         "INSERT INTO rewritten VALUES (2, 2)",
         "CREATE TABLE plain (id int PRIMARY KEY)",
         "INSERT INTO plain VALUES (1)",
-        "CREATE TABLE emptied (id int PRIMARY KEY, v int)",
-        "TRUNCATE emptied",
-        "INSERT INTO emptied VALUES (1, 1)",
-        "ALTER TABLE emptied ALTER v TYPE int USING v * 10",
     )
     source.capture(**given)
     without = "the log has no snapshot of public.{0}: pgoutput snapshot DSN LOG --table public.{0}"
-    assert lacks(source) == [without.format(name) for name in ("before", "emptied", "rewritten", "unlogged")]
+    assert lacks(source) == [without.format(name) for name in ("before", "rewritten", "unlogged")]
     source.execute("TRUNCATE unlogged")
     source.capture(**given)
-    assert lacks(source) == [without.format(name) for name in ("before", "emptied", "rewritten")]
+    assert lacks(source) == [without.format(name) for name in ("before", "rewritten")]
 
 
 def test_a_table_created_while_another_publication_was_captured(source: Source) -> None:
