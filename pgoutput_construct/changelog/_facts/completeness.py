@@ -275,11 +275,16 @@ def _begun(
 
 
 def _firsts(readings: Mapping[int, Sequence[TableReading]]) -> dict[int, TableReading]:
-    """Return the first reading of each table, but of those that were a partition, whose rows are sent as a root's."""
-    partitions = {
-        leaf for of_table in readings.values() for each in of_table for leaf in each.filenodes.keys() - {each.oid}
-    }
-    return {oid: of_table[0] for oid, of_table in readings.items() if oid not in partitions}
+    """Return the first reading of each table, but of those that were a partition before it: a root had their rows.
+
+    A table that is attached later stays: what was found of it does not depend on that.
+    """
+    listed: dict[int, int] = {}
+    for reading in (each for of_table in readings.values() for each in of_table):
+        for leaf in reading.filenodes.keys() - {reading.oid}:
+            listed[leaf] = min(reading.seq, listed.get(leaf, reading.seq))
+    firsts = {oid: of_table[0] for oid, of_table in readings.items()}
+    return {oid: first for oid, first in firsts.items() if listed.get(oid, first.seq) >= first.seq}
 
 
 def _has_first_files(reading: TableReading) -> bool:
