@@ -9,8 +9,8 @@ a publisher can show on purpose, for tests of clients. ``log_feed`` stands apart
 log does.
 
 Invariants: clients get the payloads that the log has, or ones built from the specification, never bytes assembled by
-hand; a slot's position is durable before its client is told so; a log is only read. Public is what this module exports,
-and ``faults``, ``log_feed`` and ``slots``.
+hand; a slot's position is durable before the client learns of it; a log is only read. Public is what this module
+exports, and ``faults``, ``log_feed`` and ``slots``.
 """
 
 from pgoutput_construct.publisher._feed.feed import About, Fed, Feed

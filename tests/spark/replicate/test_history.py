@@ -93,7 +93,7 @@ def test_a_commit_at_the_lsn_of_a_snapshot(lake: Any, tmp_path: Path, into: str)
 
 @pytest.mark.parametrize("into", ["parquet", pytest.param("delta", marks=pytest.mark.long), "iceberg"])
 def test_a_change_that_is_recorded_before_a_new_copy_is_complete(lake: Any, tmp_path: Path, into: str) -> None:
-    """Its snapshot is older than the change: the row is there once, and goes on."""
+    """Its snapshot is older than the change: the history has the row once, and it has not ended."""
     log = Log(tmp_path / "log")
     log.copied((90, 90, ()), [[insert(b"1", b"a"), insert(b"2", b"b")]])
     _replicated(lake, log, tmp_path / "wh", into)
