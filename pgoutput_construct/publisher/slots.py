@@ -61,6 +61,9 @@ class Slot:
     missed: list[int] = field(default_factory=list)
     """The OIDs of tables that a client first got in a list after some of their changes may have been sent: it gets
     these again."""
+    missed_lists: int = 0
+    """How many lists have added to ``missed``: a stream that began before the last of them may have sent too early what
+    its client knows only since then."""
     withheld: list[int] = field(default_factory=list)
     """The seqs of copies that its client was not served: it gets the later transactions that they contain instead."""
     is_fenced: bool = True
@@ -273,10 +276,16 @@ class Slots:
             slot.is_fenced = self._has_news = True
         return True
 
-    def has_all(self, slot: Slot, tables: Collection[int]) -> None:
-        """Note that a client has what it had missed of some tables."""
-        if any(oid in tables for oid in slot.missed):
-            with self._lock:
+    def has_all(self, slot: Slot, tables: Collection[int], lists: int) -> None:
+        """Note that a client has what it had missed of some tables, unless another list has added to these since.
+
+        Args:
+            slot: The slot.
+            tables: The OIDs of the tables.
+            lists: ``Slot.missed_lists`` as the stream began that has sent them.
+        """
+        with self._lock:
+            if lists == slot.missed_lists and any(oid in tables for oid in slot.missed):
                 slot.missed, self._has_news = [oid for oid in slot.missed if oid not in tables], True
 
     def _note(self, slot: Slot, tables: Mapping[ClientTable, Collection[TableName]], is_shared: bool) -> None:
@@ -302,6 +311,7 @@ class Slots:
         self._has_news = True
         if new and (slot.confirmed or slot.name in self._active):
             slot.missed, slot.is_fenced = sorted({*slot.missed, *new}), False
+            slot.missed_lists += 1
 
     def withhold(self, slot: Slot, seq: int) -> None:
         """Note that a client is not served a copy, before what follows; raise Refusal where that cannot be saved."""

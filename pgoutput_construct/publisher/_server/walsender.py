@@ -87,7 +87,9 @@ class WalSender:
         named = named_publications(command)
         replaces = self._service.settings.replaces_rows
         withholding = None if replaces else Withholding(named, slot.withheld, partial(self._service.withhold, slot))
-        feed, encoding, self._missed = self._service.feed, client.encoding, tuple(slot.missed)
+        feed, encoding = self._service.feed, client.encoding
+        self._missed_lists = slot.missed_lists  # read first, since another list may add to them meanwhile
+        self._missed = tuple(slot.missed)
         rest = encoding, self._missed, named, withholding
         self._cursor = cursor_of(feed, options, start, copied, two_phase_at, pace, *rest)
         for lack in self._cursor.lacking:
@@ -238,7 +240,7 @@ class WalSender:
     def _keep_copied(self) -> None:
         """Record in the slot which copies its client has or gets, unless it may lack a late one."""
         if not self._cursor.has_late:
-            self._service.slots.has_all(self._slot, self._missed)
+            self._service.slots.has_all(self._slot, self._missed, self._missed_lists)
             self._slot.copied = max(self._slot.copied, self._cursor.copied)
 
     async def _wait(self, position: Lsn) -> None:
