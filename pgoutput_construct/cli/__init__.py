@@ -1,4 +1,4 @@
-"""The command ``pgoutput``: one module per command (``..._command``), and private ones for what commands share.
+"""The command ``pgoutput``: one module per command in ``commands/``, and here what they share.
 
 What comes in: arguments (``_options``), files and pipes (``_input``). What leaves: JSON lines (``_json_lines``), tables
 and lines for people (``_printing``), progress and logs on standard error (``_progress``, ``_logging``), metrics for
@@ -10,6 +10,7 @@ and works wherever click is installed; an error is one line on standard error an
 a terminal's cursor.
 
 ``command_table`` lists the commands with their modules and extras; ``group`` imports a command when it is run, and
-turns errors into text. To add a command, add a module with a click command, and a line in ``command_table``. Start
-reading there, then ``decode_command``. Nothing here is public other than the command line itself.
+turns errors into text. To add a command, add a module with a click command to ``commands/``, and a line to
+``command_table``. Start reading there, then in ``commands/decode_command``. Nothing here is public other than the
+command line itself.
 """

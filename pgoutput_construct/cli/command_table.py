@@ -9,27 +9,30 @@ __all__ = ["COMMANDS", "CommandEntry"]
 class CommandEntry(NamedTuple):
     """The implementation of one command."""
 
-    module: str
-    """The module, which imports no extra other than ``cli`` before the command runs."""
     function: str
-    """The name of the click command in it."""
+    """The name of the click command, and of its module in ``commands/``."""
     extras: tuple[str, ...] = ("cli",)
     """The extras that it always needs."""
 
+    @property
+    def module(self) -> str:
+        """The module, which imports no extra other than ``cli`` before the command runs."""
+        return f"pgoutput_construct.cli.commands.{self.function}"
+
 
 COMMANDS: Final[Mapping[str, CommandEntry]] = {
-    "build": CommandEntry("pgoutput_construct.cli.build_command", "build_command"),
-    "capture": CommandEntry("pgoutput_construct.cli.capture_command", "capture_command", ("cli", "postgres")),
-    "decode": CommandEntry("pgoutput_construct.cli.decode_command", "decode_command"),
-    "demo": CommandEntry("pgoutput_construct.cli.demo_command", "demo_command", ("demo",)),
-    "inspect": CommandEntry("pgoutput_construct.cli.inspect_command", "inspect_command"),
-    "log": CommandEntry("pgoutput_construct.cli.log_command", "log_command", ("cli", "changelog")),
-    "replicate": CommandEntry("pgoutput_construct.cli.replicate_command", "replicate_command", ("cli", "spark")),
-    "replay": CommandEntry("pgoutput_construct.cli.replay_command", "replay_command", ("cli", "postgres", "publisher")),
-    "serve": CommandEntry("pgoutput_construct.cli.serve_command", "serve_command", ("cli", "publisher")),
-    "slots": CommandEntry("pgoutput_construct.cli.slots_command", "slots_command", ("cli", "postgres")),
-    "snapshot": CommandEntry("pgoutput_construct.cli.snapshot_command", "snapshot_command", ("cli", "postgres")),
-    "tail": CommandEntry("pgoutput_construct.cli.tail_command", "tail_command", ("cli", "postgres")),
-    "tables": CommandEntry("pgoutput_construct.cli.tables_command", "tables_command", ("cli", "spark")),
-    "verify": CommandEntry("pgoutput_construct.cli.verify_command", "verify_command", ("cli", "spark")),
+    "build": CommandEntry("build_command"),
+    "capture": CommandEntry("capture_command", ("cli", "postgres")),
+    "decode": CommandEntry("decode_command"),
+    "demo": CommandEntry("demo_command", ("demo",)),
+    "inspect": CommandEntry("inspect_command"),
+    "log": CommandEntry("log_command", ("cli", "changelog")),
+    "replicate": CommandEntry("replicate_command", ("cli", "spark")),
+    "replay": CommandEntry("replay_command", ("cli", "postgres", "publisher")),
+    "serve": CommandEntry("serve_command", ("cli", "publisher")),
+    "slots": CommandEntry("slots_command", ("cli", "postgres")),
+    "snapshot": CommandEntry("snapshot_command", ("cli", "postgres")),
+    "tail": CommandEntry("tail_command", ("cli", "postgres")),
+    "tables": CommandEntry("tables_command", ("cli", "spark")),
+    "verify": CommandEntry("verify_command", ("cli", "spark")),
 }

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 
 import pgoutput_construct as pgo
-from pgoutput_construct.cli._inspect_picture import ON_WHITE
+from pgoutput_construct.cli.commands._inspect_picture import ON_WHITE
 from pgoutput_construct.wire.trace import trace
 from tests.cli.conftest import Run
 from tests.live.recording import STORE, Recording

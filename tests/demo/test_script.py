@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.cli.demo_command import demo_command
+from pgoutput_construct.cli.commands.demo_command import demo_command
 
 ROOT = Path(__file__).parents[2]
 

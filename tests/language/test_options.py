@@ -11,11 +11,11 @@ from pgoutput_construct import testing
 from pgoutput_construct.changelog import SCHEMA, LogOptions
 from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.cli._json_lines import KEYS
-from pgoutput_construct.cli.build_command import build_command
-from pgoutput_construct.cli.capture_command import capture_command
-from pgoutput_construct.cli.decode_command import decode_command
-from pgoutput_construct.cli.inspect_command import inspect_command
-from pgoutput_construct.cli.tail_command import tail_command
+from pgoutput_construct.cli.commands.build_command import build_command
+from pgoutput_construct.cli.commands.capture_command import capture_command
+from pgoutput_construct.cli.commands.decode_command import decode_command
+from pgoutput_construct.cli.commands.inspect_command import inspect_command
+from pgoutput_construct.cli.commands.tail_command import tail_command
 from pgoutput_construct.columnar import BatchDecoder, index_batch
 from pgoutput_construct.postgres import capture
 from pgoutput_construct.wire import options

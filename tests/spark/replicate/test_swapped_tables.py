@@ -279,7 +279,9 @@ def test_a_history_that_cannot_be_copied(lake: Any, server18: EmbeddedServer, tm
         shop.capture()
         path = warehouse / _DATA.get(into, "public.{}.history").format("a")
         away = path.rename(tmp_path / "away")
-        with pytest.raises(ChangeLogError, match=r"public\.a: .* had this name .*2 more: public\.b, public\.c\); all other"):
+        with pytest.raises(
+            ChangeLogError, match=r"public\.a: .* had this name .*2 more: public\.b, public\.c\); all other"
+        ):
             replicate(lake, shop.directory, warehouse, into, history=True)
         assert _current(lake, warehouse) == _named(before)
         others = ("public.b", "public.c")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pgoutput_construct.cli._options import LSN, TABLE, is_log
-from pgoutput_construct.cli._tail_output import PRINTERS, Header, TailSelection
 from pgoutput_construct.cli._values import Values
 from pgoutput_construct.cli.command_table import COMMANDS
+from pgoutput_construct.cli.commands._tail_output import PRINTERS, Header, TailSelection
 from pgoutput_construct.extras import require
 from pgoutput_construct.stream import RelationCache, RowReader, Session
 from pgoutput_construct.stream.bounds import effect_of, said
@@ -75,7 +75,7 @@ def tail_command(
     if live:
         _tail_server(source, publications, selection)
     else:
-        from pgoutput_construct.cli._tail_log import tail_log
+        from pgoutput_construct.cli.commands._tail_log import tail_log
 
         tail_log(source, selection, from_lsn, follow)
 

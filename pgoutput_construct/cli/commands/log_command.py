@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pgoutput_construct.cli._log_report import SHOWN, print_report
 from pgoutput_construct.cli._options import LOG, LSN, LSN_OR_TIME
 from pgoutput_construct.cli._printing import counted, printable, say, sized
 from pgoutput_construct.cli._progress import progress_line
 from pgoutput_construct.cli.command_table import COMMANDS
+from pgoutput_construct.cli.commands._log_report import SHOWN, print_report
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -75,7 +75,7 @@ def show_command(log: str, verify: bool, as_json: bool, everything: bool, dsn: s
       pgoutput log s3://bucket/shop --verify
     """
     from pgoutput_construct.changelog import ChangeLog
-    from pgoutput_construct.cli._log_report import describe_log, describe_segments
+    from pgoutput_construct.cli.commands._log_report import describe_log, describe_segments
 
     checked = _verify(log) if verify else {}
     opened = ChangeLog(log)

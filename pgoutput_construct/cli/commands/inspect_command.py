@@ -10,10 +10,10 @@ from typing import IO, Any, Final
 import click
 
 from pgoutput_construct.cli._input import ByteSource, hex_lines, payload_of, read_recvlogical, standard_input
-from pgoutput_construct.cli._inspect_rows import Detail, Row, RowKind, dump
-from pgoutput_construct.cli._log_relations import LogRelations
 from pgoutput_construct.cli._options import as_arguments, choose, first_options_in, layout_options, state_options
 from pgoutput_construct.cli._printing import counted, printable
+from pgoutput_construct.cli.commands._inspect_rows import Detail, Row, RowKind, dump
+from pgoutput_construct.cli.commands._log_relations import LogRelations
 from pgoutput_construct.errors import DecodeError, PgoutputError, ProtocolError
 from pgoutput_construct.extras import require
 from pgoutput_construct.stream.identifiers import full_name
@@ -89,7 +89,7 @@ def _traces(subject: "_Subject", frame: bool) -> Iterator[tuple[Trace, int]]:
 def _show(
     subject: "_Subject", traces: list[tuple[Trace, int]], everything: bool, svg: Path | None, html: Path | None
 ) -> None:
-    from pgoutput_construct.cli._inspect_picture import Picture
+    from pgoutput_construct.cli.commands._inspect_picture import Picture
 
     picture = Picture(
         _title(subject, [each for each, _ in traces]), list(_rows(subject, traces, everything)), everything

@@ -15,8 +15,8 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from pgoutput_construct.cli._inspect_rows import Row, RowKind
 from pgoutput_construct.cli._printing import printable
+from pgoutput_construct.cli.commands._inspect_rows import Row, RowKind
 
 __all__ = ["ON_WHITE", "Picture"]
 

@@ -5,9 +5,9 @@ from bisect import bisect_right
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from pgoutput_construct.cli._log_relations import LogRelations
 from pgoutput_construct.cli._logging import warn_of_lacks
-from pgoutput_construct.cli._tail_output import Header, TailSelection
+from pgoutput_construct.cli.commands._log_relations import LogRelations
+from pgoutput_construct.cli.commands._tail_output import Header, TailSelection
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream import RowReader
 from pgoutput_construct.wire import Lsn, Timestamp, parse
