@@ -21,7 +21,10 @@ stays, and with it every later one, if
 Why the rest stays readable. A row is decoded with the Relation (and Types) in force, which may have been sent in a
 removed segment. The index of each segment therefore contains the descriptions that its rows inherit from earlier
 segments (``inherited``, ``in_force``), with their payloads. So no segment depends on an earlier one to be decoded.
-Events do not depend on earlier ones either: the capture writes the whole of what it read from the catalog.
+Events do not depend on earlier ones either: the capture writes the whole of what it read from the catalog. But what a
+publication did not publish for a time shows only in the difference of two readings: a table that is added again is not
+known to lack changes without the reading that had it before. So ``pruned.json`` has the readings of publications that
+were in force at the cut, and an index of the log inherits them (``SegmentIndex.inherited_events``).
 
 How a concurrent reader and a crash are handled. A new reader writes its file, then checks that what it needs is still
 promised (``_index.listing.first_promised``). A prune writes its plan to ``pruned.json`` first, then looks for readers a
@@ -42,10 +45,12 @@ import numpy as np
 
 from pgoutput_construct.changelog._facts.completeness import begun_without_copy, present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy, latest_copies
+from pgoutput_construct.changelog._facts.events import PUBLICATION_FACTS, LogEvent, events_of
 from pgoutput_construct.changelog._index.indexes import indexes_of
 from pgoutput_construct.changelog._index.listing import Listing, Pruned, list_log, read_pruned, write_pruned
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.manifest import manifest_names
+from pgoutput_construct.changelog._index.segment_index import InheritedEvent, SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import chosen
 from pgoutput_construct.changelog._store.address import open_store
@@ -193,7 +198,25 @@ def _note(store: LogStore, done: Prune, listing: Listing) -> None:
                 f"{store}: reader {reader.name!r}, which needs seq {reader.next_seq}, was registered meanwhile: "
                 "try again"
             )
-    write_pruned(store, Pruned(done.first_seq, done.lsn, Timestamp(last), copied=tuple(copied)))
+    facts = tuple(_publications_in_force(index))
+    write_pruned(store, Pruned(done.first_seq, done.lsn, Timestamp(last), copied=tuple(copied), publications=facts))
+
+
+def _publications_in_force(index: SegmentIndex) -> Iterator[InheritedEvent]:
+    """Yield the latest facts of each captured publication, as of the last reading of any.
+
+    Each reading is of all publications, and has events for those that changed. So the facts of the others were read
+    then, too; as such they must be taken together (``PublicationChanges``).
+    """
+    latest: dict[str, LogEvent] = {}
+    for event in events_of(index, PUBLICATION_FACTS):
+        latest.pop(event.details["publication"], None)
+        latest[event.details["publication"]] = event
+    for event in latest.values():
+        if event.details.get("captured", True):
+            last = [*latest.values()][-1]
+            now = replace(event, lsn=last.lsn, details={**event.details, "snapshot": last.details["snapshot"]})
+            yield InheritedEvent(now.seq, now.name, int(now.lsn), int(now.time), str(now.payload(), "ascii"))
 
 
 _OPEN = 2**63 - 1

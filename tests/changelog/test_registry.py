@@ -7,6 +7,7 @@ import pytest
 
 from pgoutput_construct.changelog import ChangeLog, registry
 from pgoutput_construct.changelog._index.listing import Pruned, first_kept, read_pruned, write_pruned
+from pgoutput_construct.changelog._index.segment_index import InheritedEvent
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.registry import next_seq_at
@@ -79,8 +80,12 @@ def test_pruned_json_round_trip(address: str) -> None:
     store = open_store(address)
     store.prepare()
     assert read_pruned(store) == Pruned(0) and first_kept(store) == 0
-    write_pruned(store, Pruned(10, Lsn(1), Timestamp(2)))
-    assert read_pruned(store) == Pruned(10, Lsn(1), Timestamp(2)) and first_kept(store) == 10
+    facts = InheritedEvent(3, "publication", 1, 2, '{"publication": "p"}')
+    written = Pruned(10, Lsn(1), Timestamp(2), 0, (7,), (facts,))
+    write_pruned(store, written)
+    assert read_pruned(store) == written and first_kept(store) == 10
+    store.write("pruned.json", b'{"first_seq": 10}')  # as an earlier version wrote it
+    assert read_pruned(store) == Pruned(10)
     store.write("pruned.json", b"{}")
     with pytest.raises(ChangeLogError, match=r"pruned.json: damaged"):
         first_kept(store)

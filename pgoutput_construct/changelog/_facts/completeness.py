@@ -311,8 +311,9 @@ def _truncated(index: SegmentIndex) -> dict[int, int]:
 
 
 def _last_begun(index: SegmentIndex) -> int:
-    """Return the seq of the last event BEGUN_ANEW, before which changes are missing; -1 for none."""
-    return max((event.seq for event in events_of(index, BEGUN_ANEW)), default=-1)
+    """Return the last seq before which changes are missing, at an event BEGUN_ANEW or by a prune; -1 for none."""
+    pruned = index.first_seq - 1 if len(index) else -1
+    return max([pruned, *(event.seq for event in events_of(index, BEGUN_ANEW))])
 
 
 def _creations(
@@ -329,7 +330,7 @@ def _creations(
         readings: A reading of each table.
         published: The readings of publications.
         begun: Readings up to this seq prove nothing (``_last_begun``): a table may have been created while changes were
-            lost.
+            lost, or its first rows be pruned.
     """
     published = list(published)
     seen = {oid for reading in published if reading.captured for oid in reading.excluded}

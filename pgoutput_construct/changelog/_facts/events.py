@@ -103,7 +103,7 @@ class EventRow(NamedTuple):
     time: int
     """When: microseconds since 2000-01-01 UTC."""
     payload: memoryview
-    """Its name and details as JSON: a view of the index."""
+    """Its name and details as JSON: mostly a view of the index."""
 
     def read(self) -> LogEvent:
         """Return the event; raise ValueError if the payload is not that of an event."""
@@ -113,11 +113,16 @@ class EventRow(NamedTuple):
 def event_rows(index: SegmentIndex, names: Collection[str] = (), after: int = -1) -> Iterator[EventRow]:
     """Yield the events of a log in order. Payloads, which are long for tables of many columns, are not copied.
 
+    Who asks for events by name derives what they say together. So those that a pruned log inherits come first then.
+
     Args:
         index: The index of the log.
-        names: Only events of these names; all if empty.
+        names: Only events of these names; all of the log's own if empty.
         after: Only events after this seq.
     """
+    for event in index.inherited_events:
+        if event.name in names and event.seq > after:
+            yield EventRow(*event[:-1], memoryview(event.payload.encode("ascii")))
     events = index.entries("events")
     chosen = events["seq"].to_numpy() > after
     if names:

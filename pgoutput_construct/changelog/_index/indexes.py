@@ -33,7 +33,8 @@ def indexes_of(listing: Listing) -> LogIndex:
 
     The transactions stay in manifests and footers.
     """
-    return LogIndex.concat(_known(listing.store, listing.runs()))
+    index = LogIndex.concat(_known(listing.store, listing.runs()))
+    return replace(index, inherited_events=listing.inherited_events)
 
 
 def _known(store: LogStore, runs: Iterable[Run | Segment]) -> Iterator[LogIndex]:

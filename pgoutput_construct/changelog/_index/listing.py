@@ -12,13 +12,14 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
 from typing import Final, NamedTuple, overload
 
 import numpy as np
 
 from pgoutput_construct.changelog._index.manifest import Manifest, manifest_names, read_manifest
+from pgoutput_construct.changelog._index.segment_index import InheritedEvent
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import (
     NamedSegments,
@@ -84,7 +85,8 @@ class _GapError(ChangeLogError):
 
 
 def _listed(store: LogStore, end: int, known: "Listing") -> "Listing":
-    files, kept = store.files(), first_kept(store)
+    files, pruned = store.files(), read_pruned(store)
+    kept = pruned.first_seq
     counted, _ = chosen_segments(files)
     # Pruned segments may still exist.
     named = counted[(counted.last_seq >= kept) & (counted.first_seq <= end)]
@@ -94,7 +96,7 @@ def _listed(store: LogStore, end: int, known: "Listing") -> "Listing":
     listing = _known(store, named, _manifests(store, files, known), known)
     _check_gaps(store, named, listing.last_seqs)
     _check_options(listing)
-    return listing
+    return replace(listing, inherited_events=pruned.publications if len(named) and named.first_seq[0] == kept else ())
 
 
 def _manifests(store: LogStore, files: Mapping[str, int], known: "Listing") -> tuple[Manifest, ...]:
@@ -219,6 +221,8 @@ class Listing(Sequence[Segment]):
     """The row of the segment in its manifest."""
     footers: Mapping[int, Segment]
     """The segments that are in no manifest, by first seq."""
+    inherited_events: tuple[InheritedEvent, ...] = ()
+    """The facts of pruned segments that are in force where these begin (``Pruned.publications``)."""
     _made: dict[int, Segment] = field(default_factory=dict)
 
     @classmethod
@@ -244,7 +248,8 @@ class Listing(Sequence[Segment]):
             first, last, numbers, rows = (
                 column[place] for column in (self.first_seqs, self.last_seqs, self.numbers, self.rows)
             )
-            return Listing(self.store, first, last, self.manifests, numbers, rows, self.footers)
+            inherited = () if place.indices(len(self))[0] else self.inherited_events
+            return Listing(self.store, first, last, self.manifests, numbers, rows, self.footers, inherited)
         place = range(len(self))[place]
         if place not in self._made:
             (self._made[place],) = self[place : place + 1]
@@ -303,6 +308,9 @@ class Pruned:
     readers must not need them. A prune that was killed leaves it; the next one resets it."""
     copied: tuple[int, ...] = ()
     """The OIDs of tables whose copies were removed: a capture copies them again only on request."""
+    publications: tuple[InheritedEvent, ...] = ()
+    """The facts of publications (PUBLICATION_FACTS) that were in force at the end of what was removed. Empty in logs
+    that an earlier version pruned."""
 
 
 def read_pruned(store: LogStore) -> Pruned:
@@ -310,7 +318,9 @@ def read_pruned(store: LogStore) -> Pruned:
     try:
         note = json.loads(store.read(_FILE))
         lsn, time, planned = Lsn(note.get("lsn", 0)), Timestamp(note.get("time", 0)), int(note.get("planned", 0))
-        return Pruned(int(note["first_seq"]), lsn, time, planned, tuple(map(int, note.get("copied", ()))))
+        copied = tuple(map(int, note.get("copied", ())))
+        publications = tuple(InheritedEvent(*event) for event in note.get("publications", ()))
+        return Pruned(int(note["first_seq"]), lsn, time, planned, copied, publications)
     except MissingFileError:
         return Pruned()
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -236,7 +236,8 @@ class LogIndex(SegmentIndex):
         """Put the indexes of segments below one another, in the order of the log."""
         parts = [cls.over(index) for index in indexes]
         table = pa.concat_tables([pa.Table.from_batches([], LOG_SCHEMA), *(part.table for part in parts)])
-        return cls(table, Ended.concat(part.ended for part in parts))
+        inherited = parts[0].inherited_events if parts else ()
+        return cls(table, Ended.concat(part.ended for part in parts), inherited_events=inherited)
 
     @property
     def marked(self) -> pa.Table:
@@ -250,7 +251,7 @@ class LogIndex(SegmentIndex):
     def slice(self, first: int, end: int | None = None) -> "LogIndex":
         """Return the index of some of the segments, by their places."""
         of = slice(first, end)
-        return LogIndex(self.table[of], self.ended[of])
+        return LogIndex(self.table[of], self.ended[of], inherited_events=() if first else self.inherited_events)
 
     def whole(self) -> SegmentIndex:
         """Return the same with all transactions in memory."""

@@ -8,9 +8,9 @@ import zlib
 from base64 import b64decode, b64encode
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.wire import Lsn
 
-__all__ = ["COLUMNS", "INDEX_SCHEMA", "BinaryValues", "SegmentIndex", "check_index", "struct_array"]
+__all__ = ["COLUMNS", "INDEX_SCHEMA", "BinaryValues", "InheritedEvent", "SegmentIndex", "check_index", "struct_array"]
 
 _SPANS: Final = pa.list_(pa.struct([("first", pa.int64()), ("last", pa.int64())]))
 _XIDS: Final = pa.list_(pa.int64())
@@ -112,12 +112,29 @@ INDEX_SCHEMA: Final = pa.schema(
 """The schema of the index: one row per segment."""
 
 
+class InheritedEvent(NamedTuple):
+    """An event of a segment that was pruned, whose facts are in force where the log begins now."""
+
+    seq: int
+    """Its seq, which is before the first one of the log."""
+    name: str
+    """What happened."""
+    lsn: int
+    """The LSN that it is about."""
+    time: int
+    """When: microseconds since 2000-01-01 UTC."""
+    payload: str
+    """Its name and details as JSON."""
+
+
 @dataclass(frozen=True)
 class SegmentIndex:
     """The index of consecutive segments."""
 
     table: pa.Table
     """One row per segment, with INDEX_SCHEMA."""
+    inherited_events: tuple[InheritedEvent, ...] = field(default=(), kw_only=True)
+    """The events of pruned segments that count in these; empty if they do not begin where a pruned log does."""
 
     @classmethod
     def from_lists(cls, first_seq: int, last_seq: int, complete_lsn: int, **lists: pa.Array) -> "SegmentIndex":
