@@ -158,7 +158,8 @@ def find_tables(
         numbering: Tells columns apart by attribute number.
         readings: What the catalog said, by OID.
         choices: The types chosen for columns.
-        refused: Takes the tables that cannot be read, by name; None to raise the first error.
+        refused: Takes the tables that cannot be read, by name, whatever the class of the error is; None to raise the
+            first error.
     """
     found, copied = list(usages), defaultdict[int, list[TableCopy]](list)
     for copy in copies:
@@ -189,11 +190,22 @@ def find_tables(
         reading = newer.get(oid)
         try:
             tables[name] = _table(history, order, found, copied, (numbering, choices), reading, named[oid])
-        except PgoutputError as error:
+        except OSError:  # not of the table: its plan reads no file
+            raise
+        except Exception as error:  # of any class: the other tables are still read
             if refused is None:
                 raise
-            refused[name] = UnreadableTable(oid, reading is not None and reading.gone, error)
+            refused[name] = UnreadableTable(oid, reading is not None and reading.gone, _own_error(name, error))
     return tables
+
+
+def _own_error(name: str, error: Exception) -> PgoutputError:
+    """Return the error of a table that cannot be read: one of this package, or what names another one."""
+    if isinstance(error, PgoutputError):
+        return error
+    unexpected = EngineError(f"{name}: it cannot be read: {type(error).__name__}: {error}: please report this")
+    unexpected.__cause__ = error
+    return unexpected
 
 
 def _latest(

@@ -123,10 +123,9 @@ def _stage_changes(
 ) -> dict[ChangeRequest, _StagedFiles]:
     tables = [log.table(each.table) for each in requested]
     files = [_StagedFiles(changes_schema(table.columns)) for table in tables]
-    tasks = list(staging_tasks(log, store, requested, tables))
     try:
-        results = _run_staging(log.spark, tasks)
-    except PgoutputError:
+        results = _run_staging(log.spark, list(staging_tasks(log, store, requested, tables)))
+    except (PgoutputError, OSError):
         raise
     except Exception:
         results = list(_stage_one_by_one(log, store, requested, tables))
@@ -172,15 +171,18 @@ def _run_staging(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]
 def _stage_one_by_one(
     log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest], tables: Sequence[Table]
 ) -> Iterator[Row]:
-    """Stage tables one after the other, when an executor fails with all of them, to find the table at fault."""
+    """Stage tables one after the other, when planning or an executor fails with all of them, to find the one at fault.
+
+    Errors of the log, or of files, are not those of a table.
+    """
     for place, (each, table) in enumerate(zip(requested, tables, strict=True)):
-        tasks = [
-            replace(task, tables=tuple(replace(mine, number=place) for mine in task.tables))
-            for task in staging_tasks(log, store, [each], [table])
-        ]
         try:
+            tasks = [
+                replace(task, tables=tuple(replace(mine, number=place) for mine in task.tables))
+                for task in staging_tasks(log, store, [each], [table])
+            ]
             yield from _run_staging(log.spark, tasks)
-        except PgoutputError:
+        except (PgoutputError, OSError):
             raise
         except Exception as error:
             if not is_alive(log.spark):

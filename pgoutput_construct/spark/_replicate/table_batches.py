@@ -35,7 +35,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedColumns
 from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog.reader import ChangeLog, identity_of
-from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._execution import SparkSessions
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import column
@@ -467,7 +467,7 @@ class WarehouseTables:
     def _recover(self, step: TableStep, batch: int) -> None:
         try:
             self._sink.recover(step.replaced or step.dataset, batch)
-        except PgoutputError as error:
+        except Exception as error:
             self._fail(step.oid, step.table, error)
 
     def _apply_small(self, log: OpenLog, steps: Sequence[TableStep], staged: StagedChanges) -> list[TableStep]:

@@ -5,8 +5,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from psycopg.sql import Identifier
 from pyspark.errors import PythonException
@@ -15,7 +17,8 @@ import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.spark import open_log
-from pgoutput_construct.spark._replicate import Batch, read_current, read_history, replicate
+from pgoutput_construct.spark._log_view import log_tables
+from pgoutput_construct.spark._replicate import Batch, read_current, read_history, replicate, staging
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from tests.postgres.shop import PUBLICATION, Shop, wait_until
 from tests.table_formats import SHORT_IN_PARQUET
@@ -293,6 +296,40 @@ def test_a_run_goes_on(spark: Any, pair: Shop, tmp_path: Path) -> None:
         done.set()
         running.join()
     assert _rows(spark, warehouse, "public.bad") == _expected(4)
+
+
+@pytest.mark.parametrize("planned", [(log_tables, "_table"), (staging, "reader_columns")], ids=["table", "staging"])
+def test_a_plan_that_fails(
+    spark: Any, pair: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planned: tuple[ModuleType, str]
+) -> None:
+    """An error of any class is the trouble of its table; what is none of a table ends the batch."""
+    warehouse, errors = tmp_path / "wh", list[BaseException]()
+    replicate(spark, pair.directory, warehouse)
+    _add(pair, 2)
+    real = getattr(*planned)
+
+    def plan(*arguments: Any) -> Any:
+        found = real(*arguments)
+        if getattr(arguments[-1], "name", None) == "bad":
+            raise errors[-1]
+        return found
+
+    monkeypatch.setattr(*planned, plan)
+    for error in (KeyboardInterrupt(), PermissionError("a segment")):
+        errors.append(error)
+        with pytest.raises(type(error)):
+            replicate(spark, pair.directory, warehouse)
+    errors.append(pa.ArrowInvalid("no such type"))
+    with pytest.raises(pgo.ChangeLogError, match=r"public\.bad: .*ArrowInvalid: no such type.*; all other tables are"):
+        replicate(spark, pair.directory, warehouse)
+    progress = Warehouse(warehouse).progress()
+    assert progress is not None and progress.troubled.keys() == {"public.bad"}
+    assert _rows(spark, warehouse, "public.good") == _expected(2)
+    assert _rows(spark, warehouse, "public.bad") == _expected(1)
+    monkeypatch.undo()
+    _add(pair, 3)
+    replicate(spark, pair.directory, warehouse)
+    assert _rows(spark, warehouse, "public.bad") == _rows(spark, warehouse, "public.good") == _expected(3)
 
 
 @pytest.mark.parametrize("into", ["parquet", "iceberg"])
