@@ -39,7 +39,6 @@ with needing("postgres"):
     from pgoutput_construct.errors import ReplicationError
     from pgoutput_construct.postgres._capture.pump import CaptureProgress
     from pgoutput_construct.postgres._snapshot.jobs import CopyProgress
-    from pgoutput_construct.postgres._snapshot.snapshot_request import snapshot
     from pgoutput_construct.postgres.capture import capture
     from pgoutput_construct.postgres.connection import (
         SESSION_SETTINGS,
@@ -67,6 +66,7 @@ with needing("postgres"):
         slot_health,
     )
     from pgoutput_construct.postgres.server_table import fetch_table
+    from pgoutput_construct.postgres.snapshot import snapshot
 
 __all__ = [
     "SCHEMA",

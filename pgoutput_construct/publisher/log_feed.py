@@ -23,8 +23,8 @@ from pgoutput_construct.changelog.timeline import DecodingOrder, PlacedCopies, T
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import About, CopiedTable, Fed, Feed, Missed
-from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.publisher.published_tables import ListedTable, LogPublications, PublishedScope
+from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.transaction_reader import COMMITTED, EndedTransaction

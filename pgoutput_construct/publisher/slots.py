@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogLock, is_uri
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.publisher._server.refusals import Refusal
+from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["PLUGIN", "ClientTable", "Slot", "Slots", "TableName", "default_slots_address"]

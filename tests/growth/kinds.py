@@ -8,9 +8,9 @@ import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.publisher._feed.feed import About
 from pgoutput_construct.publisher._feed.message_feed import MessageFeed
-from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.publisher._server.replication_commands import StartReplication
 from pgoutput_construct.publisher._server.stream_request import requested_options
+from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.server import Publisher
 
 quick = settings(max_examples=60, deadline=None, database=None, suppress_health_check=list(HealthCheck))

@@ -15,8 +15,8 @@ from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.postgres import capture, current_lsn
 from pgoutput_construct.publisher._feed.encodings import CODECS, REFUSED, ClientEncoding, StreamEncoder, find_encoding
-from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.publisher.log_feed import LogFeed
+from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.replay import ReplayError, compare_tables, replay
 from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.stream.relations import RelationCache

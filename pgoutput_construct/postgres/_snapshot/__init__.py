@@ -1,7 +1,7 @@
 """Table copies: the rows that existed before the stream, as messages built by our own definitions.
 
-What comes in: requests in the log (``snapshot_request``, which is ``pgoutput snapshot``; also of a capture whose tables
-became stale), and the published tables that a capture with ``snapshot=True`` has no copy of. What leaves: blocks of
+What comes in: requests in the log (``postgres.snapshot``: ``pgoutput snapshot``; also of a capture whose tables became
+stale), and the published tables that a capture with ``snapshot=True`` has no copy of. What leaves: blocks of
 Relation and Insert messages for the log, and for each complete copy an event ``COPIED_TABLE``. The ``copier`` decides
 what to copy, under which snapshot of the server (``snapshots``), over how many connections (``workers``); ``jobs`` has
 a copy in progress with its chunks, ``chunks`` reads one chunk with COPY, ``copied_tables`` reads from the catalog what

@@ -15,8 +15,8 @@ from pgoutput_construct.pgtypes.value_codec import CODEC_ERRORS, Codec
 from pgoutput_construct.publisher._feed.encodings import UTF8, ClientEncoding, StreamEncoder
 from pgoutput_construct.publisher._feed.feed import Feed, Order, Pace
 from pgoutput_construct.publisher._feed.rendering import Outgoing, Renderer, Withholding
-from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.publisher.faults import Fault
+from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description, RelationCache
 from pgoutput_construct.wire import messages as m

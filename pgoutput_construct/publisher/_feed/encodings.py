@@ -18,7 +18,7 @@ from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, BuiltinType
 from pgoutput_construct.pgtypes.composites import label
 from pgoutput_construct.pgtypes.loader import base_oid
 from pgoutput_construct.pgtypes.value_codec import CODEC_ERRORS, split_items
-from pgoutput_construct.publisher._server.refusals import Refusal
+from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description, RelationCache
 from pgoutput_construct.wire import messages as m

@@ -11,7 +11,6 @@ a PostgreSQL server would send them. The room knows nothing of where a feed take
   engine: queries are recognised by their text. ``query_results`` are the parts of it.
 - ``stream_request``: the options of START_REPLICATION, checked as pgoutput_startup() does.
 - ``walsender``: the stream of one client: messages, keepalives, timeouts, confirmations, faults on purpose.
-- ``refusals``: errors with PostgreSQL's SQLSTATE, detail and hint.
 
 Invariants: a mistake of one client ends at most its own connection. A client is never sent what its slot has confirmed
 already, except whole transactions that it confirmed partly. A keepalive never has an LSN beyond the last transaction

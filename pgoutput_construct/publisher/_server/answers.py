@@ -46,9 +46,9 @@ from pgoutput_construct.publisher._server.query_results import (
     listed,
     spaced,
 )
-from pgoutput_construct.publisher._server.refusals import Refusal, no_copies
 from pgoutput_construct.publisher._server.replication_commands import ON_WORDS
 from pgoutput_construct.publisher.published_tables import ListedTable, described_tables, without_partitions
+from pgoutput_construct.publisher.refusals import Refusal, no_copies
 from pgoutput_construct.publisher.slots import PLUGIN, ClientTable
 from pgoutput_construct.wire.types import Lsn
 

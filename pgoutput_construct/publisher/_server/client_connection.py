@@ -10,7 +10,7 @@ from typing import Final
 
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.publisher._feed.encodings import UTF8, ClientEncoding
-from pgoutput_construct.publisher._server.refusals import Refusal
+from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.connection_engine import (
     FIRST_STATE,

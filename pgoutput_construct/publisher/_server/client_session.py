@@ -11,7 +11,6 @@ from pgoutput_construct.publisher._feed.feed import About, Feed
 from pgoutput_construct.publisher._server.answers import answer, show, statements
 from pgoutput_construct.publisher._server.client_connection import ClientConnection, ConnectionEnded
 from pgoutput_construct.publisher._server.query_results import QueryContext, Result
-from pgoutput_construct.publisher._server.refusals import Refusal, error_response, no_copies
 from pgoutput_construct.publisher._server.replication_commands import (
     AlterSlot,
     Command,
@@ -27,6 +26,7 @@ from pgoutput_construct.publisher._server.replication_commands import (
 )
 from pgoutput_construct.publisher._server.service import Exchange, Service, authenticate
 from pgoutput_construct.publisher._server.walsender import WalSender
+from pgoutput_construct.publisher.refusals import Refusal, error_response, no_copies
 from pgoutput_construct.publisher.slots import PLUGIN
 from pgoutput_construct.wire import connection_messages as m
 

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
 from pgoutput_construct.publisher._feed.feed import Feed
-from pgoutput_construct.publisher._server.refusals import Refusal
+from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.slots import Slots
 from pgoutput_construct.wire import connection_messages as m
 

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._server.query_results import ESCAPING, TEXT, unescaped
-from pgoutput_construct.publisher._server.refusals import Refusal
+from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = [

@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, TypeAlias
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import Feed
-from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.publisher._server.stream_request import unmade
+from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.slots import Slot, Slots
 from pgoutput_construct.wire import connection_messages as m
 

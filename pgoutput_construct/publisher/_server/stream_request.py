@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from pgoutput_construct.errors import EncodeError
 from pgoutput_construct.publisher._feed.feed import About
-from pgoutput_construct.publisher._server.refusals import Refusal
 from pgoutput_construct.publisher._server.replication_commands import OFF_WORDS, ON_WORDS, StartReplication
+from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.engine import build
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, combinations, problems

@@ -17,7 +17,6 @@ from pgoutput_construct.publisher._feed.rendering import Withholding
 from pgoutput_construct.publisher._feed.script_cursor import cursor_of
 from pgoutput_construct.publisher._server.client_connection import ClientConnection, ConnectionEnded
 from pgoutput_construct.publisher._server.query_results import QueryContext
-from pgoutput_construct.publisher._server.refusals import Refusal, warning
 from pgoutput_construct.publisher._server.replication_commands import StartReplication
 from pgoutput_construct.publisher._server.service import Service
 from pgoutput_construct.publisher._server.stream_request import (
@@ -26,6 +25,7 @@ from pgoutput_construct.publisher._server.stream_request import (
     unknown_publications,
 )
 from pgoutput_construct.publisher.faults import Fault
+from pgoutput_construct.publisher.refusals import Refusal, warning
 from pgoutput_construct.publisher.slots import Slot
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.connection_engine import build_connection

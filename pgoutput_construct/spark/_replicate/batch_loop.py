@@ -97,7 +97,7 @@ def replicate(
         adopt: Take over tables that another log made. Those that this log has completely are replaced, others stay as
             they are; a warning says first which these are.
         on_batch: Called after each batch.
-        on_progress: Called as the tables of a batch are all_tables up to date.
+        on_progress: Called as the tables of a batch are brought up to date.
         stop: Called between batches; True to return.
 
     Returns:
@@ -135,7 +135,7 @@ def replicate(
         warned: set[Lack] = set()
         batches: list[Batch] = []
 
-        def bring(target: int) -> None:
+        def advance_to(target: int) -> None:
             """Bring the tables up to a seq of the log, in batches within the limits."""
             nonlocal known
             while True:
@@ -153,11 +153,11 @@ def replicate(
 
         def retry() -> None:
             if all_tables.is_due:
-                bring(batches[0].seq)
+                advance_to(batches[0].seq)
 
-        bring(known.index.last_seq)
+        advance_to(known.index.last_seq)
         if not once:
-            follow(spark, log, batches[0].seq, bring, interval, stop, retry)
+            follow(spark, log, batches[0].seq, advance_to, interval, stop, retry)
         elif batches[0].troubled:
             raise combined_error(batches[0].troubled)
     return batches[0]
