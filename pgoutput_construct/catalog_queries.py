@@ -305,17 +305,30 @@ PUBLISHED_TABLES: Final = CatalogQuery(
 # new ones to the table, its TOAST table and its indexes, and updates their rows of pg_class, which ANALYZE and VACUUM
 # overwrite in place. GRANT and most forms of ALTER TABLE update the table's row only, so the oldest xmin among these
 # rows is that of the TRUNCATE.
+# If one transaction creates a table and attaches it, xmin does not show that rows may precede ATTACH, but cmin does:
+# ATTACH updates the rows of all columns (MergeAttributesIntoExisting()), in the command that inserts the row of
+# pg_inherits; CREATE TABLE ... PARTITION OF inserts the rows of columns in earlier commands, and updates those with a
+# default or a constraint only. So a partition with a column from before the row of pg_inherits was created as one. If
+# all its columns were altered since, that is unknown, and it counts as attached. A deletion that is rolled back
+# overwrites cmin and leaves an xmax (t_cid). ``made`` has the xids of such transactions, since the leaves below what
+# they attached may have been created before that, too.
 # attmissingval is an array of one element, whose delimiter is that of the element's type, not always a comma.
 TABLE_FACTS: Final = CatalogQuery(
     """WITH RECURSIVE tree AS (
-        SELECT oid AS root, oid, NULL::xid AS attached, '' AS joined FROM unnest(%(oids)s::oid[]) AS wanted (oid)
+        SELECT oid AS root, oid, NULL::xid AS attached, '' AS joined, '{}'::xid[] AS made
+        FROM unnest(%(oids)s::oid[]) AS wanted (oid)
         UNION ALL SELECT tree.root, i.inhrelid, i.xmin,
-            concat(joined, CASE WHEN i.xmin <> a.xmin THEN i.xmin || ' ' END)
+            concat(joined, CASE WHEN i.xmin <> a.xmin THEN i.xmin || ' ' END),
+            CASE WHEN EXISTS (SELECT FROM pg_attribute o
+                WHERE o.attrelid = i.inhrelid AND o.attnum > 0 AND NOT o.attisdropped AND o.xmin = i.xmin
+                AND o.xmax = '0'::xid AND i.xmax = '0'::xid AND o.cmin::text::bigint < i.cmin::text::bigint)
+            THEN made ELSE made || i.xmin END
         FROM tree JOIN pg_inherits i ON i.inhparent = tree.oid
         JOIN pg_class k ON k.oid = i.inhrelid AND k.relispartition
         JOIN pg_attribute a ON a.attrelid = i.inhrelid AND a.attnum = -1),
     leaves AS (SELECT root, json_agg(json_build_array(oid::bigint, relfilenode::bigint) ORDER BY oid) AS filenodes,
-        json_agg(oid::bigint ORDER BY oid) FILTER (WHERE tree.attached <> a.xmin) AS attached,
+        json_agg(oid::bigint ORDER BY oid) FILTER (WHERE tree.attached <> a.xmin OR a.xmin = ANY(made))
+            AS attached,
         json_agg(json_build_array(oid::bigint, joined) ORDER BY oid) FILTER (WHERE joined <> '') AS joined,
         json_agg(oid::bigint ORDER BY oid) FILTER (WHERE reltuples < 0) AS truncated,
         json_agg(json_build_array(oid::bigint, (SELECT o.xmin::text::bigint FROM (SELECT c.oid

@@ -139,10 +139,11 @@ class TableReading(Reading):
     filenodes: Mapping[int, int] = field(default_factory=dict)
     """pg_class.relfilenode of the table, or of each of its leaf partitions, by OID: a rewrite assigns a new one."""
     attached: frozenset[int] = frozenset()
-    """The leaf partitions that were tables before they were attached."""
-    joined: Mapping[int, str] = field(default_factory=dict)
-    """For each of these, and for those below one, an identifier of its attachment: it differs each time that it is
-    attached. Empty in logs of earlier versions."""
+    """The leaf partitions that may have been tables before they, or a partition above them, were attached, if that was
+    in the transaction that created them; and all that were attached in a later one."""
+    joined: Mapping[int, str] | None = None
+    """For each of those that were attached later than they were created, and for those below one, an identifier of the
+    attachment: it differs each time that it is attached. None in logs of earlier versions."""
     truncated: frozenset[int] = frozenset()
     """The leaf partitions whose present file nobody has written to or scanned."""
     rewritten: Mapping[int, int] = field(default_factory=dict)
@@ -299,7 +300,7 @@ class TableFactsReader:
             identity=frozenset(identity) if (identity := details.get("identity")) else _NO_NUMBERS,
             created=details.get("created", 0),
             filenodes=dict(details.get("filenodes", ())),
-            joined=dict(details.get("joined", ())),
+            joined=dict(joined) if (joined := details.get("joined")) is not None else None,
             attached=frozenset(attached) if (attached := details.get("attached")) else _NO_NUMBERS,
             truncated=frozenset(truncated) if (truncated := details.get("truncated")) else _NO_NUMBERS,
             rewritten=dict(details.get("rewritten", ())),

@@ -270,7 +270,11 @@ def _begun(
 ) -> dict[int, int]:
     # A table that was rewritten, unlogged, or given a partition with rows, before anybody looked at it may have rows
     # that were never sent.
-    first = {oid: each for oid, each in _firsts(readings).items() if _has_first_files(each) and not each.attached}
+    first = {
+        oid: each
+        for oid, each in _firsts(readings).items()
+        if _has_first_files(each) and not (each.attached or each.joined)
+    }
     return dict(_creations(first, published, _last_begun(index))) | _truncated(index)
 
 

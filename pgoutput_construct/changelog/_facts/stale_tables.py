@@ -126,13 +126,26 @@ def partition_change(before: TableReading, after: TableReading) -> StaleTable | 
     old, new = before.filenodes.keys(), after.filenodes.keys()
     if old - new:
         return stale_table(after, (after.namespace, after.name), "lost a partition (DETACH or DROP)")
-    # Logs of earlier versions know which leaves were attached, but not when.
-    known = {leaf for leaf in old & new if leaf in before.joined or leaf not in before.attached}
-    if (new - old) & after.attached or any(after.joined.get(leaf) != before.joined.get(leaf) for leaf in known):
+    if _has_attached_leaf(before, after):
         return stale_table(after, (after.namespace, after.name), "was given a table as a partition (ATTACH)")
     if _has_emptied_leaf(before, after):
         return stale_table(after, (after.namespace, after.name), "has a partition that was truncated by itself")
     return None
+
+
+def _has_attached_leaf(before: TableReading, after: TableReading) -> bool:
+    """Return whether leaf partitions may have rows from before they, or partitions above them, were attached.
+
+    A leaf that is created below a partition which was attached has the attachments that other leaves have there.
+    """
+    was, now = before.joined or {}, after.joined or {}
+    old, new = before.filenodes.keys(), after.filenodes.keys()
+    there = {None, *was.values()}
+    if any(leaf in after.attached or now.get(leaf) not in there for leaf in new - old):
+        return True
+    # Logs of earlier versions know which leaves were attached, but not when.
+    known = old & new if before.joined is not None else old & new - before.attached
+    return any(now.get(leaf) != was.get(leaf) for leaf in known)
 
 
 def _has_emptied_leaf(before: TableReading, after: TableReading) -> bool:

@@ -13,7 +13,7 @@ from pgoutput_construct.changelog._facts.completeness import (
     unpublished_columns,
     whole_tables,
 )
-from pgoutput_construct.changelog._facts.copies import latest_copies
+from pgoutput_construct.changelog._facts.copies import copies_of, latest_copies
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres.connection import Connection
 from tests.postgres.copying.conftest import Source
@@ -152,6 +152,71 @@ def test_partitions_and_roots_that_are_new(source: Source) -> None:
     source.capture(**given)
     names = {each.partition(":")[0].removeprefix("the log has no snapshot of public.") for each in lacks(source)}
     assert {"before", "l", "orders"} <= names
+
+
+COLUMNS = "(id int PRIMARY KEY, v text DEFAULT 'x') PARTITION BY RANGE (id)"
+ROOT = f"CREATE TABLE {{0}} {COLUMNS}"
+BOUNDS = "FOR VALUES FROM (0) TO (10)"
+
+
+def test_partitions_attached_by_the_transaction_that_created_them(source: Source) -> None:
+    """What was written before ATTACH was not sent as the root's; CREATE TABLE ... PARTITION OF needs no copy."""
+    source.execute("CREATE PUBLICATION everything FOR ALL TABLES WITH (publish_via_partition_root = true)")
+    given = {"publications": ["everything"], "snapshot": False}
+    source.execute("CREATE TABLE before (id int PRIMARY KEY)", "INSERT INTO before VALUES (1)")
+    source.capture(**given)
+    source.execute("INSERT INTO before VALUES (2)")
+    source.capture(**given)
+    attach = f"ALTER TABLE {{}} ATTACH PARTITION {{}} {BOUNDS}"
+    below = f"CREATE TABLE s{{0}} {COLUMNS}; CREATE TABLE l{{0}} PARTITION OF s{{0}} {BOUNDS}"
+    source.execute(
+        f"BEGIN; {ROOT.format('a')}; CREATE TABLE a1 (LIKE a INCLUDING ALL); INSERT INTO a1 VALUES (1); "
+        f"{attach.format('a', 'a1')}; COMMIT",
+        f"BEGIN; CREATE TABLE b1 AS SELECT 1 AS id, 'y' AS v; ALTER TABLE b1 ALTER id SET NOT NULL; {ROOT.format('b')};"
+        f"{attach.format('b', 'b1')}; COMMIT; BEGIN; DROP TABLE b1; ROLLBACK",
+        f"BEGIN; {ROOT.format('c')}; {below.format('c')}; INSERT INTO sc VALUES (1); "
+        f"{attach.format('c', 'sc')}; COMMIT",
+        ROOT.format("d"),
+        f"{below.format('d')}; INSERT INTO sd VALUES (1)",
+        attach.format("d", "sd"),
+        f"BEGIN; {ROOT.format('e')}; CREATE TABLE e1 PARTITION OF e {BOUNDS}; INSERT INTO e VALUES (1); COMMIT",
+        f"BEGIN; {ROOT.format('f')}; CREATE TABLE f1 PARTITION OF f (v DEFAULT 'y', CHECK (id > 0)) {BOUNDS} "
+        f"PARTITION BY RANGE (id); CREATE TABLE f2 PARTITION OF f1 {BOUNDS}; INSERT INTO f VALUES (1); COMMIT",
+    )
+    source.capture(**given)
+    lacking = {each.partition(":")[0].removeprefix("the log has no snapshot of public.") for each in lacks(source)}
+    assert lacking == {"before", "a", "a1", "b", "b1", "c", "d"}  # a1 and b1 have rows of their own in the log
+
+
+def test_partitions_that_a_copied_table_is_given(source: Source) -> None:
+    """It is copied again for one that had rows, also below the one that is attached; not for one that is created."""
+    source.execute(ROOT.format("r"), "ALTER PUBLICATION p SET TABLE r")
+    source.capture()
+    bounds = "FOR VALUES FROM ({0}0) TO ({0}9)"
+    created = "CREATE TABLE {1} PARTITION OF {0} " + bounds.replace("{0}", "{2}")
+    attached = "ALTER TABLE r ATTACH PARTITION {0} " + bounds.replace("{0}", "{1}")
+    sub = "CREATE TABLE s{0} (LIKE r INCLUDING ALL) PARTITION BY RANGE (id)"
+    copies = []
+    for statements in (
+        [created.format("r", "r1", 1)],
+        [
+            "BEGIN; CREATE TABLE r2 (LIKE r INCLUDING ALL); INSERT INTO r2 VALUES (20); "
+            f"{attached.format('r2', 2)}; COMMIT"
+        ],
+        [sub.format(3), created.format("s3", "l3", 3), "INSERT INTO s3 VALUES (30)", attached.format("s3", 3)],
+        [
+            f"BEGIN; {sub.format(4)}; {created.format('s4', 'l4', 4)}; INSERT INTO s4 VALUES (40); "
+            f"ALTER TABLE r ATTACH PARTITION s4 FOR VALUES FROM (40) TO (60); COMMIT"
+        ],
+        [created.format("s4", "l5", 5), "INSERT INTO r VALUES (50)"],
+        ["ALTER TABLE r DETACH PARTITION r2", "INSERT INTO r2 VALUES (21)", attached.format("r2", 2)],
+        ["ALTER TABLE r ALTER id SET STATISTICS 10, ALTER v SET STATISTICS 10"],
+    ):
+        source.execute(*statements)
+        source.capture()
+        source.check({"r": "id v"})
+        copies.append(sum(copy.name == "r" for copy in copies_of(source.log().index)))
+    assert copies == [1, 2, 3, 4, 4, 5, 5]
 
 
 def test_a_partition_published_as_its_root(source: Source) -> None:
