@@ -83,12 +83,12 @@ from pgoutput_construct.changelog._facts.visibility import Visibility
 from pgoutput_construct.changelog._index.listing import read_pruned
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.planning import (
-    LostEnd,
-    commits_of,
-    committed,
-    kept,
-    lost_ends,
+    LostHistory,
+    commit_stats,
+    committed_transactions,
+    lost_histories,
     spans_of,
+    without_lost_history,
 )
 from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
@@ -178,7 +178,7 @@ class Timeline:
         first_time: int = -_INT64_MAX,
         last_time: int = _INT64_MAX,
         relation_oids: Collection[int] | None = None,
-        lost: Iterable[LostEnd] | None = None,
+        lost: Iterable[LostHistory] | None = None,
         read: Callable[[Segment], pa.Table] | None = None,
     ) -> None:
         """Choose a slice.
@@ -205,7 +205,7 @@ class Timeline:
         self._lsns = first_lsn, last_lsn
         self._times = first_time, last_time
         self._oids = None if relation_oids is None else frozenset(relation_oids)
-        self._lost = lost_ends(log.index) if lost is None else list(lost)
+        self._lost = lost_histories(log.index) if lost is None else list(lost)
         self._read = read or log.table
 
     def __iter__(self) -> Iterator[TimelineItem]:
@@ -233,7 +233,7 @@ class Timeline:
             yield from ((each.seq, each) for each in self._messages(place))
 
     def _transactions(self, of: slice) -> Iterator[EndedTransaction]:
-        rows = committed(self._log.index.entries("transactions", of), self._lost)
+        rows = committed_transactions(self._log.index.entries("transactions", of), self._lost)
         lsns, times = rows["commit_lsn"].to_numpy(), rows["commit_time"].to_numpy()
         chosen = _within(lsns, self._lsns) & _within(times, self._times)
         for ended in map(_ended, rows.filter(pa.array(chosen)).to_pylist()):
@@ -630,7 +630,7 @@ class TimelineFollower:
         """What ended up to this LSN was pruned."""
         self._clear([], 0)
 
-    def _clear(self, lost: list[LostEnd], first_seq: int) -> None:
+    def _clear(self, lost: list[LostHistory], first_seq: int) -> None:
         self._lost, self._first_seq = lost, first_seq
         self._rows = pa.Table.from_batches([], pa.schema(list(COLUMNS["transactions"])))
         self._next_seq = 0
@@ -643,7 +643,7 @@ class TimelineFollower:
     def update(self, log: ChangeLog) -> None:
         """Take in what is new."""
         self._log = log
-        lost, first_seq = lost_ends(log.index), log.segments[0].first_seq
+        lost, first_seq = lost_histories(log.index), log.segments[0].first_seq
         is_other = (lost, first_seq) != (self._lost, self._first_seq)
         if is_other:
             self._clear(lost, first_seq)
@@ -661,7 +661,7 @@ class TimelineFollower:
         self.copies = copies
 
     def _new(self, index: LogIndex) -> pa.Table:
-        rows = kept(index.transactions, self._lost)
+        rows = without_lost_history(index.transactions, self._lost)
         chosen = pc.and_(pc.greater_equal(rows["seq"], self._next_seq), pc.not_equal(rows["outcome"], ABORTED))
         if self._until is not None:
             chosen = pc.and_(chosen, pc.less_equal(rows["commit_lsn"], self._until))
@@ -774,9 +774,9 @@ def first_uncontained(index: LogIndex, copies: Iterable[TableCopy]) -> dict[int,
     complete, starts = (index.table[name].to_numpy() for name in ("complete_lsn", "first_seq"))
     keys = {copy.seq: (copy.visibility, copy.since_lsn) for copy in copies}
     found = {key: int(starts[complete > int(key[1])].min(initial=_INT64_MAX)) for key in keys.values()}
-    lost = lost_ends(index)
+    lost = lost_histories(index)
     for _, part in index.parts() if found else ():
-        spans = spans_of(committed(part.transactions, lost))
+        spans = spans_of(committed_transactions(part.transactions, lost))
         lsns, xids, seqs = (np.asarray(column) for column in (spans.commit_lsn, spans.xid, spans.first_seq))
         for key, seq in found.items():
             found[key] = min(seq, int(seqs[key[0].adds(lsns, xids)].min(initial=_INT64_MAX)))
@@ -788,13 +788,13 @@ def lsn_before(index: LogIndex, time: Timestamp) -> Lsn | None:
 
     Commits may have another order than that of their clocks: of those that are later, the least LSN counts.
     """
-    lost = lost_ends(index)
-    commits = commits_of(index, lost)
+    lost = lost_histories(index)
+    commits = commit_stats(index, lost)
     found = list[int]()
     for place in np.flatnonzero((commits["commits"] > 0) & (commits["most_time"] > int(time))).tolist():
         if found and int(commits["least_lsn"][place]) >= min(found):
             continue
-        later = committed(index.one(place).transactions, lost)
+        later = committed_transactions(index.one(place).transactions, lost)
         found.append(pc.min(later.filter(pc.greater(later["commit_time"], int(time)))["commit_lsn"]).as_py())
     return Lsn(min(found) - 1) if found else None
 
@@ -812,12 +812,12 @@ def _column(items: Sequence[EndedTransaction | PlacedCopies], name: str) -> Numb
     return np.array([getattr(item, name) or 0 for item in items], np.int64)
 
 
-def _is_lost(copy: TableCopy, lost: Iterable[LostEnd]) -> bool:
-    return any(copy.seq < seq and copy.snapshot.lsn > end for seq, end in lost)
+def _is_lost(copy: TableCopy, lost: Iterable[LostHistory]) -> bool:
+    return any(copy.seq < each.before_seq and copy.snapshot.lsn > each.after_lsn for each in lost)
 
 
-def _is_void(ended: EndedTransaction, lost: Iterable[LostEnd]) -> bool:
-    return any(ended.seq < seq and (ended.end_lsn or 0) > end for seq, end in lost)
+def _is_void(ended: EndedTransaction, lost: Iterable[LostHistory]) -> bool:
+    return any(ended.seq < each.before_seq and (ended.end_lsn or 0) > each.after_lsn for each in lost)
 
 
 def _segments_with_gids(index: SegmentIndex) -> list[int]:

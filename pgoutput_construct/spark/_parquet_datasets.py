@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from pgoutput_construct.changelog._index.planning import lost_ends
+from pgoutput_construct.changelog._index.planning import lost_histories
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._execution import plain_errors, run_tasks
 from pgoutput_construct.spark._log_view.added_columns import DEFAULT_PREFIX, Prefix
@@ -31,7 +31,7 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile, codec_of
 from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.spark._source.segment_rows import read_table_rows
-from pgoutput_construct.spark._source.task_plan import TableTask, table_tasks
+from pgoutput_construct.spark._source.task_plan import TableScanTask, table_tasks
 from pgoutput_construct.stream.rows import OPS
 
 _RESULT: Final = pa.schema([("file", pa.string()), ("op", pa.string()), ("rows", pa.int64())])
@@ -113,7 +113,7 @@ def write_changes(
     """
     own = prefix.replay_table(table)
     schema = changes_schema(own.columns)
-    selected = LogRange(-1, opened.as_of, lost=tuple(lost_ends(opened.index)))
+    selected = LogRange(-1, opened.as_of, lost=tuple(lost_histories(opened.index)))
     tasks = table_tasks(opened, own, selected, own.columns, schema, prefix=prefix)
     path.mkdir(parents=True)
     try:
@@ -125,7 +125,7 @@ def write_changes(
         raise
 
 
-def _write_files(spark: SparkSession, writer: "_Writer", tasks: list[TableTask]) -> list[tuple[str, str, int]]:
+def _write_files(spark: SparkSession, writer: "_Writer", tasks: list[TableScanTask]) -> list[tuple[str, str, int]]:
     if not tasks:
         return [(writer.write([]), "", 0)]
     return [(row["file"], row["op"], row["rows"]) for row in run_tasks(spark, tasks, writer.done, _RESULT)]
@@ -165,7 +165,7 @@ class _Writer:
                 file.write(batch)
         return name
 
-    def done(self, task: TableTask) -> Iterator[dict[str, Any]]:
+    def done(self, task: TableScanTask) -> Iterator[dict[str, Any]]:
         """Write the file of a task; yield the number of rows of each ``_op``."""
         counts = Counter[str]()
         file = self.write(_count_ops(read_table_rows(task), counts, self.op))

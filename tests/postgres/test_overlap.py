@@ -10,7 +10,7 @@ import pytest
 
 from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, OPTIONS_CHANGED
 from pgoutput_construct.changelog._facts.lineage import lineage_of
-from pgoutput_construct.changelog._index.planning import committed, lost_ends
+from pgoutput_construct.changelog._index.planning import committed_transactions, lost_histories
 from pgoutput_construct.changelog._notes.confirmation_note import read_note
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.prune import prune
@@ -301,8 +301,11 @@ def test_a_slot_that_was_dropped_alone(shop: Shop) -> None:
     shop.execute(ROWS.format(21, 30))
     shop.capture(on_lost_slot="snapshot")
     index = shop.log().index
-    assert len(before) and lost_ends(index) == []
-    assert committed(index.transactions, lost_ends(index))["seq"].to_pylist() == before["seq"].to_pylist()
+    assert len(before) and lost_histories(index) == []
+    assert (
+        committed_transactions(index.transactions, lost_histories(index))["seq"].to_pylist()
+        == before["seq"].to_pylist()
+    )
 
 
 def test_only_what_is_new_differs(shop: Shop) -> None:

@@ -15,7 +15,12 @@ from pgoutput_construct.changelog._index import indexes, log_index
 from pgoutput_construct.changelog._index.listing import Pruned, write_pruned
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.manifest import Blocks
-from pgoutput_construct.changelog._index.planning import commits_of, committed, earliest_after, last_commit
+from pgoutput_construct.changelog._index.planning import (
+    commit_stats,
+    committed_transactions,
+    earliest_after,
+    last_commit,
+)
 from pgoutput_construct.changelog._index.segment_index import SegmentIndex, struct_array
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
@@ -80,10 +85,10 @@ def test_numbers_answer_as_all_transactions_do(seed: int) -> None:
     """The last commit, times, what is still needed, and what a snapshot does not see."""
     index, source = random_index(seed), random.Random(seed)
     everything = index.transactions
-    for lost in ((), ((index.last_seq // 2, 7),)):
-        commits = committed(everything, lost)
-        assert commits_of(index, lost)["commits"].sum() == len(commits)
-    commits = committed(everything)
+    for lost in ((), (LostHistory(index.last_seq // 2, 7),)):
+        commits = committed_transactions(everything, lost)
+        assert commit_stats(index, lost)["commits"].sum() == len(commits)
+    commits = committed_transactions(everything)
     for seq in source.sample(range(-1, index.last_seq + 1), 12):
         before, later = (commits.filter(compare(commits["seq"], seq)) for compare in (pc.less_equal, pc.greater))
         assert last_commit(index, seq) == (before.to_pylist() or [None])[-1]

@@ -13,7 +13,7 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.spark._log_view.committed_rows import LoggedRows, LogPlan, log_plan, logged_rows, run_bounds
 from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.spark._source.segment_rows import read_parts, row_error
-from pgoutput_construct.spark._source.task_plan import SegmentGroup, SelectedRuns, groups_with_rows
+from pgoutput_construct.spark._source.task_plan import SegmentScanTask, SelectedRuns, plan_segments
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.stream.transaction_reader import TransactionReader
@@ -60,12 +60,12 @@ def test_rows_are_those_found_one_by_one(recordings: dict[str, Recording], tmp_p
     # What ended by some seq, and what ended after it, are together all.
     for first, end in ((-1, last // 3), (last // 3, last)):
         wanted = LogRange(first, end)
-        for piece in groups_with_rows(log, log.index, wanted, SelectedRuns(log.index, wanted)):
+        for piece in plan_segments(log, log.index, wanted, SelectedRuns(log.index, wanted)):
             found += rows_in(pickle.loads(pickle.dumps(piece)))
     assert found == found_one_by_one(log, expected)
 
 
-def rows_in(group: SegmentGroup) -> Counter[tuple[object, ...]]:
+def rows_in(group: SegmentScanTask) -> Counter[tuple[object, ...]]:
     """Return seq, table, seq of the description and place of every visible row, as a task finds them."""
     found: Counter[tuple[object, ...]] = Counter()
     for part in read_parts(group):
@@ -90,7 +90,7 @@ def test_malformed_rows_are_among_the_rows(tmp_path: Path) -> None:
     write_log(tmp_path, [begin, *[insert] * 3, commit], log_options(), errors={2: insert[:-1], 3: insert[:4]})
     log = ChangeLog(tmp_path)
     wanted = LogRange(-1, log.index.last_seq)
-    (piece,) = groups_with_rows(log, log.index, wanted, SelectedRuns(log.index, wanted))
+    (piece,) = plan_segments(log, log.index, wanted, SelectedRuns(log.index, wanted))
     (part,) = read_parts(piece, (7,))
     rows, logged = logged_rows(part.rows, part.index)
     assert (rows.tolist(), logged.oids.tolist()) == ([0, 1, 2], [7, 7, 0])

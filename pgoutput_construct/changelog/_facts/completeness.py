@@ -16,7 +16,7 @@ from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of, sna
 from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, events_of
 from pgoutput_construct.changelog._facts.lineage import lineage_of
 from pgoutput_construct.changelog._facts.segment_descriptions import described
-from pgoutput_construct.changelog._index.planning import lost_ends, run_spans
+from pgoutput_construct.changelog._index.planning import lost_histories, run_spans
 from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.columnar.batch_arrays import look_up, tag_table
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
@@ -188,7 +188,7 @@ def superfluous_copies(index: SegmentIndex) -> frozenset[int]:
     Such copies were made because the log had no copy of the table. What follows a copy in the log does not matter,
     except for an exclusion of its table: a redundant copy stays redundant as long as nothing is pruned.
     """
-    readings, published, lost = table_readings(index), publication_readings(index), lost_ends(index)
+    readings, published, lost = table_readings(index), publication_readings(index), lost_histories(index)
     firsts: dict[int, TableCopy] = {}
     for copy in copies_of(index):
         firsts.setdefault(copy.relation_oid, copy)

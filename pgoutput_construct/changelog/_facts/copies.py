@@ -10,7 +10,13 @@ import numpy as np
 from pgoutput_construct.changelog._facts.events import COPIED_TABLE, LogEvent, events_of
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
 from pgoutput_construct.changelog._index.log_index import LogIndex, apart
-from pgoutput_construct.changelog._index.planning import LostEnd, commits_of, committed, lost_ends, walked
+from pgoutput_construct.changelog._index.planning import (
+    LostHistory,
+    commit_stats,
+    committed_transactions,
+    lost_histories,
+    xid_distances,
+)
 from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.errors import ChangeLogError
@@ -130,11 +136,11 @@ class _Commits:
 
     def __init__(self, index: LogIndex) -> None:
         self._index = index
-        self._lost: Sequence[LostEnd] = lost_ends(index)
-        numbers = commits_of(index, self._lost)
+        self._lost: Sequence[LostHistory] = lost_histories(index)
+        numbers = commit_stats(index, self._lost)
         self._places = np.flatnonzero(numbers["commits"])
         self._numbers = {name: column[self._places] for name, column in numbers.items()}
-        self._begins = walked(self._numbers) if len(self._places) else self._places
+        self._begins = xid_distances(self._numbers) if len(self._places) else self._places
         """How far the first xid of each segment is from that of the first segment."""
 
     def visibility(self, seq: int, snapshot: Snapshot) -> Visibility:
@@ -173,7 +179,7 @@ class _Commits:
         return int(apart(segment.xids[here] - snapshot.xmax)) - int(self._begins[at]) - int(segment.walk[here])
 
     def _segment(self, at: int) -> _Segment:
-        transactions = committed(self._index.one(int(self._places[at])).transactions, self._lost)
+        transactions = committed_transactions(self._index.one(int(self._places[at])).transactions, self._lost)
         seqs, lsns, xids = (transactions[name].to_numpy() for name in ("seq", "commit_lsn", "xid"))
         return _Segment(seqs, lsns, xids, np.cumsum(apart(np.diff(xids, prepend=xids[0]))))
 

@@ -96,8 +96,8 @@ class DescriptionUses:
 def uses_of(index: SegmentIndex) -> DescriptionUses:
     """Return the uses of descriptions, from the index of a log.
 
-    Any later segment may use a description again, and rows may stop counting (``lost_ends``): so the uses are computed
-    from scratch each time, vectorized over the index, which has a few entries per segment.
+    Any later segment may use a description again, and rows may stop counting (``lost_histories``): they are
+    computed from scratch each time, vectorized over the index, which has a few entries per segment.
     """
     rows = index.entries("rows")
     is_copied = pc.equal(rows["span"], COPIED)

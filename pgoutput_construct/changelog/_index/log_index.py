@@ -67,7 +67,7 @@ def count_commits(transactions: pa.Table, places: Numbers, first_seqs: Numbers) 
     columns = ("seq", "commit_lsn", "end_lsn", "commit_time", "xid")
     seq, lsn, end_lsn, time, xid = (transactions[name].to_numpy() for name in columns)
     own, walk = is_own(transactions, first_seqs[places]), np.cumsum(apart(np.diff(xid, prepend=xid[0])))
-    walked = walk - np.repeat(walk[starts], ends - starts + 1)
+    xid_distances = walk - np.repeat(walk[starts], ends - starts + 1)
     numbers = {
         "commits": ends - starts + 1,
         "own": np.add.reduceat(own.astype(np.int64), starts),
@@ -81,9 +81,9 @@ def count_commits(transactions: pa.Table, places: Numbers, first_seqs: Numbers) 
         "most_time": np.maximum.reduceat(time, starts),
         "first_xid": xid[starts],
         "last_xid": xid[ends],
-        "walk": walked[ends],
-        "least_walk": np.minimum.reduceat(walked, starts),
-        "most_walk": np.maximum.reduceat(walked, starts),
+        "walk": xid_distances[ends],
+        "least_walk": np.minimum.reduceat(xid_distances, starts),
+        "most_walk": np.maximum.reduceat(xid_distances, starts),
     }
     for name, values in numbers.items():
         found[name][groups] = values

@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,31 +18,37 @@ from pgoutput_construct.stream.transaction_reader import COMMITTED, Spans
 from pgoutput_construct.wire.messages import Relation
 
 __all__ = [
-    "LostEnd",
-    "commits_of",
-    "committed",
+    "LostHistory",
+    "commit_stats",
     "committed_spans",
+    "committed_transactions",
     "earliest_after",
-    "kept",
     "last_commit",
     "latest_descriptions",
-    "lost_ends",
+    "lost_histories",
     "relation_history",
     "run_spans",
     "spans_of",
-    "walked",
+    "without_lost_history",
+    "xid_distances",
 ]
 
 
-LostEnd: TypeAlias = tuple[int, int]
-"""The seq at which a log was restarted, and the LSN up to which transactions that ended before it still count."""
+class LostHistory(NamedTuple):
+    """A history of the server that was lost: the log has it, and it does not count."""
+
+    before_seq: int
+    """The seq at which the log was restarted."""
+    after_lsn: int
+    """The LSN up to which transactions that ended before that seq still count."""
+
 
 _INT64_MAX: Final = 2**63 - 1
 
 
 def committed_spans(index: SegmentIndex) -> Spans:
     """Return where the committed transactions of a log stand."""
-    return spans_of(committed(index.transactions, lost_ends(index)))
+    return spans_of(committed_transactions(index.transactions, lost_histories(index)))
 
 
 def run_spans(index: SegmentIndex) -> Spans:
@@ -50,28 +56,29 @@ def run_spans(index: SegmentIndex) -> Spans:
 
     These are a few of each segment, however many it has; some others may be among them.
     """
-    return spans_of(committed(index.marked, lost_ends(index)))
+    return spans_of(committed_transactions(index.marked, lost_histories(index)))
 
 
-def committed(transactions: pa.Table, lost: Iterable[LostEnd] = ()) -> pa.Table:
+def committed_transactions(transactions: pa.Table, lost: Iterable[LostHistory] = ()) -> pa.Table:
     """Return those of the transactions that committed, without those of a history of the server that was ``lost``."""
     counts = pc.equal(transactions["outcome"], COMMITTED)
     # Mostly all are: a million need not be copied.
-    return kept(transactions if pc.all(counts).as_py() else transactions.filter(counts), lost)
+    return without_lost_history(transactions if pc.all(counts).as_py() else transactions.filter(counts), lost)
 
 
-def kept(transactions: pa.Table, lost: Iterable[LostEnd]) -> pa.Table:
+def without_lost_history(transactions: pa.Table, lost: Iterable[LostHistory]) -> pa.Table:
     """Return those of the transactions that ended that are not of a history of the server that was ``lost``."""
-    for seq, end in lost:
-        is_void = pc.and_(pc.less(transactions["seq"], seq), pc.greater(transactions["end_lsn"], end))
+    for each in lost:
+        is_before = pc.less(transactions["seq"], each.before_seq)
+        is_void = pc.and_(is_before, pc.greater(transactions["end_lsn"], each.after_lsn))
         transactions = transactions.filter(pc.invert(is_void))
     return transactions
 
 
-def lost_ends(index: SegmentIndex) -> list[LostEnd]:
+def lost_histories(index: SegmentIndex) -> list[LostHistory]:
     """Return where a history of the server was lost: transactions before the seq that ended after the position."""
     found = ((event.seq, event.details["void_after"]) for event in events_of(index, BEGUN_ANEW))
-    return [(seq, end) for seq, end in found if end is not None]
+    return [LostHistory(seq, end) for seq, end in found if end is not None]
 
 
 def spans_of(transactions: pa.Table) -> Spans:
@@ -175,17 +182,18 @@ def _numbers(column: pa.ChunkedArray) -> Numbers:
     return numbers
 
 
-def commits_of(index: LogIndex, lost: Collection[LostEnd] = ()) -> dict[str, Numbers]:
+def commit_stats(index: LogIndex, lost: Collection[LostHistory] = ()) -> dict[str, Numbers]:
     """Return the NUMBERS of each segment, without what committed in a history of the server that was ``lost``."""
     numbers: dict[str, Numbers] = {name: index.table[name].to_numpy() for name in NUMBERS}
     has_lost = np.zeros(len(index), np.bool_)
-    for seq, end in lost:
-        has_lost |= (numbers["commits"] > 0) & (numbers["first_commit"] < seq) & (numbers["most_end_lsn"] > end)
+    for each in lost:
+        is_before = (numbers["commits"] > 0) & (numbers["first_commit"] < each.before_seq)
+        has_lost |= is_before & (numbers["most_end_lsn"] > each.after_lsn)
     if has_lost.any():
         numbers = {name: column.copy() for name, column in numbers.items()}
     for place in np.flatnonzero(has_lost).tolist():
         one = index.one(place)
-        found = committed(one.transactions, lost)
+        found = committed_transactions(one.transactions, lost)
         first_seqs = np.array([one.first_seq], np.int64)
         for name, (number,) in count_commits(found, np.zeros(len(found), np.int64), first_seqs).items():
             numbers[name][place] = number
@@ -194,9 +202,9 @@ def commits_of(index: LogIndex, lost: Collection[LostEnd] = ()) -> dict[str, Num
 
 def last_commit(index: LogIndex, seq: int) -> dict[str, Any] | None:
     """Return the last transaction that committed up to a seq, None where none did."""
-    numbers = commits_of(index)
+    numbers = commit_stats(index)
     for place in np.flatnonzero((numbers["commits"] > 0) & (numbers["first_commit"] <= seq))[-1:].tolist():
-        found = committed(index.one(place).transactions)
+        found = committed_transactions(index.one(place).transactions)
         found = found.filter(pc.less_equal(found["seq"], seq))
         last: dict[str, Any] = found.slice(len(found) - 1).to_pylist()[0]
         return last
@@ -205,16 +213,16 @@ def last_commit(index: LogIndex, seq: int) -> dict[str, Any] | None:
 
 def earliest_after(index: LogIndex, seq: int) -> int | None:
     """Return the least time of what committed after a seq, None where nothing did."""
-    numbers = commits_of(index)
+    numbers = commit_stats(index)
     is_later = (numbers["commits"] > 0) & (numbers["first_commit"] > seq)
     found = numbers["least_time"][is_later].tolist()
     for place in np.flatnonzero((numbers["first_commit"] <= seq) & (numbers["last_commit"] > seq)).tolist():
-        some = committed(index.one(place).transactions)
+        some = committed_transactions(index.one(place).transactions)
         found.append(pc.min(some.filter(pc.greater(some["seq"], seq))["commit_time"]).as_py())
     return min(found, default=None)
 
 
-def walked(commits: Mapping[str, Numbers]) -> Numbers:
+def xid_distances(commits: Mapping[str, Numbers]) -> Numbers:
     """Return how far it is from the first xid of all to the first of each segment, from one to the next.
 
     Each segment must have some that committed. 2**31 and more away is what 32 bits do not tell before from after.

@@ -30,7 +30,7 @@ from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, CONNECTED, CR
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index.indexes import indexes_of
 from pgoutput_construct.changelog._index.listing import list_log
-from pgoutput_construct.changelog._index.planning import committed, lost_ends
+from pgoutput_construct.changelog._index.planning import committed_transactions, lost_histories
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._segment.footer import Position
 from pgoutput_construct.changelog._store.store import LogStore
@@ -134,7 +134,7 @@ def _lsn_before_invisible(store: LogStore, snapshot: Snapshot) -> Lsn | None:
     Only recent transactions are compared: xids wrap around, so those of older ones would look newer than the snapshot.
     """
     index = indexes_of(list_log(store))
-    transactions = committed(index.transactions, lost_ends(index))
+    transactions = committed_transactions(index.transactions, lost_histories(index))
     xids = transactions["xid"].to_numpy()
     unseen = snapshot.invisible(xids) & are_recent(xids)
     first = pc.min(transactions["end_lsn"].filter(pa.array(unseen))).as_py()

@@ -20,7 +20,7 @@ from psycopg import sql
 from pgoutput_construct.catalog_queries import CURRENT_SNAPSHOT, INSERTED_LSN
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
 from pgoutput_construct.changelog._index.indexes import index_of
-from pgoutput_construct.changelog._index.planning import committed
+from pgoutput_construct.changelog._index.planning import committed_transactions
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.errors import ReplicationError
@@ -290,7 +290,7 @@ class CommitWindows:
             windows = list(self._open)
         if not windows:
             return
-        transactions = committed(index_of(segment).transactions)
+        transactions = committed_transactions(index_of(segment).transactions)
         if transactions.num_rows and pc.max(transactions["commit_lsn"]).as_py() >= min(each.since for each in windows):
             lsns, xids = (transactions[name].to_numpy() for name in ("commit_lsn", "xid"))
             for window in windows:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pgoutput_construct.changelog._index.planning import lost_ends
+from pgoutput_construct.changelog._index.planning import lost_histories
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
@@ -31,9 +31,9 @@ from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.spark._source.segment_rows import SegmentPart, decode_part, read_parts
 from pgoutput_construct.spark._source.task_plan import (
     ReaderColumns,
-    SegmentGroup,
+    SegmentScanTask,
     columns_of_group,
-    described_groups,
+    plan_described_segments,
     reader_columns,
 )
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, combined_summary, summarize
@@ -153,7 +153,7 @@ class StagingTask:
     """A part of the log, and the tables to stage from it."""
 
     number: int
-    group: SegmentGroup
+    group: SegmentScanTask
     oids: tuple[int, ...]
     """The OIDs of the tables."""
     tables: tuple[StagedTable, ...]
@@ -206,8 +206,8 @@ def staging_tasks(
         mine = {place: tables[place] for place, each in enumerate(requested) if each.after == after}
         used = {place: reader_columns(log.opened, table) for place, table in mine.items()}
         oids = tuple(sorted({table.relation_oid for table in mine.values()}))
-        range_ = LogRange(after, log.opened.as_of, lost=tuple(lost_ends(log.opened.index)))
-        for group, described in described_groups(log.opened, range_, oids):
+        range_ = LogRange(after, log.opened.as_of, lost=tuple(lost_histories(log.opened.index)))
+        for group, described in plan_described_segments(log.opened, range_, oids):
             found = {place: columns_of_group(used[place], described) for place in mine}
             of_piece = tuple(_staged_table(place, mine[place], known) for place, known in found.items() if known)
             yield StagingTask(next(numbers), group, oids, of_piece, store, STAGED)

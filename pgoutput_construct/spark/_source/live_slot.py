@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.changelog._index.index_builder import IndexBuilder
-from pgoutput_construct.changelog._index.planning import committed, relation_history, spans_of
+from pgoutput_construct.changelog._index.planning import committed_transactions, relation_history, spans_of
 from pgoutput_construct.changelog._segment.block import Block
 from pgoutput_construct.changelog._segment.segment_schema import segment_table
 from pgoutput_construct.columnar import chosen_types, columns_schema
@@ -202,7 +202,7 @@ def _part(task: _Peek, payloads: list[bytes]) -> tuple[SegmentPart, dict[int, Re
     builder = IndexBuilder()
     builder.add(block)
     index = builder.finish(until)
-    transactions = committed(index.transactions)
+    transactions = committed_transactions(index.transactions)
     ends = transactions["end_lsn"].to_numpy()
     selected = transactions.filter(pa.array((ends > after) & (ends <= until)))
     history = relation_history(index)

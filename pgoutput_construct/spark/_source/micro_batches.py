@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.changelog._index.log_index import LogIndex
-from pgoutput_construct.changelog._index.planning import committed, earliest_after, last_commit
+from pgoutput_construct.changelog._index.planning import committed_transactions, earliest_after, last_commit
 from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._index.segment_sizes import Sizes
 from pgoutput_construct.changelog._segment.block import Numbers
@@ -156,7 +156,7 @@ def _steps(index: LogIndex, after: int, sizes: Sizes | None) -> Iterator[tuple[N
 def _steps_of(
     index: SegmentIndex, after: int, copied: Mapping[int, int], sizes: Sizes | None
 ) -> tuple[Numbers, Numbers]:
-    transactions = committed(index.transactions)
+    transactions = committed_transactions(index.transactions)
     transactions = transactions.filter(pc.greater(transactions["seq"], after)).combine_chunks()
     ends = transactions["seq"].to_numpy()
     events = index.entries("events")["seq"]

@@ -21,7 +21,7 @@ from pgoutput_construct.spark._log_view.committed_rows import index_payloads, ti
 from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.spark._source.segment_rows import read_segment
 from pgoutput_construct.spark._source.source_options import SourceOptions
-from pgoutput_construct.spark._source.task_plan import ViewTask, groups_in_range
+from pgoutput_construct.spark._source.task_plan import ViewScanTask, plan_all_segments
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
@@ -57,17 +57,17 @@ class _RawView(ABC):
 
     def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
-        return [ViewTask(group, schema) for group in groups_in_range(log, selected)]
+        return [ViewScanTask(group, schema) for group in plan_all_segments(log, selected)]
 
     @abstractmethod
-    def read(self, task: ViewTask) -> Iterator[pa.RecordBatch]:
+    def read(self, task: ViewScanTask) -> Iterator[pa.RecordBatch]:
         """Read the segments of a task."""
 
 
 class _IndexView(_RawView):
     """A view of the indexes of segments."""
 
-    def read(self, task: ViewTask) -> Iterator[pa.RecordBatch]:
+    def read(self, task: ViewScanTask) -> Iterator[pa.RecordBatch]:
         """Read the indexes of the segments."""
         for segment in task.group.segments:
             _, index = read_segment(segment, _no_rows)
@@ -155,7 +155,7 @@ class MessagesView(_RawView):
 
     columns = _MESSAGES
 
-    def read(self, task: ViewTask) -> Iterator[pa.RecordBatch]:
+    def read(self, task: ViewScanTask) -> Iterator[pa.RecordBatch]:
         """Read the messages of the segments."""
         selected = task.group.range
         ends = np.array([selected.after + 1]), np.array([selected.until])

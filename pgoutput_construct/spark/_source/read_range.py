@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._index.log_index import LogIndex
-from pgoutput_construct.changelog._index.planning import LostEnd, commits_of, committed, lost_ends
+from pgoutput_construct.changelog._index.planning import (
+    LostHistory,
+    commit_stats,
+    committed_transactions,
+    lost_histories,
+)
 from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._store.address import open_store
@@ -64,8 +69,8 @@ class LogRange:
     """up to this one,"""
     bounds: LsnBounds = field(default_factory=LsnBounds)
     """and committed between these;"""
-    lost: tuple[LostEnd, ...] = ()
-    """without those of timelines that the server lost (``planning.lost_ends``)."""
+    lost: tuple[LostHistory, ...] = ()
+    """without those of timelines that the server lost (``planning.lost_histories``)."""
 
     def mask(self, transactions: pa.Table) -> NDArray[np.bool_]:
         """Return whether each committed transaction is selected."""
@@ -75,7 +80,7 @@ class LogRange:
 
     def transactions(self, index: SegmentIndex) -> pa.Table:
         """Return the selected transactions of an index."""
-        found = committed(index.transactions, self.lost)
+        found = committed_transactions(index.transactions, self.lost)
         return found.filter(pa.array(self.mask(found)))
 
 
@@ -86,9 +91,8 @@ def range_of(log: ChangeLog, as_of: int, options: SourceOptions) -> LogRange:
 
 def range_between(log: ChangeLog, after: int, until: int, options: SourceOptions) -> LogRange:
     """Return the range of what ended after one seq, up to another."""
-    lost = tuple(
-        (seq, end) for seq, end in lost_ends(log.index) if seq <= until
-    )  # what was lost later still existed then
+    # What was lost later still existed then.
+    lost = tuple(each for each in lost_histories(log.index) if each.before_seq <= until)
     return LogRange(after, until, bounds_of(options), lost)
 
 
@@ -118,7 +122,7 @@ def bounds_of(options: SourceOptions) -> LsnBounds:
 
 
 def _check_complete(log: ChangeLog, lsn: Lsn) -> None:
-    known = max(int(log.complete_lsn), int(commits_of(log.index)["most_lsn"].max()))
+    known = max(int(log.complete_lsn), int(commit_stats(log.index)["most_lsn"].max()))
     if lsn > known:
         raise ChangeLogError(
             f"{log.store}: asOfLsn is {lsn}, but the log is complete only up to {Lsn(known)}: read it as of an "
@@ -128,11 +132,11 @@ def _check_complete(log: ChangeLog, lsn: Lsn) -> None:
 
 def _last_seq_by(index: LogIndex, what: str, limit: int) -> int:
     """Return the seq of the last transaction or event up to an LSN or a time, before the first that is later."""
-    lost, end, found = lost_ends(index), index.last_seq + 1, np.array([], np.int64)
-    commits = commits_of(index, lost)
+    lost, end, found = lost_histories(index), index.last_seq + 1, np.array([], np.int64)
+    commits = commit_stats(index, lost)
     has_some = commits["commits"] > 0
     for place in np.flatnonzero(has_some & (commits[f"most_{what}"] > limit))[:1].tolist():
-        transactions = committed(index.one(place).transactions, lost)
+        transactions = committed_transactions(index.one(place).transactions, lost)
         seqs, numbers = (_numbers(transactions[name]) for name in ("seq", f"commit_{what}"))
         end = int(seqs[np.flatnonzero(numbers > limit)[0]])
         found = seqs[seqs < end]

@@ -24,7 +24,7 @@ from pgoutput_construct.spark._source.segment_rows import (
     with_column_names,
 )
 from pgoutput_construct.spark._source.source_options import SourceOptions
-from pgoutput_construct.spark._source.task_plan import SelectedRuns, ViewTask, groups_with_rows
+from pgoutput_construct.spark._source.task_plan import SelectedRuns, ViewScanTask, plan_segments
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
@@ -63,9 +63,9 @@ class ChangesView:
         """Return a task for some segments each."""
         found = SelectedRuns(log.index, selected)
         skips = self.options.badRecords != "fail"
-        return [ViewTask(group, schema, skips) for group in groups_with_rows(log, log.index, selected, found)]
+        return [ViewScanTask(group, schema, skips) for group in plan_segments(log, log.index, selected, found)]
 
-    def read(self, task: ViewTask) -> Iterator[pa.RecordBatch]:
+    def read(self, task: ViewScanTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of the segments."""
         for part in read_parts(task.group):
             if not task.skips_malformed:
@@ -162,9 +162,9 @@ class QuarantineView:
     def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Return a task for some segments each."""
         found = SelectedRuns(log.index, selected)
-        return [ViewTask(group, schema) for group in groups_with_rows(log, log.index, selected, found)]
+        return [ViewScanTask(group, schema) for group in plan_segments(log, log.index, selected, found)]
 
-    def read(self, task: ViewTask) -> Iterator[pa.RecordBatch]:
+    def read(self, task: ViewScanTask) -> Iterator[pa.RecordBatch]:
         """Find the malformed rows of the segments, without decoding the values of others."""
         for part in read_parts(task.group):
             if found := list(_malformed(part)):

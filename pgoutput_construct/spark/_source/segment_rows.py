@@ -30,7 +30,7 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._execution import cache_archives
 from pgoutput_construct.spark._log_view.committed_rows import CommittedRows, LogPlan, index_payloads, logged_rows
 from pgoutput_construct.spark._log_view.table_columns import ColumnDefault, with_column_defaults
-from pgoutput_construct.spark._source.task_plan import ReaderColumns, SegmentGroup, TableTask
+from pgoutput_construct.spark._source.task_plan import ReaderColumns, SegmentScanTask, TableScanTask
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.transaction_reader import SPAN_COLUMNS, Spans
 
@@ -71,7 +71,7 @@ class SegmentPart:
         return tuple((self.plan.history.descriptions[each], self.committed.rows[numbers == each]) for each in known)
 
 
-def read_table_rows(task: TableTask) -> Iterator[pa.RecordBatch]:
+def read_table_rows(task: TableScanTask) -> Iterator[pa.RecordBatch]:
     """Yield the selected rows of a table; raises ChangeLogError, with segment, seq and field, for a malformed one."""
     for part in read_parts(task.group, task.oids):
         yield from map(
@@ -141,7 +141,7 @@ def _typed(
     return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
 
-def read_parts(group: SegmentGroup, oids: tuple[int, ...] | None = None) -> Iterator[SegmentPart]:
+def read_parts(group: SegmentScanTask, oids: tuple[int, ...] | None = None) -> Iterator[SegmentPart]:
     """Read the segments of a group: the rows of some relations, None for all.
 
     Raises ChangeLogError for damage, with segment and seqs, and for a segment that does not exist on this host.
@@ -206,7 +206,7 @@ class RowSelection:
     these. A few rows more than needed are read.
     """
 
-    def __init__(self, group: SegmentGroup, segment: Segment, oids: tuple[int, ...] | None) -> None:
+    def __init__(self, group: SegmentScanTask, segment: Segment, oids: tuple[int, ...] | None) -> None:
         self.group, self.segment, self.oids = group, segment, oids
         self._spans: Spans | None = None
 
@@ -255,7 +255,7 @@ def _merged_ranges(one: Ranges, other: Ranges) -> Ranges:
     return first[order], np.maximum.accumulate(last[order])
 
 
-def _selected_spans(group: SegmentGroup, segment: Segment, index: SegmentIndex) -> Spans:
+def _selected_spans(group: SegmentScanTask, segment: Segment, index: SegmentIndex) -> Spans:
     transactions = group.range.transactions(index)
     # A segment that covers one that was compacted away has more of them.
     own = is_own(transactions, np.full(len(transactions), segment.first_seq, np.int64))

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import InputPartition
 from pgoutput_construct.changelog._facts.completeness import present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._index.log_index import LogIndex, is_own
-from pgoutput_construct.changelog._index.planning import commits_of, committed, spans_of
+from pgoutput_construct.changelog._index.planning import commit_stats, committed_transactions, spans_of
 from pgoutput_construct.changelog._index.row_counts import COPIED, PLAIN
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._segment.footer import Segment
@@ -43,7 +43,7 @@ class SelectedRuns:
 
     def __init__(self, index: LogIndex, selected: LogRange, oids: Sequence[int] | None = None) -> None:
         """``oids`` are the relations whose rows are selected, None for all."""
-        commits, first_seqs = commits_of(index, selected.lost), index.table["first_seq"].to_numpy()
+        commits, first_seqs = commit_stats(index, selected.lost), index.table["first_seq"].to_numpy()
         with_own, in_part = _segments_with_own(commits, selected)
         for place in np.flatnonzero(in_part).tolist():
             some = selected.transactions(index.one(place))
@@ -54,9 +54,9 @@ class SelectedRuns:
         marked, places = marked.filter(pa.array(is_selected)), places[is_selected]
         self.spans = spans_of(marked.filter(pa.array(~is_own(marked, first_seqs[places]))))
         self.copies = _copies(index, selected)
-        self._find(index, with_own, oids)
+        self._select_runs(index, with_own, oids)
 
-    def _find(self, index: LogIndex, with_own: Flags, oids: Sequence[int] | None) -> None:
+    def _select_runs(self, index: LogIndex, with_own: Flags, oids: Sequence[int] | None) -> None:
         runs, places = index.located("rows")
         span, first_seq, xids = (runs[name].to_numpy() for name in ("span", "first_seq", "xid"))
         chunks = np.where(span == COPIED, xids, -1)
@@ -86,7 +86,9 @@ def _segments_with_own(commits: Mapping[str, Numbers], selected: LogRange) -> tu
 
 def _committed(transactions: pa.Table, selected: LogRange) -> Flags:
     numbered = transactions.append_column("row", pa.array(np.arange(len(transactions))))
-    found = committed(numbered.select(["row", "seq", "outcome", "end_lsn", "commit_lsn", "commit_time"]), selected.lost)
+    found = committed_transactions(
+        numbered.select(["row", "seq", "outcome", "end_lsn", "commit_lsn", "commit_time"]), selected.lost
+    )
     flags = np.zeros(len(transactions), np.bool_)
     flags[found["row"].to_numpy()[selected.mask(found)]] = True
     return flags
@@ -98,7 +100,7 @@ def _copies(index: LogIndex, selected: LogRange) -> tuple[TableCopy, ...]:
 
 
 @dataclass(frozen=True)
-class SegmentGroup(InputPartition):
+class SegmentScanTask(InputPartition):
     """The segments of one task, and which of their transactions are selected."""
 
     segments: tuple[Segment, ...]
@@ -109,9 +111,9 @@ class SegmentGroup(InputPartition):
     """The selected copies."""
 
 
-def groups_with_rows(
+def plan_segments(
     log: ChangeLog, index: LogIndex, selected: LogRange, found: SelectedRuns
-) -> Iterator[SegmentGroup]:
+) -> Iterator[SegmentScanTask]:
     """Yield the segments that have selected rows, in a group for each task.
 
     Args:
@@ -125,13 +127,13 @@ def groups_with_rows(
         yield replace(group, spans=spans, copies=found.copies)
 
 
-def groups_in_range(log: ChangeLog, selected: LogRange) -> Iterator[SegmentGroup]:
+def plan_all_segments(log: ChangeLog, selected: LogRange) -> Iterator[SegmentScanTask]:
     """Yield all segments between the seqs of a range, in a group for each task."""
     first, last = log.segments.place(selected.after + 1), log.segments.place(selected.until)
     yield from _groups_of(log, log.index, np.arange(max(first, 0), last + 1), selected)
 
 
-def _groups_of(log: ChangeLog, index: LogIndex, places: Numbers, selected: LogRange) -> Iterator[SegmentGroup]:
+def _groups_of(log: ChangeLog, index: LogIndex, places: Numbers, selected: LogRange) -> Iterator[SegmentScanTask]:
     if not len(places):
         return
     first = int(places[0])
@@ -141,14 +143,14 @@ def _groups_of(log: ChangeLog, index: LogIndex, places: Numbers, selected: LogRa
     listed = ((place, known[place - first]) for place in places.tolist())
     bare = [(place, each if each.index is None else replace(each, index=None)) for place, each in listed]
     for group in _groups(bare):
-        yield SegmentGroup(tuple(segment for _, segment in group), selected)
+        yield SegmentScanTask(tuple(segment for _, segment in group), selected)
 
 
 @dataclass(frozen=True)
-class ViewTask(InputPartition):
+class ViewScanTask(InputPartition):
     """A task of a view that is not of one table."""
 
-    group: SegmentGroup
+    group: SegmentScanTask
     schema: pa.Schema
     """The columns to return."""
     skips_malformed: bool = False
@@ -166,10 +168,10 @@ class ReaderColumns:
 
 
 @dataclass(frozen=True)
-class TableTask(InputPartition):
+class TableScanTask(InputPartition):
     """A task: the rows of one table in a group of segments."""
 
-    group: SegmentGroup
+    group: SegmentScanTask
     table: str
     """The name of the table, for messages."""
     oids: tuple[int, ...]
@@ -194,7 +196,7 @@ def table_tasks(
     schema: pa.Schema,
     skips_malformed: bool = False,
     prefix: Prefix = DEFAULT_PREFIX,
-) -> list[TableTask]:
+) -> list[TableScanTask]:
     """Plan a read of a table.
 
     Args:
@@ -208,16 +210,16 @@ def table_tasks(
     """
     oids, used = table.relation_oids, reader_columns(opened, table)
     return [
-        TableTask(
+        TableScanTask(
             group, table.qualified, oids, columns, schema, columns_of_group(used, described), skips_malformed, prefix
         )
-        for group, described in described_groups(opened, selected, oids)
+        for group, described in plan_described_segments(opened, selected, oids)
     ]
 
 
-def described_groups(
+def plan_described_segments(
     opened: LogTables, selected: LogRange, oids: Sequence[int]
-) -> Iterator[tuple[SegmentGroup, list[int]]]:
+) -> Iterator[tuple[SegmentScanTask, list[int]]]:
     """Yield groups of segments with rows of some relations, and the seqs of the Relations that describe them.
 
     Args:
@@ -226,7 +228,7 @@ def described_groups(
         oids: The relations.
     """
     found = SelectedRuns(opened.index, selected, oids)
-    for group in groups_with_rows(opened.log, opened.index, selected, found):
+    for group in plan_segments(opened.log, opened.index, selected, found):
         first, last = (opened.log.segments.place(s.first_seq) for s in (group.segments[0], group.segments[-1]))
         yield group, np.unique(found.descriptions[(found.places >= first) & (found.places <= last)]).tolist()
 

@@ -20,7 +20,7 @@ from pgoutput_construct.spark._source.read_range import LogRange, tables_at
 from pgoutput_construct.spark._source.row_views import ChangesView, QuarantineView
 from pgoutput_construct.spark._source.segment_rows import read_table_rows
 from pgoutput_construct.spark._source.source_options import SourceOptions
-from pgoutput_construct.spark._source.task_plan import TableTask, table_tasks
+from pgoutput_construct.spark._source.task_plan import TableScanTask, table_tasks
 
 
 class View(Protocol):
@@ -72,7 +72,7 @@ class TableView:
         columns = pa.schema([field for field in inner if field.name not in CHANGE])
         return [*table_tasks(opened, table, selected, columns, inner, self.skips_malformed, self.prefix)]
 
-    def read(self, task: TableTask) -> Iterator[pa.RecordBatch]:
+    def read(self, task: TableScanTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task."""
         return read_table_rows(task)
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index.log_index import LogIndex, apart
-from pgoutput_construct.changelog._index.planning import commits_of, committed, walked
+from pgoutput_construct.changelog._index.planning import commit_stats, committed_transactions, xid_distances
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.errors import PgoutputError
@@ -94,7 +94,7 @@ def is_ahead(log: OpenLog, seq: int, snapshot: Snapshot) -> bool:
     Such a transaction waits for a synchronous standby: it is in the WAL, but not visible yet.
     """
     index = log.opened.index
-    ended = committed(index.slice(_first_unseen(index, seq, snapshot)).transactions)
+    ended = committed_transactions(index.slice(_first_unseen(index, seq, snapshot)).transactions)
     xids = ended.filter(pc.less_equal(ended["seq"], seq))["xid"].to_numpy()
     return bool((snapshot.invisible(xids) & near_the_end(xids, snapshot.xmax)).any())
 
@@ -104,12 +104,12 @@ def _first_unseen(index: LogIndex, seq: int, snapshot: Snapshot) -> int:
 
     All before the oldest transaction that was in progress are visible.
     """
-    numbers = commits_of(index)
+    numbers = commit_stats(index)
     places = np.flatnonzero((numbers["commits"] > 0) & (numbers["first_commit"] <= seq))
     if not len(places):
         return len(index)
     commits = {name: column[places] for name, column in numbers.items()}
-    begins, last = walked(commits), committed(index.one(int(places[-1])).transactions)
+    begins, last = xid_distances(commits), committed_transactions(index.one(int(places[-1])).transactions)
     xids = last.filter(pc.less_equal(last["seq"], seq))["xid"].to_numpy()
     end = begins[-1] + apart(np.diff(np.append(xids, snapshot.xmax % _XIDS))).sum() - (snapshot.xmax - snapshot.xmin)
     return int(next(iter(places[begins + commits["most_walk"] >= end].tolist()), len(index)))
