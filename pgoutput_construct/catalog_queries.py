@@ -53,7 +53,7 @@ class CatalogQuery:
 # partitioned table is replaced by its leaves, or with publish_via_partition_root published itself, unless one of its
 # ancestors is published too. OIDs below 16384 belong to the system (FirstNormalObjectId). FOR ALL TABLES EXCEPT
 # (PostgreSQL 19) lists the tables that are not published; these are no partitions, and theirs are excluded with them.
-_PUBLISHED: Final = """wanted AS (SELECT p.*, {via_root} AS via_root,
+_PUBLISHED: Final = """wanted AS (SELECT p.*, p.xmin AS written, {via_root} AS via_root,
         coalesce(to_jsonb(p) ->> 'pubgencols' = 's', false) AS with_generated,
         coalesce((to_jsonb(p) ->> 'puballsequences')::boolean, false) AS with_sequences
         FROM pg_publication p WHERE pubname = ANY(%(publications)s)),
@@ -61,17 +61,20 @@ _PUBLISHED: Final = """wanted AS (SELECT p.*, {via_root} AS via_root,
         SELECT r.prpubid AS publication, r.prrelid AS oid, r.oid AS member, {excluded} AS excluded
         FROM wanted p JOIN pg_publication_rel r ON r.prpubid = p.oid),
     members AS (
-        SELECT publication, oid, member FROM listed WHERE NOT excluded
-        UNION ALL SELECT p.oid, c.oid, NULL FROM wanted p JOIN pg_class c ON p.puballtables AND NOT c.relispartition
+        SELECT publication, oid, member, NULL AS within FROM listed WHERE NOT excluded
+        UNION ALL SELECT p.oid, c.oid, NULL, NULL
+        FROM wanted p JOIN pg_class c ON p.puballtables AND NOT c.relispartition
         AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND c.oid >= 16384
         AND NOT EXISTS (SELECT FROM listed e WHERE e.excluded AND (e.publication, e.oid) = (p.oid, c.oid)){schemas}),
     branches AS (
-        SELECT publication, oid, member, oid AS top, '' AS joined FROM members
-        UNION ALL SELECT b.publication, i.inhrelid, b.member, b.top, concat_ws(' ', b.joined, i.xmin) FROM branches b
-        JOIN pg_inherits i ON i.inhparent = b.oid JOIN pg_class k ON k.oid = i.inhrelid AND k.relispartition),
+        SELECT publication, oid, member, within, oid AS top, '' AS joined FROM members
+        UNION ALL SELECT b.publication, i.inhrelid, b.member, b.within, b.top, concat_ws(' ', b.joined, i.xmin)
+        FROM branches b JOIN pg_inherits i ON i.inhparent = b.oid
+        JOIN pg_class k ON k.oid = i.inhrelid AND k.relispartition),
     published AS (
         SELECT b.publication, b.oid, min(b.member) AS member, bool_or(b.member IS NULL AND b.oid = b.top) AS as_it_is,
-            CASE WHEN bool_and(b.member IS NOT NULL) THEN min(b.joined) END AS joined
+            CASE WHEN bool_and(b.member IS NOT NULL) THEN min(b.joined) END AS joined,
+            array_agg(DISTINCT concat_ws(' ', b.within, b.joined)) FILTER (WHERE b.within IS NOT NULL) AS within
         FROM branches b JOIN wanted p ON p.oid = b.publication JOIN pg_class c ON c.oid = b.oid
         WHERE c.relkind = 'p' OR (c.relkind = 'r' AND c.relpersistence = 'p')
         GROUP BY b.publication, b.oid, p.via_root, c.relkind
@@ -82,8 +85,12 @@ _PUBLISHED: Final = """wanted AS (SELECT p.*, {via_root} AS via_root,
         WHERE (c.relkind = 'f' OR (c.relkind = 'r' AND c.relpersistence <> 'p'))
         AND CASE WHEN p.via_root THEN EXISTS (SELECT FROM published m WHERE (m.publication, m.oid) = (p.oid, b.top))
             ELSE b.member IS NOT NULL END)"""
+# The row of pg_depend for a table's schema is updated by SET SCHEMA alone (changeDependencyFor()).
 _SCHEMAS: Final = """
-        UNION ALL SELECT p.oid, c.oid, NULL FROM wanted p JOIN pg_publication_namespace s ON s.pnpubid = p.oid
+        UNION ALL SELECT p.oid, c.oid, NULL, concat_ws(' ', s.oid, (SELECT d.xmin FROM pg_depend d
+            WHERE (d.classid, d.objid, d.objsubid) = ('pg_class'::regclass, c.oid, 0)
+            AND (d.refclassid, d.refobjid) = ('pg_namespace'::regclass, c.relnamespace) LIMIT 1))
+        FROM wanted p JOIN pg_publication_namespace s ON s.pnpubid = p.oid
         JOIN pg_class c ON c.relnamespace = s.pnnspid AND c.relkind IN ('r', 'p') AND c.relpersistence = 'p'"""
 
 # Without a column list, stored generated columns are published if the publication has publish_generated_columns
@@ -123,12 +130,15 @@ _PARTS: Final[Mapping[str, Mapping[int, str]]] = {
 
 ``published`` follows WITH RECURSIVE, and defines
 
-- ``wanted``: the rows of pg_publication;
+- ``wanted``: the rows of pg_publication; ``written`` is the xid of the CREATE or ALTER PUBLICATION that wrote the row
+  (SET, OWNER TO, RENAME; what adds or drops tables does not);
 - ``listed``: their rows of pg_publication_rel, including those that FOR ALL TABLES EXCEPT has ``excluded``;
 - ``published``: the OIDs of a publication and a table. ``member`` is the OID of the row of pg_publication_rel for the
   table or its partitioned ancestor, null if there is none; ``as_it_is`` is true if the table is published with its
   schema, or with all tables, so without a row filter or column list; ``joined`` has the xids of the transactions that
-  attached it below the listed table, null if it is published with its schema or all tables;
+  attached it below the listed table, null if it is published with its schema or all tables; ``within`` has for each
+  schema that it is published with the OID of the row of pg_publication_namespace, and the xids of the transactions that
+  last moved the table into the schema and attached it;
 - ``unsent``: partitions that a publication accepts although they are never replicated, because they are foreign tables
   (``relkind``) or unlogged; ``root`` is the published table that they belong to.
 
@@ -261,10 +271,10 @@ PUBLICATIONS: Final = CatalogQuery(
 # its checksum, since pg_get_expr() would lock the table.
 PUBLICATION_FACTS: Final = CatalogQuery(
     """WITH RECURSIVE {published}
-    SELECT p.pubname, {operations}, via_root, puballtables, with_generated,
+    SELECT p.pubname, {operations}, via_root, puballtables, with_generated, written::text::bigint,
     (SELECT json_agg(json_build_object('oid', c.oid::bigint, 'schema', n.nspname, 'name', c.relname,
-        'member', m.member::bigint, 'joined', m.joined, 'filter', {has_filter}, 'columns', to_jsonb({column_list}),
-        'ancestors',
+        'member', m.member::bigint, 'joined', m.joined, 'within', m.within, 'filter', {has_filter},
+        'columns', to_jsonb({column_list}), 'ancestors',
         (SELECT json_agg(relid::oid::bigint) FROM pg_partition_ancestors(c.oid) WHERE relid <> c.oid), 'published',
         (SELECT json_agg(attnum ORDER BY attnum) FROM pg_attribute WHERE attrelid = c.oid AND {is_published}))
         ORDER BY c.oid)
@@ -283,6 +293,7 @@ PUBLICATION_FACTS: Final = CatalogQuery(
         "via_root": "bool",
         "all_tables": "bool",
         "generated": "bool",
+        "written": "int8",
         "tables": "json",
         "unsent": "json",
         "excluded": "json",

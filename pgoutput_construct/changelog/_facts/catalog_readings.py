@@ -194,6 +194,9 @@ class PublicationMember:
     """An identifier of its attachment to the published tables above it, which differs each time that it, or a table
     between, is attached; None if it is published FOR ALL TABLES or FOR TABLES IN SCHEMA, and in logs of earlier
     versions."""
+    within: frozenset[str] = frozenset()
+    """For each schema FOR TABLES IN which it is published, an identifier that differs each time that the schema is
+    added, and the table moved into it or attached below one in it; empty in logs of earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -230,6 +233,9 @@ class PublicationReading(Reading):
     """Whether it publishes all tables, including those created later."""
     generated: bool = False
     """Whether it publishes stored generated columns of tables without a column list (PostgreSQL 18)."""
+    written: int | None = None
+    """The xid (32 bits) that wrote its row of pg_publication: what it publishes of its tables was altered then at the
+    latest. None in logs of earlier versions."""
     excluded: frozenset[int] = frozenset()
     """The OIDs of excluded tables: FOR ALL TABLES EXCEPT (PostgreSQL 19)."""
     unsent: tuple[UnsentPartition, ...] = ()
@@ -247,6 +253,7 @@ class PublicationReading(Reading):
             via_root=details.get("via_root", False),
             all_tables=details.get("all_tables", False),
             generated=details.get("generated", False),
+            written=details.get("written"),
             excluded=frozenset(details.get("excluded", ())),
             tables={table["oid"]: _published(table) for table in details.get("tables", ())},
             unsent=tuple(
@@ -422,5 +429,14 @@ def _published(table: Mapping[str, Any]) -> PublicationMember:
     columns = table.get("columns")
     numbers = None if columns is None else frozenset(columns)
     ancestors = frozenset(table.get("ancestors") or ())
-    names = table["schema"], table["name"]
-    return PublicationMember(*names, numbers, table.get("filter"), table.get("member"), ancestors, table.get("joined"))
+    within = frozenset(table.get("within") or ())
+    return PublicationMember(
+        table["schema"],
+        table["name"],
+        numbers,
+        table.get("filter"),
+        table.get("member"),
+        ancestors,
+        table.get("joined"),
+        within,
+    )

@@ -326,7 +326,8 @@ def _creations(
     """Yield each table that was created while a publication FOR ALL TABLES was captured, and the seq of the evidence.
 
     A reading of such a publication lists all tables: a table that it does not list, and whose creation its snapshot
-    does not see, was created later; before the publication was no longer captured, if a later reading shows that.
+    does not see, was created later; before the publication was no longer captured, or was altered, if a later reading
+    shows that.
     Snapshots have no subtransactions: one in doubt counts as seen. A table that was ever excluded (FOR ALL TABLES
     EXCEPT) is not included, since rows may have been written meanwhile.
 
@@ -344,15 +345,27 @@ def _creations(
             later = [oid for oid in readings if oid not in seen]
             created = np.array([readings[oid].created for oid in later], np.int64)
             is_new = reading.snapshot.invisible(created)
-            for end in _ends(published, reading):
+            for end in _last_in_force(published, reading):
                 is_new &= ~end.snapshot.invisible(created)
             yield from ((oid, reading.seq) for oid, new in zip(later, is_new.tolist(), strict=True) if new)
 
 
-def _ends(published: Sequence[PublicationReading], reading: PublicationReading) -> Iterator[PublicationReading]:
-    """Yield the first reading that shows that a publication is no longer captured, or not FOR ALL TABLES any more."""
-    later = (each for each in published if each.name == reading.name and each.seq > reading.seq)
-    yield from [each for each in later if not (each.captured and each.all_tables)][:1]
+def _last_in_force(
+    published: Sequence[PublicationReading], reading: PublicationReading
+) -> Iterator[PublicationReading]:
+    """Yield the reading up to which a publication FOR ALL TABLES is known to have been in force, if it was not always.
+
+    That is the first one that shows that it is no longer captured, or not FOR ALL TABLES any more; or the last one
+    before it was altered: it may have published less for a time (ALTER PUBLICATION ... SET).
+    """
+    for each in (each for each in published if each.name == reading.name and each.seq > reading.seq):
+        if not (each.captured and each.all_tables):
+            yield each
+            return
+        if None not in (reading.written, each.written) and each.written != reading.written:
+            yield reading
+            return
+        reading = each
 
 
 def _published(readings: Iterable[PublicationReading]) -> set[int]:

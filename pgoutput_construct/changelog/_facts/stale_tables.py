@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from pgoutput_construct.changelog._facts.catalog_readings import (
     CatalogColumn,
@@ -203,6 +203,17 @@ class PublicationChanges:
                 yield oid, _unpublished(reading, before) if after is None else stale_table(reading, after.table, reason)
 
 
+class _Inclusion(NamedTuple):
+    """How a publication publishes a table: what differs was altered meanwhile, even if it was changed back."""
+
+    publication: str
+    operations: frozenset[str]
+    written: int
+    """PublicationReading.written."""
+    member: int | str | None
+    """PublicationMember.member, or one of those within; None if it publishes all tables."""
+
+
 @dataclass(frozen=True)
 class _PublishedState:
     """What all captured publications together publish of a table."""
@@ -220,12 +231,16 @@ class _PublishedState:
     """The OIDs of the tables that it is a partition of."""
     via_root: bool
     """Whether its changes are published as those of the topmost published table."""
+    inclusions: frozenset[_Inclusion]
+    """Those of publications of which it is known when they were written."""
 
 
 def _effective(readings: Iterable[PublicationReading]) -> dict[int, _PublishedState]:
     found: dict[int, _PublishedState] = {}
     for reading in readings:
+        as_all = _inclusions(reading, [None])
         for oid, table in reading.tables.items() if reading.captured else ():
+            own_members: set[int | str | None] = {table.member, *table.within} - {None}
             filters = None if table.filter is None else frozenset({table.filter})
             unsent = frozenset(each.oid for each in reading.unsent if each.root == oid)
             own = _PublishedState(
@@ -238,9 +253,16 @@ def _effective(readings: Iterable[PublicationReading]) -> dict[int, _PublishedSt
                 unsent,
                 table.ancestors,
                 reading.via_root,
+                _inclusions(reading, own_members) if own_members else as_all,
             )
             found[oid] = _together(found[oid], own) if oid in found else own
     return found
+
+
+def _inclusions(reading: PublicationReading, members: Iterable[int | str | None]) -> frozenset[_Inclusion]:
+    if reading.written is None:
+        return frozenset()
+    return frozenset(_Inclusion(reading.name, reading.operations, reading.written, member) for member in members)
 
 
 def _together(one: _PublishedState, other: _PublishedState) -> _PublishedState:
@@ -256,6 +278,7 @@ def _together(one: _PublishedState, other: _PublishedState) -> _PublishedState:
         one.unsent | other.unsent,
         one.ancestors | other.ancestors,
         one.via_root or other.via_root,
+        one.inclusions | other.inclusions,
     )
 
 
@@ -269,6 +292,8 @@ def _difference(before: _PublishedState, after: _PublishedState) -> str | None:
         "has more columns in the publication's list": before.columns is not None
         and (after.columns is None or after.columns - before.columns),
         "was taken out of the publication and added again": not before.members & after.members,
+        "may lack changes: a publication was altered, and may have published less of it for a time (ALTER PUBLICATION, "
+        "SET SCHEMA)": _was_interrupted(before, after),
         "was detached from a published table and attached again": None not in before.joined | after.joined
         and not before.joined & after.joined,
         "has a partition that is only replicated from now on": before.unsent - after.unsent,
@@ -277,6 +302,20 @@ def _difference(before: _PublishedState, after: _PublishedState) -> str | None:
         and before.ancestors != after.ancestors,
     }
     return next((reason for reason, happened in reasons.items() if happened), None)
+
+
+def _was_interrupted(before: _PublishedState, after: _PublishedState) -> bool:
+    """Return whether no publication surely published some operation of a table at all times in between.
+
+    Only publications that published it in both readings count.
+    """
+    if before.inclusions == after.inclusions:
+        return False
+    was, now = (
+        {(each.publication, name) for each in state.inclusions for name in each.operations} for state in (before, after)
+    )
+    kept = {name for each in before.inclusions & after.inclusions for name in each.operations}
+    return any(name not in kept for _, name in was & now)
 
 
 def _listed(table: _PublishedState) -> str:

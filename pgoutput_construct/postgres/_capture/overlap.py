@@ -309,7 +309,8 @@ def _publication_changes(listing: Iterable[Segment]) -> Iterator[PublicationRead
     for segment in listing:
         for each in publication_readings(index_of(segment)):
             tables = each.excluded if each.all_tables else each.tables
-            now = (each.captured, each.all_tables, each.operations, each.via_root, each.generated, tables)
+            options = (each.all_tables, each.operations, each.via_root, each.generated, each.written)
+            now = (each.captured, *options, tables)
             if said.get(each.name, now) != now:
                 yield each
             said[each.name] = now

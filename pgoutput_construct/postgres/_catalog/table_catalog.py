@@ -97,8 +97,9 @@ def _read_publications(connection: Connection, publications: Sequence[str]) -> d
     found = fetch_named(connection, PUBLICATION_FACTS, publications=list(publications))
     for each in found:
         each |= {"tables": each["tables"] or [], "unsent": each["unsent"] or []}
-        if each["excluded"] is None:  # absent in the facts of servers before 19
-            del each["excluded"]
+        for name in ("excluded", "written"):  # absent in the facts of servers before 19, and of publishers
+            if each[name] is None:
+                del each[name]
     return {each["publication"]: each for each in found}
 
 

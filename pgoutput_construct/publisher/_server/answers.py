@@ -302,6 +302,7 @@ def _publication_facts(context: QueryContext, arguments: Arguments) -> Iterable[
             "via_root": "t" if any(table.via_root for table in tables) else "f",
             "all_tables": "t",
             "generated": "f",
+            "written": None,  # the log may not know it
             "tables": json.dumps([_member(table) for table in tables]),
             "unsent": None,
             "excluded": None,
