@@ -292,14 +292,14 @@ def _difference(before: _PublishedState, after: _PublishedState) -> str | None:
         "has more columns in the publication's list": before.columns is not None
         and (after.columns is None or after.columns - before.columns),
         "was taken out of the publication and added again": not before.members & after.members,
-        "may lack changes: a publication was altered, and may have published less of it for a time (ALTER PUBLICATION, "
-        "SET SCHEMA)": _was_interrupted(before, after),
         "was detached from a published table and attached again": None not in before.joined | after.joined
         and not before.joined & after.joined,
         "has a partition that is only replicated from now on": before.unsent - after.unsent,
         # Between a time when it was published by itself and one when it was not, or the reverse.
         "may have been sent as a partition of another table for a time": before.via_root != after.via_root
         and before.ancestors != after.ancestors,
+        "may lack changes: a publication was altered, and may have published less of it for a time (ALTER PUBLICATION, "
+        "SET SCHEMA)": _was_interrupted(before, after),
     }
     return next((reason for reason, happened in reasons.items() if happened), None)
 
