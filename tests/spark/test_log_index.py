@@ -16,6 +16,7 @@ from pgoutput_construct.changelog._index.listing import Pruned, write_pruned
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.manifest import Blocks
 from pgoutput_construct.changelog._index.planning import (
+    LostHistory,
     commit_stats,
     committed_transactions,
     earliest_after,
