@@ -27,6 +27,7 @@ def run(recorded: dict[str, Batch], benchmark_directory: Path, monkeypatch: pyte
 
 
 @pytest.mark.server
+@pytest.mark.long
 def test_a_small_run(run: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every engine of ours and every limit, in every case: a table, JSON and a picture."""
     files = tmp_path / "r.json", tmp_path / "r.svg"

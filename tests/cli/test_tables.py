@@ -26,6 +26,7 @@ def _last_line(result: "subprocess.CompletedProcess[str]") -> str:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_existing_datasets_need_overwrite(change_log: Path, tmp_path: Path) -> None:
     """The directory's name is no pattern; existing datasets are replaced only if requested."""
     arguments = (change_log, "-o", tmp_path / "d [1]", "--table", "public.item", "--master", "local[1]")

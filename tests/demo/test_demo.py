@@ -75,6 +75,7 @@ def test_tables_are_typed(demo: tuple[Path, str]) -> None:
     assert {"_commit_lsn", "_seq", "_untyped"} <= set(kinds)
 
 
+@pytest.mark.long
 def test_a_flipped_byte_in_the_log_is_an_error_with_its_location(demo: tuple[Path, str], tmp_path: Path) -> None:
     """One flipped byte makes the job fail; the error names segment, seq and field."""
     shutil.copytree(demo[0] / "changelog", tmp_path / "changelog")

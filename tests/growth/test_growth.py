@@ -141,12 +141,14 @@ def test_dissector(grown: Project, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_spark(grown: Project) -> None:
     """Changes and state of a table whose log has the new messages; and a log of before."""
     assert failures(grown, "old_log", "spark") == {}
 
 
 @pytest.mark.parametrize("change", ALL)
+@pytest.mark.long
 def test_alone(tmp_path: Path, change: str) -> None:
     """Each change generates by itself, and the engines agree."""
     project = grow(tmp_path, change)

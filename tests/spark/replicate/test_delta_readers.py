@@ -91,6 +91,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
+@pytest.mark.long
 def test_the_rows_that_spark_has(lake: Any, shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Written, merged and replaced: every type, NULL, what types cannot hold; then with a name that Parquet refuses."""
     both, warehouse = ("deltalake", "polars"), tmp_path / "wh"

@@ -20,6 +20,7 @@ from pgoutput_construct.spark._log_view.change_columns import POSITION
 from pgoutput_construct.spark._replicate import read_current, replicate, table_batches
 from pgoutput_construct.spark._state.demands import Demand
 from tests.postgres.shop import PUBLICATION, Shop
+from tests.table_formats import SHORT_IN_PARQUET
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.usefixtures("compiled")]
 
@@ -54,7 +55,7 @@ ROUNDS = (
 )
 
 
-@pytest.fixture(params=["parquet", "parquet, by Spark", pytest.param("delta", marks=pytest.mark.long), "iceberg"])
+@pytest.fixture(params=["parquet", "parquet, by Spark", *SHORT_IN_PARQUET[1:]])
 def into(request: pytest.FixtureRequest, lake: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each format in turn, and both ways into Parquet."""
     if request.param != "parquet":

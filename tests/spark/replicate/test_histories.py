@@ -10,7 +10,7 @@ from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._replicate import read_current, replicate
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import open_differences
-from tests.table_formats import SHORT_IN_PARQUET
+from tests.table_formats import ALL_FORMATS
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -103,7 +103,8 @@ def shop(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
         yield shop
 
 
-@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
+@pytest.mark.long
+@pytest.mark.parametrize("into", ALL_FORMATS)
 def test_what_has_not_ended_is_the_source(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """Keys of microseconds and infinity, equal rows, columns with defaults, other identities, keys that move, types."""
     for number, scripts in enumerate(ROUNDS, 1):

@@ -59,6 +59,7 @@ def test_batches_of_transactions(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.server
+@pytest.mark.long
 def test_a_table_is_begun_with_its_copy(spark: Any, shop: Shop, tmp_path: Path) -> None:
     """However batches are cut: none has a table without the rows of its copy, and none warns of one."""
     warehouse, seen = tmp_path / "wh", list[Batch]()

@@ -132,6 +132,7 @@ def test_logs_and_warehouses_of_earlier_versions(spark: Any, tmp_path: Path) -> 
         replicate(spark, log, warehouse)
 
 
+@pytest.mark.long
 def test_a_checkpoint_of_another_log(spark: Any, tmp_path: Path) -> None:
     """A query that is started again over another log ends with what differs, however long that log is."""
     register(spark)

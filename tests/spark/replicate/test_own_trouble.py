@@ -94,6 +94,7 @@ def test_the_last_batch_tries_all(spark: Any, shop: Shop, tmp_path: Path, monkey
     assert read_current(spark, warehouse, "bad").count() == 4
 
 
+@pytest.mark.long
 def test_metrics(shop: Shop, tmp_path: Path) -> None:
     """While it runs: batches, rows, position, and the table in trouble by its name and the class of its error."""
     warehouse = tmp_path / "wh"

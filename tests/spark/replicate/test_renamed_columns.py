@@ -108,6 +108,7 @@ def test_columns_are_followed(lake: Any, shop: Shop, tmp_path: Path, into: str) 
     ]
 
 
+@pytest.mark.long
 def test_a_history_that_does_not_tell(spark: Any, shop: Shop, tmp_path: Path) -> None:
     """A warehouse of a version that did not note what columns are: the table is in trouble, until --resync."""
     _execute(shop, ROUNDS[0])

@@ -180,11 +180,8 @@ def _check(lake: Any, shop: Shop, warehouse: Path, moments: list[Moment]) -> Non
         assert _ever(lake, warehouse, here, moment) == {name: moment.rows[oid] for name, oid in here.items()}
 
 
-@pytest.mark.parametrize(
-    ("into", "chosen"),
-    [("parquet", MERGED), *(pytest.param(*each, marks=pytest.mark.long) for each in IN_STEPS)],
-    ids=["parquet", "parquet, all", "delta", "iceberg"],
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("into", "chosen"), IN_STEPS, ids=["parquet", "delta", "iceberg"])
 def test_replicated_in_steps(
     lake: Any, server18: EmbeddedServer, tmp_path: Path, into: str, chosen: Collection[str]
 ) -> None:

@@ -21,7 +21,7 @@ from pgoutput_construct.spark._log_view import log_tables
 from pgoutput_construct.spark._replicate import Batch, read_current, read_history, replicate, staging
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from tests.postgres.shop import PUBLICATION, Shop, wait_until
-from tests.table_formats import SHORT_IN_PARQUET
+from tests.table_formats import ALL_FORMATS, SHORT_IN_PARQUET
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -103,7 +103,8 @@ def test_odd_columns(lake: Any, sensitive: Any, shop: Shop, tmp_path: Path, into
         )
 
 
-@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
+@pytest.mark.long
+@pytest.mark.parametrize("into", ALL_FORMATS)
 def test_a_prefix(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """What is added to a table is called otherwise, in batches that merge, move values and keep histories."""
     warehouse = tmp_path / "wh"
