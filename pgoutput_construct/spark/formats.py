@@ -46,7 +46,7 @@ class TableFormat(NamedTuple):
 FORMATS: Final[Mapping[str, TableFormat]] = {
     "parquet": TableFormat({}, "", {}),
     "delta": TableFormat(
-        {"4.1": "io.delta:delta-spark_2.13:4.1.0"},
+        {"4.1": "io.delta:delta-spark_4.1_2.13:4.4.0"},
         "io.delta.sql.DeltaSparkSessionExtension",
         {
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

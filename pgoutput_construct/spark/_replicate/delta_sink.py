@@ -32,7 +32,7 @@ class DeltaSink(MergingSink):
     """The version is in the metadata of the commit that wrote it."""
 
     format = "delta"
-    alters = False  # ALTER TABLE of Delta Lake 4.1.0 needs a class that Spark 4.1.0 has and 4.1.4 does not
+    alters = False  # a table with other columns is replaced: ALTER TABLE of Delta Lake 4.1.0 failed with Spark 4.1.4
 
     def __init__(self, warehouse: Warehouse) -> None:
         """Take the warehouse."""

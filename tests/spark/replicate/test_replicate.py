@@ -50,3 +50,15 @@ def test_batch_by_batch(lake: Any, shop: Shop, into: str, tmp_path: Path) -> Non
             assert set(batch.removed) == {"public.old_name", "public.gone"}
             with pytest.raises(pgo.PgoutputError, match=r"no table public\.gone: it has "):
                 read_current(lake, warehouse, "public.gone")
+
+
+def test_more_batches_than_a_checkpoint_has(lake: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
+    """Delta Lake writes a checkpoint with every tenth commit, which the session that wrote it reads next."""
+    with Shop.create(server18, "checkpoints", tmp_path / "log") as shop:
+        shop.execute("CREATE TABLE t (id int PRIMARY KEY, v int)", "INSERT INTO t VALUES (0, 0)")
+        for number in range(12):
+            shop.execute(f"UPDATE t SET v = {number}", f"INSERT INTO t VALUES ({number + 1}, 0)")
+            shop.capture(snapshot=True)
+            batch = replicate(lake, shop.directory, tmp_path / "wh", "delta")
+            assert batch is not None and dict(batch.tables).keys() >= {"public.t"}
+        check_equal(lake, shop, tmp_path / "wh", ["t"])
