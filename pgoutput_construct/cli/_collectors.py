@@ -11,7 +11,7 @@ from pgoutput_construct.cli._printing import printable
 from pgoutput_construct.cli._progress import Meter
 
 if TYPE_CHECKING:
-    from pgoutput_construct.spark._replicate import Batch
+    from pgoutput_construct.spark._replicate import Batch, MaintenanceReport
 
 __all__ = ["CaptureCollector", "ReplicateCollector"]
 
@@ -97,6 +97,13 @@ class ReplicateCollector(Collector):
         self._batches = 0
         self._rows = 0
         self._last: Batch | None = None
+        self._maintained: dict[bool, int] = {True: 0, False: 0}
+        self._maintenance_seconds = 0.0
+
+    def report_maintenance(self, report: "MaintenanceReport") -> None:
+        """Count the maintenance of a table."""
+        self._maintained[not report.error] += 1
+        self._maintenance_seconds += report.seconds
 
     def report(self, batch: "Batch") -> None:
         """Count a batch."""
@@ -109,6 +116,15 @@ class ReplicateCollector(Collector):
         yield CounterMetricFamily(_REPLICATE + "batches", "Batches that were applied to the tables.", self._batches)
         yield CounterMetricFamily(
             _REPLICATE + "rows", "Approximate number of changes and copied rows in these batches.", self._rows
+        )
+        maintained = CounterMetricFamily(
+            _REPLICATE + "maintained_tables", "Tables, and histories, that were maintained.", labels=["succeeded"]
+        )
+        for succeeded, number in self._maintained.items():
+            maintained.add_metric([str(succeeded).lower()], number)
+        yield maintained
+        yield CounterMetricFamily(
+            _REPLICATE + "maintenance_seconds", "Duration of their maintenance in seconds.", self._maintenance_seconds
         )
         batch = self._last
         if batch is None:

@@ -18,6 +18,7 @@ from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, STATES,
 
 __all__ = [
     "FILE_MODE",
+    "KEY_VALUE",
     "LISTEN",
     "LOG",
     "LSN",
@@ -37,6 +38,7 @@ __all__ = [
     "is_log",
     "layout_options",
     "replication_options",
+    "retention_options",
     "state_options",
 ]
 
@@ -54,6 +56,27 @@ _CALLS: Final[Mapping[str, str]] = {
     "parse reads the data of an XLogData frame": "leave out --frame",
 }
 """Advice in errors of the Python API, each with its equivalent on the command line."""
+
+
+def retention_options(command: Command) -> Command:
+    """Add the options of what maintenance retains: ``retain`` in seconds, ``retain_snapshots``."""
+    count = click.option(
+        "--retain-snapshots",
+        type=click.IntRange(min=1),
+        default=100,
+        show_default=True,
+        metavar="NUMBER",
+        help="Iceberg: maximum number of snapshots that are retained, but for those of the last ten minutes.",
+    )
+    age = click.option(
+        "--retain",
+        type=click.FloatRange(min=0),
+        default=86_400.0,
+        show_default="86400, a day",
+        metavar="SECONDS",
+        help="Delta, Iceberg: how long replaced snapshots and their files are retained, at least ten minutes.",
+    )
+    return age(count(command))
 
 
 def layout_options(default: str) -> Callable[[Command], Command]:
@@ -245,6 +268,16 @@ LSN_OR_TIME: Final = _Parsed("time|lsn", _parse_lsn_or_time)
 """An LSN, or a time in ISO 8601; UTC without a zone."""
 TIME: Final = _Parsed("time", _parse_time)
 """A time in ISO 8601; UTC without a zone."""
+
+
+def _parse_key_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise ValueError(f"{text!r} must be NAME=VALUE")
+    return name, value
+
+
+KEY_VALUE: Final = _Parsed("name=value", _parse_key_value)
 LISTEN: Final = _Parsed("[host:]port", _parse_listen)
 TABLE: Final = _Parsed("schema.table", normal_name)
 """A table name as in SQL: quoted if it has upper case or special characters."""

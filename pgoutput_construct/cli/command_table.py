@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "demo": CommandEntry("demo_command", ("demo",)),
     "inspect": CommandEntry("inspect_command"),
     "log": CommandEntry("log_command", ("cli", "changelog")),
+    "maintain": CommandEntry("maintain_command", ("cli", "spark")),
     "replicate": CommandEntry("replicate_command", ("cli", "spark")),
     "replay": CommandEntry("replay_command", ("cli", "postgres", "publisher")),
     "serve": CommandEntry("serve_command", ("cli", "publisher")),

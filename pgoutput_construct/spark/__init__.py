@@ -30,7 +30,14 @@ if TYPE_CHECKING:
     from pgoutput_construct.spark._log_view.replicated_tables import Table, directory_name, table_of_directory
     from pgoutput_construct.spark._open_log import OpenLog, open_log
     from pgoutput_construct.spark._parquet_datasets import Written, read_table, write_tables
-    from pgoutput_construct.spark._replicate import Batch, read_current, replicate
+    from pgoutput_construct.spark._replicate import (
+        Batch,
+        MaintenanceReport,
+        Retention,
+        maintain,
+        read_current,
+        replicate,
+    )
     from pgoutput_construct.spark._source.datasource import register
     from pgoutput_construct.spark._source.message_decoder import decode
     from pgoutput_construct.spark._state.table_state import (
@@ -50,7 +57,9 @@ __all__ = [
     "Comparison",
     "IncompleteTableWarning",
     "Lack",
+    "MaintenanceReport",
     "OpenLog",
+    "Retention",
     "Table",
     "TableVerdict",
     "UnpublishedColumns",
@@ -61,6 +70,7 @@ __all__ = [
     "current_state",
     "decode",
     "directory_name",
+    "maintain",
     "missing_rows",
     "net_changes",
     "open_log",
@@ -88,7 +98,7 @@ _MODULES: Final = {
     "spark._source.message_decoder": ("decode",),
     "spark._state.table_state": ("Comparison", "advance", "compare", "current_state", "missing_rows", "net_changes"),
     "spark._verify": ("TableVerdict", "verify"),
-    "spark._replicate": ("Batch", "read_current", "replicate"),
+    "spark._replicate": ("Batch", "MaintenanceReport", "Retention", "maintain", "read_current", "replicate"),
     "stream.identifiers": ("qualified_name",),
 }
 """By module, what of it is imported."""

@@ -1,9 +1,10 @@
 """``pgoutput replicate``: replicates the tables of a change log to Parquet, Delta Lake or Iceberg."""
 
+import logging
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import click
 
@@ -15,16 +16,17 @@ from pgoutput_construct.cli._logging import (
     serving_metrics,
     warn_of_lacks,
 )
-from pgoutput_construct.cli._options import SECONDS, TABLE, TABLE_FORMATS, Listen
+from pgoutput_construct.cli._options import KEY_VALUE, SECONDS, TABLE, TABLE_FORMATS, Listen, retention_options
 from pgoutput_construct.cli._printing import counted
 from pgoutput_construct.cli._progress import Estimate, progress_line
 from pgoutput_construct.cli.command_table import COMMANDS
+from pgoutput_construct.cli.commands.maintain_command import described
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Timestamp
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedColumns
-    from pgoutput_construct.spark._replicate import Batch, BatchProgress
+    from pgoutput_construct.spark._replicate import Batch, BatchProgress, MaintenanceReport
     from pgoutput_construct.spark._state.demands import OnMissing
 
 __all__ = ["replicate_command"]
@@ -75,6 +77,27 @@ _NAMED: Final = 8
     help="How long replaced Parquet files are retained for their readers.",
 )
 @click.option(
+    "--write-mode",
+    type=click.Choice(("merge-on-read", "copy-on-write")),
+    help="Delta, Iceberg: whether a batch marks the rows that it replaces, or rewrites the files that contain them.  "
+    "[default: merge-on-read for iceberg, copy-on-write for delta]",
+)
+@click.option(
+    "--table-property",
+    "table_properties",
+    multiple=True,
+    type=KEY_VALUE,
+    metavar="NAME=VALUE",
+    help="Delta, Iceberg: a property of the tables, such as format-version=3; can be repeated.",
+)
+@click.option(
+    "--maintain/--no-maintain",
+    "maintains",
+    default=None,
+    help="Delta, Iceberg: rewrite small files and expire old snapshots between batches.  [default: with --continuous]",
+)
+@retention_options
+@click.option(
     "--batch-transactions",
     type=click.IntRange(min=1),
     metavar="NUMBER",
@@ -110,6 +133,11 @@ def replicate_command(
     metadata_prefix: str | None,
     resync: tuple[str, ...],
     grace: float,
+    write_mode: str | None,
+    table_properties: tuple[tuple[str, str], ...],
+    maintains: bool | None,
+    retain: float,
+    retain_snapshots: int,
     batch_transactions: int | None,
     batch_bytes: int,
     adopt: bool,
@@ -143,6 +171,10 @@ def replicate_command(
     --metadata-prefix, given when DIR is created, replaces the prefix in all tables. To read a table whose column names
     differ only in case, set spark.sql.caseSensitive to true.
 
+    With --continuous, tables of Delta Lake and Iceberg are maintained between batches, each after every 50 of its
+    batches: small files are rewritten, and snapshots that are older than --retain expire. With --once, give --maintain,
+    or run pgoutput maintain.
+
     Ctrl-C or SIGTERM ends after the current batch; a second one ends at once, and loses nothing either.
 
     \b
@@ -164,7 +196,7 @@ def replicate_command(
     from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
     from pgoutput_construct.postgres._patience import collected_signals
     from pgoutput_construct.spark import spark_session
-    from pgoutput_construct.spark._replicate import check_request, replicate
+    from pgoutput_construct.spark._replicate import Retention, check_request, replicate
 
     warnings.simplefilter("ignore", IncompleteTableWarning)
     chosen = tables or None
@@ -181,8 +213,15 @@ def replicate_command(
 
         def on_batch(batch: "Batch") -> None:
             show("")
-            collect(batch)
+            collect.report(batch)
             report(batch)
+
+        def on_maintenance(maintained: "MaintenanceReport") -> None:
+            show("")
+            collect.report_maintenance(maintained)
+            LOGGER.log(
+                logging.WARNING if maintained.error else logging.INFO, "maintenance of %s", described(maintained)
+            )
 
         batch = replicate(
             spark,
@@ -199,10 +238,15 @@ def replicate_command(
             metadata_prefix=metadata_prefix,
             resync=resync,
             grace=grace,
+            write_mode=write_mode,
+            table_properties=dict(table_properties),
+            maintains=maintains,
+            retention=Retention(age=retain, count=retain_snapshots),
             batch_transactions=batch_transactions,
             batch_bytes=batch_bytes,
             adopt=adopt,
             on_batch=on_batch,
+            on_maintenance=on_maintenance,
             on_progress=lambda progress: show(_shown(progress, estimate)),
             stop=lambda: bool(wishes),
         )
@@ -210,16 +254,30 @@ def replicate_command(
 
 
 @contextmanager
-def _metrics(listen: Listen | None) -> "Iterator[Callable[[Batch], object]]":
-    """Serve metrics, and yield the function to call with each batch."""
+def _metrics(listen: Listen | None) -> "Iterator[_Collect]":
+    """Serve metrics, and yield what is told of batches and of maintenance."""
     if listen is None:
-        yield lambda batch: None
+        yield _NoMetrics()
         return
     from pgoutput_construct.cli._collectors import ReplicateCollector
 
     collector = ReplicateCollector()
     with serving_metrics(listen, lambda: collector):
-        yield collector.report
+        yield collector
+
+
+class _Collect(Protocol):
+    def report(self, batch: "Batch") -> None: ...
+
+    def report_maintenance(self, report: "MaintenanceReport") -> None: ...
+
+
+class _NoMetrics:
+    def report(self, batch: "Batch") -> None:
+        """Ignore a batch."""
+
+    def report_maintenance(self, report: "MaintenanceReport") -> None:
+        """Ignore the maintenance of a table."""
 
 
 class _Report:

@@ -6,7 +6,8 @@ In come a log and the address of a warehouse; out go datasets, one for each tabl
 the end of one batch, exactly once: the theory stands there. ``batch_plan`` says what is to be done for each table, and
 in which groups; ``staging`` reads the log once for all of them; ``small_tables`` does many small tables in one job;
 ``table_history`` records every row that a table had. A format is a ``sink`` (``parquet_sink``, ``delta_sink``,
-``iceberg_sink``; the last two share ``merge_statement``). ``warehouse_notes`` is what a warehouse knows of its
+``iceberg_sink``; the last two share ``merge_statement``). ``maintenance`` puts small files together, and removes what
+readers no longer need. ``warehouse_notes`` is what a warehouse knows of its
 datasets, ``warehouse_log`` which log they are of and what that retains for them, ``troubles`` the tables that could not
 be brought up to date, ``warehouse_reader`` reads tables, histories and reports. Start reading at ``table_batches``.
 
@@ -26,13 +27,18 @@ before or after a batch, never between; one table's error is that table's, and t
 
 from pgoutput_construct.spark._replicate.batch_loop import check_request, replicate
 from pgoutput_construct.spark._replicate.batch_plan import BatchProgress
+from pgoutput_construct.spark._replicate.maintenance import MaintenanceReport, maintain
+from pgoutput_construct.spark._replicate.sink import Retention
 from pgoutput_construct.spark._replicate.table_batches import Batch
 from pgoutput_construct.spark._replicate.warehouse_reader import read_current, read_history, read_missing
 
 __all__ = [
     "Batch",
     "BatchProgress",
+    "MaintenanceReport",
+    "Retention",
     "check_request",
+    "maintain",
     "read_current",
     "read_history",
     "read_missing",

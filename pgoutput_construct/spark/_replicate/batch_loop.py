@@ -3,8 +3,9 @@
 import threading
 import time
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any, Final
 
 from pyspark.errors import StreamingQueryException
@@ -19,8 +20,14 @@ from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefi
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._open_log import open_log
 from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress, Reporter
-from pgoutput_construct.spark._replicate.sink import Naming
-from pgoutput_construct.spark._replicate.sinks import open_sink
+from pgoutput_construct.spark._replicate.maintenance import (
+    DEFAULT_RETENTION,
+    EVERY,
+    MaintenanceReport,
+    TableMaintenance,
+)
+from pgoutput_construct.spark._replicate.sink import Naming, Retention
+from pgoutput_construct.spark._replicate.sinks import open_sink, write_options_of
 from pgoutput_construct.spark._replicate.table_batches import Batch, WarehouseTables
 from pgoutput_construct.spark._replicate.troubles import combined_error
 from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
@@ -53,11 +60,16 @@ def replicate(
     metadata_prefix: str | None = None,
     resync: Collection[str] = (),
     grace: float = 600.0,
+    write_mode: str | None = None,
+    table_properties: Mapping[str, str] = MappingProxyType({}),
     batch_transactions: int | None = None,
     batch_bytes: int | None = BATCH_BYTES,
     adopt: bool = False,
+    maintains: bool | None = None,
+    retention: Retention = DEFAULT_RETENTION,
     on_batch: Callable[[Batch], None] = lambda batch: None,
     on_progress: Callable[[BatchProgress], None] = lambda progress: None,
+    on_maintenance: Callable[[MaintenanceReport], None] = lambda report: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Batch | None:
     """Bring the tables of a warehouse up to a change log, and keep them up to date unless ``once``.
@@ -91,13 +103,22 @@ def replicate(
             changes since. Readers see the old one until then. A history is continued with a copy that it does not have
             yet; where the log has none, it is written from scratch, too.
         grace: For how many seconds replaced Parquet files are retained for their readers.
+        write_mode: What a merge does with a data file in which it changes rows: ``merge-on-read`` keeps it, and writes
+            which of its rows are gone; ``copy-on-write`` writes it again without them. None for the format's own:
+            merge-on-read for Iceberg; copy-on-write for Delta Lake, where merge-on-read needs readers that know
+            deletion vectors. Delta Lake's tables get another mode when they are next written as a whole.
+        table_properties: Further properties of the tables, by the names that the format has for them.
         batch_transactions: The most transactions of a batch; None for no limit.
         batch_bytes: About how many bytes of payloads a batch has, and how many bytes of changes are staged at a time; a
             single transaction or table copy may have more. None for no limit.
         adopt: Take over tables that another log made. Those that this log has completely are replaced, others stay as
             they are; a warning says first which these are.
+        maintains: Whether tables of Delta Lake and Iceberg are maintained between batches, each after every 50 of its
+            batches, with ``once`` in the end (see ``maintain``); None for unless ``once``.
+        retention: What that retains of former snapshots.
         on_batch: Called after each batch.
         on_progress: Called as the tables of a batch are brought up to date.
+        on_maintenance: Called with what maintenance did for a table.
         stop: Called between batches; True to return.
 
     Returns:
@@ -112,6 +133,7 @@ def replicate(
     """
     check_on_missing(on_missing)
     check_format(spark, into)
+    write_options = write_options_of(into, write_mode, table_properties, grace)
     destination = check_request(log, warehouse, into, tables, not once, metadata_prefix, resync, adopt)
     if not await_log(log, stop):
         return None
@@ -120,7 +142,7 @@ def replicate(
     destination.store.prepare()
     with destination.store.lock("replicate") as lock:
         sink, known_before, from_scratch = (
-            open_sink(into, destination, grace),
+            open_sink(into, destination, write_options),
             destination.progress(),
             set(map(normal_name, resync)),
         )
@@ -130,6 +152,8 @@ def replicate(
         all_tables = WarehouseTables(
             spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, from_scratch
         )
+        maintenance = TableMaintenance(spark, sink, retention, on_maintenance, every=1 if once else EVERY)
+        is_maintained = maintains if maintains is not None else not once
         known, limits = ChangeLog(log), Limits(batch_transactions, batch_bytes)
         all_tables.attach(known, adopt)
         warned: set[Lack] = set()
@@ -146,19 +170,24 @@ def replicate(
                 lacking = {lack.relation_oid for lack in lacks_of(known.index)} if end < target else None
                 opened = open_log(spark, log, end, known=known)
                 batches[:] = [all_tables.apply(opened, lacking, tries_all=once and end >= target)]
+                maintenance.count(all_tables.written)
                 _warn(batches[0].lacks, warned)
                 on_batch(batches[0])
                 if end >= target or stop():
                     return
 
-        def retry() -> None:
+        def between() -> None:
             if all_tables.is_due:
                 advance_to(batches[0].seq)
+            elif is_maintained:
+                maintenance.maintain_one()
 
         advance_to(known.index.last_seq)
         if not once:
-            follow(spark, log, batches[0].seq, advance_to, interval, stop, retry)
-        elif batches[0].troubled:
+            follow(spark, log, batches[0].seq, advance_to, interval, stop, between)
+        while is_maintained and not stop() and maintenance.maintain_one():
+            pass
+        if once and batches[0].troubled:
             raise combined_error(batches[0].troubled)
     return batches[0]
 

@@ -1,19 +1,25 @@
 """Tables of Delta Lake: each a directory, in whose log a commit has the version in its ``userMetadata``."""
 
-import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace as with_values
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.changelog._facts.copies import snapshot_command
-from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import quoted
 from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statement
-from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges
+from pgoutput_construct.spark._replicate.sink import (
+    DEFAULT_OPTIONS,
+    MergingSink,
+    NetChanges,
+    Retention,
+    WriteMode,
+    WriteOptions,
+)
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 
 _COMMIT_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
@@ -23,6 +29,8 @@ _MAPPED: Final = {f"{_MAPPING}mode": "name"}
 _NEEDS_MAPPING: Final = re.compile(r"[ ,;{}()\n\t=]")
 """Characters that Delta Lake refuses in column names without column mapping: other names in files."""
 _TROUBLE: Final = "which readers must support: some refuse such a table, some (delta-rs) read NULL in all columns"
+_VECTORS: Final = "delta.enableDeletionVectors"
+_RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 _DETAIL: Final = "mapped_columns"
 _HISTORY: Final = 100
 """How many of the latest commits are searched for one of this program: others are of VACUUM or OPTIMIZE."""
@@ -34,10 +42,13 @@ class DeltaSink(MergingSink):
     format = "delta"
     alters = False  # a table with other columns is replaced: ALTER TABLE of Delta Lake 4.1.0 failed with Spark 4.1.4
 
-    def __init__(self, warehouse: Warehouse) -> None:
-        """Take the warehouse."""
+    def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
+        """Take the warehouse, and how tables are written."""
         super().__init__(warehouse)
         self._checked: set[str] = set()
+        vectors = {} if options.mode is None else {_VECTORS: str(options.mode is WriteMode.MERGE_ON_READ).lower()}
+        self._wanted = {**vectors, **options.properties}
+        """The properties that were asked for."""
 
     def prepare(self, spark: SparkSession) -> None:
         """Do nothing: tables are found by their paths."""
@@ -49,7 +60,7 @@ class DeltaSink(MergingSink):
         history = spark.sql(f"DESCRIBE HISTORY {self._table(dataset)} LIMIT {_HISTORY}")
         ours = history.where("userMetadata IS NOT NULL").orderBy("version", ascending=False).select("userMetadata")
         for row in ours.take(1):
-            return _parse_version(row["userMetadata"])
+            return self.warehouse.version_of_commit(row["userMetadata"])
         return None
 
     def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
@@ -59,12 +70,12 @@ class DeltaSink(MergingSink):
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Overwrite a table in one commit, with its columns; column mapping is used only where a name needs it."""
         names = [name for name in rows.columns if _NEEDS_MAPPING.search(name)]
-        mapping, present = (_MAPPED if names else {}), self._properties(spark, dataset)
-        if present is None or _is_mapped(present) == bool(names):
-            writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").options(**mapping)
-            writer.option("userMetadata", dataset.version.to_text()).save(self._path(dataset))
+        wanted, present = {**self._wanted, **(_MAPPED if names else {})}, self._properties(spark, dataset)
+        if present is None or (_is_mapped(present) == bool(names) and wanted.items() <= present.items()):
+            writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").options(**wanted)
+            writer.option("userMetadata", self.warehouse.commit_text(dataset.version)).save(self._path(dataset))
         else:
-            self._redefine(spark, dataset, rows, {**_unmapped(present), **mapping})
+            self._redefine(spark, dataset, rows, {**_unmapped(present), **wanted})
         return _with_mapped_columns(dataset, names)
 
     def _redefine(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, properties: Mapping[str, str]) -> None:
@@ -72,7 +83,7 @@ class DeltaSink(MergingSink):
         writer = rows.writeTo(self._table(dataset)).using("delta")
         for name, value in properties.items():
             writer = writer.tableProperty(name, value)
-        spark.conf.set(_COMMIT_METADATA, dataset.version.to_text())
+        spark.conf.set(_COMMIT_METADATA, self.warehouse.commit_text(dataset.version))
         writer.createOrReplace()
 
     def _properties(self, spark: SparkSession, dataset: Dataset) -> Mapping[str, str] | None:
@@ -101,8 +112,15 @@ class DeltaSink(MergingSink):
         with merge_statement(
             spark, self._table(dataset), lambda: self.read(spark, dataset), changes, dataset.version.shape
         ) as statement:
-            spark.conf.set(_COMMIT_METADATA, dataset.version.to_text())
+            spark.conf.set(_COMMIT_METADATA, self.warehouse.commit_text(dataset.version))
             spark.sql(statement).collect()
+        return dataset
+
+    def append(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Append in one commit."""
+        self._warn_mapped(spark, dataset)
+        writer = rows.write.format("delta").mode("append")
+        writer.option("userMetadata", self.warehouse.commit_text(dataset.version)).save(self._path(dataset))
         return dataset
 
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
@@ -110,9 +128,26 @@ class DeltaSink(MergingSink):
         with history_statement(
             spark, self._table(dataset), self.read(spark, dataset), rows, self.naming_of(dataset)
         ) as statement:
-            spark.conf.set(_COMMIT_METADATA, dataset.version.to_text())
+            spark.conf.set(_COMMIT_METADATA, self.warehouse.commit_text(dataset.version))
             spark.sql(statement).collect()
         return dataset
+
+    def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
+        """Put small files together (OPTIMIZE), and remove those of expired versions (VACUUM).
+
+        Their commits have the version, too: Delta Lake's log forgets older ones. It is that of the data, since a note
+        may be older after an interruption.
+        """
+        version = self.version(spark, dataset)
+        hours = max(retention.age, retention.grace) / 3600
+        settings = {_RETENTION_CHECK: "false"}  # it is for other writers, of which there are none
+        if version is not None:
+            settings[_COMMIT_METADATA] = self.warehouse.commit_text(version)
+        with _settings(spark, settings):
+            for row in spark.sql(f"OPTIMIZE {self._table(dataset)}").collect():
+                yield "files added", row["metrics"]["numFilesAdded"]
+                yield "files removed", row["metrics"]["numFilesRemoved"]
+            spark.sql(f"VACUUM {self._table(dataset)} RETAIN {hours:.6f} HOURS").collect()
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove the directory."""
@@ -145,8 +180,17 @@ def _with_mapped_columns(dataset: Dataset, names: list[str]) -> Dataset:
     return with_values(dataset, details={_DETAIL: names} if names else {})
 
 
-def _parse_version(text: str) -> Version:
+@contextmanager
+def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of a session while the block runs."""
+    before = {name: spark.conf.get(name, None) for name in settings}
     try:
-        return Version.from_json(json.loads(text))
-    except (ValueError, KeyError, TypeError) as error:
-        raise PgoutputError(f"a commit of Delta Lake with unreadable metadata: {text!r:.80}: {error}") from None
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)

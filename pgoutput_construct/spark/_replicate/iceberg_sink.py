@@ -1,16 +1,25 @@
 """Tables of Iceberg: in a catalog of files in the warehouse, or in one of the session."""
 
-import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from pgoutput_construct.spark._log_view.change_columns import quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
-from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statement
-from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges
+from pgoutput_construct.spark._replicate.merge_statement import history_statement, literal, merge_statement
+from pgoutput_construct.spark._replicate.sink import (
+    DEFAULT_OPTIONS,
+    MergingSink,
+    NetChanges,
+    Retention,
+    WriteMode,
+    WriteOptions,
+)
 from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset, Version, Warehouse
 
 _PROPERTY: Final = "pgoutput.version"
@@ -22,6 +31,19 @@ _SETTINGS: Final = {
     ".cache-enabled": "false",  # else each session keeps reading the snapshot that it saw first
 }
 _MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
+_MODES: Final = ("write.delete.mode", "write.update.mode", "write.merge.mode")
+_DEFAULTS: Final = {
+    "format-version": "2",  # 3 has deletion vectors, which few readers know yet
+    # Each commit writes a metadata file, which has all snapshots: it retains these of the last ones.
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+}
+"""Properties of new tables; options take precedence."""
+_REWRITES: Final = {
+    "rewrite_data_files": {"min-input-files": "5", "delete-ratio-threshold": "0.3", "remove-dangling-deletes": "true"},
+    "rewrite_position_delete_files": {"min-input-files": "2"},
+}
+"""Iceberg's procedures that put small files together, each with its options."""
 
 
 class IcebergSink(MergingSink):
@@ -29,9 +51,23 @@ class IcebergSink(MergingSink):
 
     format = "iceberg"
 
-    def __init__(self, warehouse: Warehouse, catalog: str | None = None) -> None:
-        """``catalog``: the name of one of the session; None for files in the warehouse (``type=hadoop``)."""
+    def __init__(
+        self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS, catalog: str | None = None
+    ) -> None:
+        """Take the warehouse.
+
+        Args:
+            warehouse: The warehouse.
+            options: How tables are written.
+            catalog: The name of a catalog of the session; None for files in the warehouse (``type=hadoop``).
+        """
         super().__init__(warehouse)
+        mode = options.mode or WriteMode.MERGE_ON_READ
+        self._properties = {**_DEFAULTS, **dict.fromkeys(_MODES, str(mode)), **options.properties}
+        self._asked = {**({} if options.mode is None else dict.fromkeys(_MODES, str(mode))), **options.properties}
+        """What the caller asked for, which tables that exist get, too."""
+        self._altered = set[str]()
+        """The directories of tables that have what was asked for."""
         self._own = catalog is None
         self._catalog = catalog or f"pgoutput_{sha256(warehouse.path.encode()).hexdigest()[:12]}"
 
@@ -53,7 +89,7 @@ class IcebergSink(MergingSink):
             if error.getCondition() != _MISSING:
                 raise
             return None
-        return Version.from_json(json.loads(found[0]["value"])) if found else None
+        return self.warehouse.version_of_commit(found[0]["value"]) if found else None
 
     def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
         """Return the rows of the latest snapshot."""
@@ -63,18 +99,30 @@ class IcebergSink(MergingSink):
         """Replace a table in one commit, with its columns; earlier snapshots stay readable."""
         namespace, _ = self._names(dataset.directory)
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self._catalog)}.{quoted(namespace)}")
-        spark.conf.set(_SNAPSHOT + _PROPERTY, dataset.version.to_text())
-        rows.writeTo(self._table(dataset.directory)).tableProperty("format-version", "2").createOrReplace()
+        spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
+        writer = rows.writeTo(self._table(dataset.directory))
+        for name, value in self._properties.items():
+            writer = writer.tableProperty(name, value)
+        writer.createOrReplace()
+        self._altered.add(dataset.directory)
         return dataset
 
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge in one commit; changes of columns are a commit of their own, which makes no snapshot."""
         table = self._table(dataset.directory)
+        self._alter(spark, dataset)
         with merge_statement(
             spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
         ) as statement:
-            spark.conf.set(_SNAPSHOT + _PROPERTY, dataset.version.to_text())
+            spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
             spark.sql(statement).collect()
+        return dataset
+
+    def append(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Append in one commit."""
+        self._alter(spark, dataset)
+        spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
+        rows.writeTo(self._table(dataset.directory)).append()
         return dataset
 
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
@@ -92,11 +140,55 @@ class IcebergSink(MergingSink):
             with history_statement(
                 spark, table, self.read(spark, dataset), found, self.naming_of(dataset)
             ) as statement:
-                spark.conf.set(_SNAPSHOT + _PROPERTY, dataset.version.to_text())
+                spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
                 spark.sql(statement).collect()
         finally:
             self.warehouse.store.remove(folder)
         return dataset
+
+    def _alter(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Give a table that exists the properties that were asked for, once; a commit of its own if they differ."""
+        if dataset.directory in self._altered or not self._asked:
+            return
+        table = self._table(dataset.directory)
+        present = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
+        if changed := {name: value for name, value in self._asked.items() if present.get(name) != value}:
+            pairs = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in changed.items())
+            spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({pairs})")
+        self._altered.add(dataset.directory)
+
+    def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
+        """Rewrite small files and marks of deleted rows, expire snapshots, remove files that no snapshot has.
+
+        Snapshots of a rewrite do not have the version: the latest one that has it is retained.
+        """
+        table, now = self._table(dataset.directory), time.time()
+        for procedure, options in _REWRITES.items():
+            pairs = ", ".join(f"{literal(name)}, {literal(value)}" for name, value in options.items())
+            yield from self._call(spark, procedure, table, f"options => map({pairs})")
+        value = f"summary['{_PROPERTY}']"
+        columns = f"SELECT unix_micros(committed_at) / 1e6 AS at, {value} IS NOT NULL AS ours FROM {table}.snapshots"
+        snapshots = sorted(((row["at"], row["ours"]) for row in spark.sql(columns).collect()), reverse=True)
+        newer = next((place for place, (_, ours) in enumerate(snapshots) if ours), len(snapshots) - 1)
+        before = retention.expired_before([at for at, _ in snapshots], now)
+        expire = f"older_than => {_timestamp(before)}, retain_last => {newer + 1}"
+        yield from self._call(spark, "expire_snapshots", table, expire)
+        orphans = f"older_than => {_timestamp(now - retention.orphan_age)}"
+        found = spark.sql(
+            f"CALL {quoted(self._catalog)}.system.remove_orphan_files(table => {literal(table)}, {orphans})"
+        )
+        yield "orphan files removed", found.count()
+
+    def _call(self, spark: SparkSession, procedure: str, table: str, arguments: str) -> Iterator[tuple[str, int]]:
+        """Call a procedure of Iceberg; yield the counts of its result that are not 0."""
+        for row in self._rows(spark, procedure, table, arguments):
+            for name, number in row.asDict().items():
+                if number:
+                    yield name.replace("_", " ").removesuffix(" count"), int(number)
+
+    def _rows(self, spark: SparkSession, procedure: str, table: str, arguments: str) -> list[Row]:
+        call = f"CALL {quoted(self._catalog)}.system.{procedure}(table => {literal(table)}, {arguments})"
+        return spark.sql(call).collect()
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Drop the table, with its files."""
@@ -110,3 +202,8 @@ class IcebergSink(MergingSink):
         """Return namespace and name; a shortened directory may have lost the dot between them."""
         namespace, _, name = directory.partition(".")
         return (namespace, name) if name else ("_", namespace)
+
+
+def _timestamp(seconds: float) -> str:
+    """Return a time, in seconds since 1970, as a literal of Spark's SQL."""
+    return f"TIMESTAMP '{datetime.fromtimestamp(max(seconds, 0.0), UTC).isoformat(' ')}'"

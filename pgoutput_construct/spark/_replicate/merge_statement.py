@@ -155,14 +155,14 @@ def _same(name: str, kind: T.DataType, naming: Naming) -> Iterator[str]:
     """Yield the conditions under which rows of the table and of the changes agree in a column of the key."""
     yield from same_sql(f"t.{quoted(naming.reader_name(name))}", f"s.{quoted(name)}", kind)
     if not is_always_typed(kind):
-        text = _literal(naming.reader_name(name))
+        text = literal(naming.reader_name(name))
         yield f"t.{quoted(naming.added_name('_untyped'))}[{text}] <=> s._untyped[{text}]"
 
 
 def _sent_or_stored(name: str, demand: Demand, naming: Naming, lost: str) -> str:
     there = naming.reader_name(name)
-    is_open = f"array_contains(s._unchanged, {_literal(there)})"
-    unknown = f"raise_error({_literal(_missing_value_text(there, demand))})" if demand.values else "NULL"
+    is_open = f"array_contains(s._unchanged, {literal(there)})"
+    unknown = f"raise_error({literal(_missing_value_text(there, demand))})" if demand.values else "NULL"
     stored = f"CASE WHEN {lost} THEN {unknown} ELSE t.{quoted(there)} END"
     return f"CASE WHEN {is_open} THEN {stored} ELSE s.{quoted(name)} END"
 
@@ -171,20 +171,20 @@ def _required(name: str, demand: Demand, naming: Naming) -> str:
     if not demand.values:
         return f"s.{quoted(name)}"
     there = naming.reader_name(name)
-    failing = f"raise_error({_literal(_missing_value_text(there, demand))})"
-    return f"CASE WHEN array_contains(s._unchanged, {_literal(there)}) THEN {failing} ELSE s.{quoted(name)} END"
+    failing = f"raise_error({literal(_missing_value_text(there, demand))})"
+    return f"CASE WHEN array_contains(s._unchanged, {literal(there)}) THEN {failing} ELSE s.{quoted(name)} END"
 
 
 def _missing_row_error(keys: Collection[str], demand: Demand, naming: Naming) -> str:
-    key = ", ".join(f"{_literal(naming.reader_name(name))}, s.{quoted(name)}" for name in keys)
+    key = ", ".join(f"{literal(naming.reader_name(name))}, s.{quoted(name)}" for name in keys)
     parts = [
-        _literal(error_text(f"{demand.table}: up to commit ")),
+        literal(error_text(f"{demand.table}: up to commit ")),
         "s._commit_lsn",
         "', seq '",
         "s._seq",
         "' in it: row '",
         f"to_json(named_struct({key}))",
-        _literal(f": UPDATE or DELETE of a row that does not exist{demand.remedy}"),
+        literal(f": UPDATE or DELETE of a row that does not exist{demand.remedy}"),
     ]
     return f"CASE WHEN s._missing > 0 THEN raise_error(concat_ws('', {', '.join(parts)})) ELSE s._seq END"
 
@@ -198,7 +198,8 @@ def _untyped(naming: Naming, lost: str) -> str:
     return f"CASE WHEN size(s._unchanged) = 0 THEN s._untyped WHEN size({both}) > 0 THEN {both} END"
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
+    """Return a text as a literal of Spark's SQL."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

@@ -1,15 +1,17 @@
 """What a format of tables must do, so that ``replicate`` can write it; and the names of columns in datasets."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import ClassVar, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.added_columns import (
     MARK,
     PREFIX,
@@ -36,6 +38,8 @@ ROW_KEY: Final = ("_commit_lsn", "_seq", "_op")
 """The columns that identify a row of a history: a transaction may commit at the LSN of a snapshot, and a copied row
 have the number of one of its changes, since ``_seq`` counts in the log for the one, in the transaction for the other.
 """
+_LEAST_ORPHAN_AGE: Final = 86_400.0
+"""As Iceberg's remove_orphan_files demands it."""
 _STATE: Final = ("_untyped", "_commit_lsn", "_seq")
 _NAMING: Final = ("_untyped", "_unchanged")
 """The added columns that name others."""
@@ -79,6 +83,66 @@ class Naming(Prefix):
     def arrow_schema(self, schema: pa.Schema) -> pa.Schema:
         """Return a schema under the names of datasets."""
         return pa.schema([field.with_name(self.reader_name(field.name)) for field in schema])
+
+
+class WriteMode(StrEnum):
+    """What a merge does with a data file that has rows which it changes."""
+
+    MERGE_ON_READ = "merge-on-read"
+    """It stays, and another file says which of its rows are gone: a batch writes what has changed, and readers have
+    more to do."""
+    COPY_ON_WRITE = "copy-on-write"
+    """It is written again without them: a batch writes many rows that have not changed, and readers have less to do."""
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How a format writes its tables."""
+
+    mode: WriteMode | None = None
+    """None for the format's own: merge-on-read for Iceberg, copy-on-write for Delta Lake, since not all its readers
+    know deletion vectors."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Further properties of the tables, as the format calls them."""
+    grace: float = 600.0
+    """For how many seconds replaced Parquet files are retained for their readers."""
+
+
+DEFAULT_OPTIONS: Final = WriteOptions()
+
+
+@dataclass(frozen=True)
+class Retention:
+    """What maintenance retains of former snapshots."""
+
+    age: float = 86_400.0
+    """Seconds after which a replaced snapshot expires."""
+    count: int = 100
+    """The most snapshots that are retained, for formats that can tell (Iceberg): older ones expire earlier."""
+    grace: float = 600.0
+    """Seconds for which each is retained in any case, for readers that began with it."""
+    orphan_age: float = 3 * 86_400.0
+    """Seconds after which a file is removed that no snapshot has: a write that was interrupted left it."""
+
+    def __post_init__(self) -> None:
+        """Raise PgoutputError for a retention under which what is still needed would be removed."""
+        if self.count < 1:
+            raise PgoutputError("maintenance must retain at least one snapshot")
+        if self.orphan_age < _LEAST_ORPHAN_AGE:
+            raise PgoutputError(
+                "files that no snapshot has may be those of a write under way: retain them for at least a day"
+            )
+
+    def expired_before(self, committed: Collection[float], now: float) -> float:
+        """Return the time, in seconds since 1970, before which snapshots expire.
+
+        Args:
+            committed: When the snapshots were committed.
+            now: The present time.
+        """
+        latest = sorted(committed, reverse=True)
+        surplus = latest[self.count - 1] if len(latest) > self.count else 0.0
+        return min(now - self.grace, max(now - self.age, surplus))
 
 
 class NetChanges(NamedTuple):
@@ -148,6 +212,21 @@ class Sink(ABC):
     def recover(self, dataset: Dataset, batch: int) -> None:  # noqa: B027 - most formats leave nothing over
         """Remove what an interrupted batch left next to a dataset, which need not exist."""
 
+    def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
+        """Put together and remove what batches have left of a dataset; its rows and its version stay.
+
+        A format that leaves nothing, or removes it with the next batch, does nothing here.
+
+        Args:
+            spark: A session.
+            dataset: The dataset, as its note has it.
+            retention: What is retained.
+
+        Yields:
+            What was done, in the words of the format's procedures, and how often.
+        """
+        return iter(())
+
     def is_small(self, dataset: Dataset) -> bool:
         """Return whether a dataset is small; False unless a format can tell."""
         return False
@@ -167,6 +246,16 @@ class MergingSink(Sink):
             spark: The session of the changes.
             dataset: The dataset as it will be.
             changes: The net changes.
+        """
+
+    @abstractmethod
+    def append(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Add rows to a dataset, in one commit, without reading it. Return it with its details.
+
+        Args:
+            spark: The session of the rows.
+            dataset: The dataset as it will be, with the columns that it has.
+            rows: The rows, under the names of datasets.
         """
 
     @abstractmethod

@@ -38,7 +38,7 @@ from pgoutput_construct.spark._source.task_plan import (
 )
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, combined_summary, summarize
 
-_NOTHING: Final = ChangeSummary(0, False, frozenset(), False, False, False)
+_NOTHING: Final = ChangeSummary(0, False, frozenset(), False, False, False, True)
 
 
 class ChangeRequest(NamedTuple):
@@ -239,6 +239,7 @@ STAGING_RESULT: Final = pa.schema(
         "moved": pa.bool_(),
         "chained": pa.bool_(),
         "untyped": pa.bool_(),
+        "inserts_only": pa.bool_(),
     }
 )
 """What a task reports of each table: the file of its changes and their summary, or an error."""
@@ -255,7 +256,7 @@ def stage(task: StagingTask) -> Iterator[dict[str, Any]]:
             name = f"{task.folder}/{number}-{task.number}.parquet"
             if file.summary:
                 write_file(task.store, name, file.content())
-            summary = reduce(combined_summary, file.summary, ChangeSummary(0, False, frozenset(), False, False, False))
+            summary = reduce(combined_summary, file.summary, _NOTHING)
             yield {"table": number, "file": name, "error": file.error, **summary._asdict(), "unsent": [*summary.unsent]}
 
 

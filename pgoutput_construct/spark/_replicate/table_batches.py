@@ -38,7 +38,7 @@ from pgoutput_construct.changelog.reader import ChangeLog, identity_of
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._execution import SparkSessions
 from pgoutput_construct.spark._log_view.added_columns import escaped
-from pgoutput_construct.spark._log_view.change_columns import column
+from pgoutput_construct.spark._log_view.change_columns import POSITION, column
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import (
@@ -160,6 +160,8 @@ class WarehouseTables:
         self._troubles = Troubles()
         self._failed: dict[int, tuple[str, Exception]] = {}
         """The tables that failed in this batch: their names and errors, by OID."""
+        self.written = set[str]()
+        """The directories of the datasets that the last batch wrote."""
         self._unsure = set() if self._interrupted is None else set(self._datasets)
         """The datasets whose notes may be older than their data."""
 
@@ -205,6 +207,7 @@ class WarehouseTables:
             tries_all: Whether tables in trouble are retried before their pause is over.
         """
         began, seq, self._missing, self._failed = time.monotonic(), log.opened.as_of, {}, {}
+        self.written = set()
         check_same_log(log.log, replace(self._progress, seq=-1), self._warehouse)
         self._progress = replace(self._progress, log=identity_of(log.log))
         coverage, mine = Coverage(self._progress, log.opened.index.first_seq), self._own_datasets()
@@ -462,6 +465,7 @@ class WarehouseTables:
 
     def _record_done(self, datasets: Collection[Dataset]) -> None:
         self._datasets |= {each.directory: each for each in datasets}
+        self.written |= {each.directory for each in datasets}
         self._unsure -= {each.directory for each in datasets}
 
     def _recover(self, step: TableStep, batch: int) -> None:
@@ -516,15 +520,15 @@ class WarehouseTables:
         if there is None or before is None:
             rows = advanced_table(log, step.table, None, changes, self._on_missing)
         else:
-            can_merge = naming == self._sink.naming_of(before)
-            if (
-                can_merge
-                and isinstance(self._sink, MergingSink)
-                and _can_merge(log, step, before.version, self._sink.alters)
-            ):
-                merged = net_of_step(log, step.table, changes, self._on_missing, naming)
-                if merged is not None:
-                    return self._sink.merge(spark, step.dataset, merged)
+            sink = self._sink
+            if isinstance(sink, MergingSink) and naming == sink.naming_of(before):
+                if _can_append(log, step, before.version, changes):
+                    rows = inserted_rows(log, step.table, changes)
+                    return sink.append(spark, step.dataset, naming.for_dataset(rows))
+                if _can_merge(log, step, before.version, sink.alters):
+                    merged = net_of_step(log, step.table, changes, self._on_missing, naming)
+                    if merged is not None:
+                        return sink.merge(spark, step.dataset, merged)
             rows = advanced_table(log, step.table, there, changes, self._on_missing, self._sink.is_small(before))
         return self._sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
 
@@ -565,6 +569,21 @@ def _can_merge(log: OpenLog, step: TableStep, before: Version, alters: bool) -> 
     """Return whether changes can be merged into the rows of a version, as far as is known without reading them."""
     has_same = alters or before.shape.current == step.dataset.version.shape.current
     return has_same and not step.has_defaults and has_key(log.table(step.table), before)
+
+
+def _can_append(log: OpenLog, step: TableStep, before: Version, changes: TableChanges) -> bool:
+    """Return whether the rows of changes are new rows of a version, which so need not be read.
+
+    A key that is inserted may be there already in a table of which the log does not have everything.
+    """
+    has_same = before.shape.current == step.dataset.version.shape.current
+    return has_same and changes.summary.inserts_only and log.is_whole(log.table(step.table))
+
+
+def inserted_rows(log: OpenLog, name: str, changes: TableChanges) -> DataFrame:
+    """Return the rows that inserts add to a table: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``."""
+    table = log.table(name)
+    return counted_changes(changes.rows, table).select(*map(column, table.current), "_untyped", *POSITION)
 
 
 def advanced_table(

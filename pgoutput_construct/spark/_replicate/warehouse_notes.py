@@ -23,6 +23,7 @@ STAGED: Final = "staged"
 """The directory of staged changes: no table's, which has a dot."""
 _NOWHERE: ChangePosition = (-1, -1)
 _FOLDER: Final = "_datasets"
+_SHAPES: Final = "_shapes"
 _PROGRESS: Final = "_warehouse.json"
 _DAMAGED: Final = {
     False: (
@@ -37,6 +38,7 @@ _DAMAGED: Final = {
 """What is wrong with a note, and the remedy: by whether it is a dataset's."""
 _LONGEST: Final = 200  # bytes of a note's name: file systems take 255
 _AT_ONCE: Final = 8
+_DIGITS: Final = 32  # of SHA-256, in hexadecimal: 128 bits
 _SCHEMES: Final = {"s3": "s3a"}  # as Hadoop calls it
 
 
@@ -136,10 +138,6 @@ class Version:
         # Earlier versions wrote keywords, and names with a dollar sign, without quotes.
         return cls(**{**content, "table": normal_name(content["table"]), "last": last, "shape": VersionShape(**shape)})
 
-    def to_text(self) -> str:
-        """Return it as text, for formats whose metadata are text."""
-        return json.dumps(self.to_json())
-
 
 @dataclass(frozen=True)
 class Progress:
@@ -216,6 +214,7 @@ class Warehouse:
         """Name a warehouse, which need not exist yet; raises ChangeLogError for an invalid address."""
         self.store = open_store(address, private=False)  # as Spark writes its tables
         self.path = spark_path(self.store)
+        self._written_shapes = set[str]()
 
     def progress(self) -> Progress | None:
         """Return how far it has come, None where there is no warehouse; raises PgoutputError for a damaged note."""
@@ -286,6 +285,35 @@ class Warehouse:
             for _ in pool.map(self.write_note, datasets):
                 pass
 
+    def commit_text(self, version: Version) -> str:
+        """Return a version for the metadata of a format's commit: a few hundred bytes, however wide the table is.
+
+        Formats retain the metadata of every commit, Iceberg in each metadata file. So the shape, which seldom changes,
+        is a file of the warehouse, named after its contents; it is written before the commit that refers to it.
+        """
+        content = version.to_json()
+        text = json.dumps(content["shape"])
+        content["shape"] = digest = sha256(text.encode()).hexdigest()[:_DIGITS]
+        if digest not in self._written_shapes:
+            self.store.write(_shape_name(digest), text.encode())
+            self._written_shapes.add(digest)
+        return json.dumps(content)
+
+    def version_of_commit(self, text: str) -> Version:
+        """Return the version in the metadata of a commit; earlier versions wrote the shape itself into them.
+
+        Raises PgoutputError if they, or the file of its shape, cannot be read.
+        """
+        try:
+            content = json.loads(text)
+            if isinstance(content["shape"], str):
+                content["shape"] = json.loads(self.store.read(_shape_name(content["shape"])))
+            return Version.from_json(content)
+        except (MissingFileError, ValueError, KeyError, TypeError) as error:
+            remedy = "write the table from scratch: replicate --resync TABLE (resync=)"
+            problem = f"{self.store}: unreadable metadata of a commit: {text!r:.80}"
+            raise PgoutputError(f"{problem}: {type(error).__name__}: {error}; {remedy}") from None
+
     def remove_note(self, directory: str) -> None:
         """Remove the note of a dataset, which then does not exist for readers."""
         self.store.delete(note_name(directory))
@@ -335,6 +363,10 @@ def note_owner(note: str) -> NoteOwner:
         return NoteOwner(qualified_name(*table_of_directory(own)), own != directory)
     except (PgoutputError, ValueError):
         return NoteOwner(note, False)
+
+
+def _shape_name(digest: str) -> str:
+    return f"{_SHAPES}/{digest}.json"
 
 
 def note_name(directory: str) -> str:

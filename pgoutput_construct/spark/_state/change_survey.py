@@ -28,11 +28,12 @@ from pgoutput_construct.spark._log_view.change_columns import (
 )
 from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition
 from pgoutput_construct.spark._state.equality import exact
-from pgoutput_construct.stream.rows import OPERATIONS
-from pgoutput_construct.wire.messages import Truncate, Update
+from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
+from pgoutput_construct.wire.messages import Insert, Truncate, Update
 
 _BITS: Final = 62
 """Columns per 64-bit number of flags."""
+_ADDED: Final = pa.array([OPERATIONS[Insert], SNAPSHOT])
 _FEW: Final = 200_000
 """The most changes whose keys are broadcast."""
 
@@ -90,6 +91,8 @@ class ChangeSummary(NamedTuple):
     """Whether one of these has unsent values, too."""
     untyped: bool
     """Whether ``_untyped`` is not null in some change."""
+    inserts_only: bool
+    """Whether each is an insert, or a row of a table copy; unlike the others no upper bound, but certain where True."""
 
 
 def survey(
@@ -108,7 +111,7 @@ def survey(
             few columns of the changes are read, once.
     """
     if summary is not None and not summary.truncates:
-        return ChangeSurvey(summary.changes, None, *summary[2:])
+        return ChangeSurvey(summary.changes, None, *summary[2:6])
     return _read(changes, key_columns, columns)
 
 
@@ -148,9 +151,15 @@ def after_truncate(changes: DataFrame, truncated: ChangePosition | None) -> Data
 
 def combined_summary(one: ChangeSummary, other: ChangeSummary) -> ChangeSummary:
     """Return the summary of the changes of two."""
-    flags = (a or b for a, b in zip(one[3:], other[3:], strict=True))
+    moved, chained, untyped = (a or b for a, b in zip(one[3:6], other[3:6], strict=True))
     return ChangeSummary(
-        one.changes + other.changes, one.truncates or other.truncates, one.unsent | other.unsent, *flags
+        one.changes + other.changes,
+        one.truncates or other.truncates,
+        one.unsent | other.unsent,
+        moved,
+        chained,
+        untyped,
+        one.inserts_only and other.inserts_only,
     )
 
 
@@ -166,4 +175,6 @@ def summarize(batch: pa.RecordBatch) -> ChangeSummary:
         for flags in (pc.equal(op, OPERATIONS[Truncate]), is_moved, pc.and_(is_moved, left_out))
     )
     unsent = frozenset(pc.unique(unchanged.flatten()).to_pylist())
-    return ChangeSummary(batch.num_rows, truncates, unsent, moved, chained, len(batch.column("_untyped").keys) > 0)
+    inserts_only = pc.all(pc.is_in(op, _ADDED), min_count=0).as_py()
+    has_untyped = len(batch.column("_untyped").keys) > 0
+    return ChangeSummary(batch.num_rows, truncates, unsent, moved, chained, has_untyped, inserts_only)

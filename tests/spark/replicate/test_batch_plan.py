@@ -75,10 +75,19 @@ def test_notes(tmp_path: Path) -> None:
         warehouse.progress()
 
 
-def test_versions_as_text() -> None:
-    """They are read back from the metadata of any format, and say positions as PostgreSQL does."""
-    assert Version.from_json(json.loads(VERSION.to_text())) == VERSION
-    assert json.loads(VERSION.to_text())["last"] == {"commit_lsn": "2/0", "seq": 4}
+def test_versions_in_commits(tmp_path: Path) -> None:
+    """They are read back from the metadata of any format, which stay small however many columns there are."""
+    warehouse = Warehouse(tmp_path / "wh")
+    warehouse.store.prepare()
+    wide = replace(VERSION, shape=replace(VERSION.shape, columns={f"c{number}": "text" for number in range(1600)}))
+    for version in (VERSION, wide):
+        text = warehouse.commit_text(version)
+        assert Warehouse(tmp_path / "wh").version_of_commit(text) == version
+        assert json.loads(text)["last"] == {"commit_lsn": "2/0", "seq": 4} and len(text) < 300
+    assert warehouse.version_of_commit(json.dumps(VERSION.to_json())) == VERSION  # as earlier versions wrote it
+    (tmp_path / "wh" / "_shapes").rename(tmp_path / "away")
+    with pytest.raises(pgo.PgoutputError, match=r"unreadable metadata of a commit: .*: replicate --resync TABLE"):
+        warehouse.version_of_commit(warehouse.commit_text(wide))
 
 
 @pytest.mark.parametrize("name", ["select", "a$b"])

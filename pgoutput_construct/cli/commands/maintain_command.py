@@ -1,0 +1,78 @@
+"""``pgoutput maintain``: puts small files of a warehouse together, and removes what readers no longer need."""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from pgoutput_construct.cli._options import SECONDS, TABLE, retention_options
+from pgoutput_construct.cli._printing import say
+from pgoutput_construct.cli.command_table import COMMANDS
+from pgoutput_construct.extras import require
+
+if TYPE_CHECKING:
+    from pgoutput_construct.spark._replicate import MaintenanceReport
+
+__all__ = ["described", "maintain_command"]
+
+
+@click.command("maintain", short_help="Rewrite small files of a warehouse, and expire old snapshots.")
+@click.argument("warehouse")
+@click.option("--table", "tables", multiple=True, type=TABLE, help="Maintain only this table; can be repeated.")
+@retention_options
+@click.option(
+    "--seconds", type=SECONDS, metavar="SECONDS", help="Begin no other table after this time.  [default: no limit]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per table.")
+@click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
+def maintain_command(
+    warehouse: str,
+    *,
+    tables: tuple[str, ...],
+    retain: float,
+    retain_snapshots: int,
+    seconds: float | None,
+    as_json: bool,
+    master: str,
+) -> None:
+    """Maintain the tables of a WAREHOUSE of pgoutput replicate, by the procedures of their formats.
+
+    Iceberg: small data files and position deletes are rewritten, snapshots expire, orphan files are removed. Delta
+    Lake: OPTIMIZE and VACUUM. Parquet needs no maintenance. Tables and histories have the same rows before and after,
+    and may be read meanwhile.
+
+    pgoutput replicate --continuous does so itself; this is for warehouses that are updated with --once. Both lock the
+    warehouse, so they cannot run at the same time.
+
+    \b
+    Exit status:
+      0  all tables were maintained, or the time was over
+      1  an error; of a table, it is named, and the others were maintained
+
+    \b
+    Examples:
+      pgoutput maintain lake/
+      pgoutput maintain s3://bucket/lake --retain 3600 --seconds 600
+    """
+    require(*COMMANDS["maintain"].extras)
+    from pgoutput_construct.spark import Retention, maintain, spark_session
+    from pgoutput_construct.spark._verify import format_of
+
+    into, retention = format_of(warehouse), Retention(age=retain, count=retain_snapshots)
+    failed = 0
+    with spark_session(master, into=[into], warehouse=warehouse) as spark:
+        for report in maintain(spark, warehouse, tables or None, retention, seconds):
+            failed += bool(report.error)
+            say(json.dumps(asdict(report)) if as_json else described(report))
+    if failed:
+        raise click.ClickException(f"{failed} could not be maintained")
+
+
+def described(report: "MaintenanceReport") -> str:
+    """Return what was done for a table, as a line for people."""
+    name = f"{report.table}{' (history)' if report.is_history else ''}"
+    if report.error:
+        return f"{name}: not maintained: {report.error}"
+    done = ", ".join(f"{what}: {number:,}" for what, number in report.done.items() if number)
+    return f"{name}: {done or 'nothing to do'}, in {report.seconds:.1f} s"

@@ -1,0 +1,158 @@
+"""What a batch writes, and what maintenance leaves: it depends on the changes, not on the table."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.spark import Retention, maintain, replicate
+from pgoutput_construct.spark._replicate.sinks import open_sink
+from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from tests.postgres.shop import Shop
+from tests.spark.replicate.rounds import check_equal
+from tests.table_formats import ALL_FORMATS
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+NAMES = ("article", "event")
+ROWS = 20_000
+NOTHING_OLD = Retention(age=0, count=1, grace=0)
+LAKES = ALL_FORMATS[1:]
+
+
+@pytest.fixture(params=LAKES)
+def into(request: pytest.FixtureRequest, lake: Any) -> str:
+    """Each format in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def shop(server18: EmbeddedServer, tmp_path: Path, into: str) -> Iterator[Shop]:
+    """A table with a key, and one without, in a log."""
+    with Shop.create(server18, f"costs_{into}", tmp_path / "log") as shop:
+        shop.execute(
+            "CREATE TABLE article (id int PRIMARY KEY, note text)",
+            "CREATE TABLE event (at int, note text)",
+            "ALTER TABLE event REPLICA IDENTITY FULL",
+            f"INSERT INTO article SELECT i, md5(i::text) FROM generate_series(1, {ROWS}) i",
+            "INSERT INTO event SELECT i, md5(i::text) FROM generate_series(1, 100) i",
+        )
+        shop.capture(snapshot=True)
+        yield shop
+
+
+def _files(warehouse: Path, name: str) -> dict[Path, int]:
+    """Return the files of data of a table, and their sizes."""
+    found = (path for path in warehouse.rglob("*.parquet") if f"public.{name}" in str(path) or f"/{name}/" in str(path))
+    return {path: path.stat().st_size for path in found}
+
+
+def _snapshots(lake: Any, warehouse: Path, name: str) -> list[dict[str, Any]]:
+    """Return the operations of a table's snapshots or commits, and what they say of themselves, the oldest first."""
+    sink = open_sink("iceberg", Warehouse(warehouse))
+    sink.prepare(lake)
+    table = sink._table(f"public.{name}")  # type: ignore[attr-defined] - tables of a private catalog
+    rows = lake.sql(f"SELECT operation, summary FROM {table}.snapshots ORDER BY committed_at").collect()
+    return [{"operation": row["operation"], **row["summary"]} for row in rows]
+
+
+def test_a_batch_writes_what_has_changed(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
+    """Of a large table, with deletion vectors or position deletes; its commits have little to say of it."""
+    warehouse = tmp_path / "wh"
+    replicate(lake, shop.directory, warehouse, into, write_mode="merge-on-read")
+    first = sum(_files(warehouse, "article").values())
+    for number in range(2):
+        shop.execute(f"UPDATE article SET note = 'new' WHERE id % {ROWS // 5} = {number}")
+        shop.capture()
+        replicate(lake, shop.directory, warehouse, into, write_mode="merge-on-read")
+    assert first < sum(_files(warehouse, "article").values()) < 1.1 * first
+    check_equal(lake, shop, warehouse, NAMES)
+    if into == "iceberg":
+        snapshots = _snapshots(lake, warehouse, "article")
+        assert [int(each.get("added-position-deletes", 0)) for each in snapshots] == [0, 5, 5]
+        notes = [each["pgoutput.version"] for each in snapshots]
+        assert all(isinstance(json.loads(note)["shape"], str) and len(note) < 300 for note in notes)
+
+
+def test_inserts_are_appended(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
+    """A batch of inserts alone does not read the table, with a key or without; later ones are merged."""
+    warehouse = tmp_path / "wh"
+    replicate(lake, shop.directory, warehouse, into)
+    before = {name: _files(warehouse, name) for name in NAMES}
+    shop.execute(
+        "BEGIN; SAVEPOINT a; INSERT INTO article VALUES (-2, 'rolled back'); ROLLBACK TO a; "
+        "INSERT INTO article VALUES (-1, NULL); COMMIT",
+        "INSERT INTO event VALUES (1, NULL), (1, NULL)",
+    )
+    shop.capture()
+    replicate(lake, shop.directory, warehouse, into)
+    check_equal(lake, shop, warehouse, NAMES)
+    for name in NAMES:
+        assert before[name].items() <= _files(warehouse, name).items()
+    if into == "iceberg":
+        assert [_snapshots(lake, warehouse, name)[-1]["operation"] for name in NAMES] == ["append"] * 2
+    shop.execute(
+        "DELETE FROM article WHERE id = -1", "DELETE FROM event WHERE at = 1", "INSERT INTO article VALUES (-1, 'x')"
+    )
+    shop.capture()
+    replicate(lake, shop.directory, warehouse, into)
+    check_equal(lake, shop, warehouse, NAMES)
+
+
+def test_maintenance(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
+    """Files are put together and old ones removed; rows stay, and an interrupted batch still knows what it has done."""
+    warehouse = tmp_path / "wh"
+    for number in range(6):
+        replicate(lake, shop.directory, warehouse, into, write_mode="merge-on-read", history=number == 0)
+        shop.execute(f"UPDATE article SET note = note || 'x' WHERE id = {number}", f"INSERT INTO event VALUES ({number})")
+        shop.capture()
+    before = _files(warehouse, "event")
+    reports = {(each.table, each.is_history): each for each in maintain(lake, warehouse, retention=NOTHING_OLD)}
+    assert not [each.error for each in reports.values() if each.error]
+    assert reports.keys() == {(f"public.{name}", is_history) for name in NAMES for is_history in (False, True)}
+    assert len(_files(warehouse, "event")) < len(before) and reports["public.event", False].done
+    # As after a kill between the data and the note: the version is that of the data.
+    place = Warehouse(warehouse)
+    progress, notes = place.existing_progress(), [place.find(f"public.{name}") for name in NAMES]
+    replicate(lake, shop.directory, warehouse, into)
+    list(maintain(lake, warehouse, ["public.event"], NOTHING_OLD))
+    place.write_notes(notes)
+    place.write_progress(replace(progress, done=False, batch=progress.batch + 1))
+    with pytest.raises(pgo.PgoutputError, match="its last batch was interrupted: run pgoutput replicate first"):
+        list(maintain(lake, warehouse))
+    replicate(lake, shop.directory, warehouse, into)
+    check_equal(lake, shop, warehouse, NAMES)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"write_mode": "never"}, "write mode 'never': it must be merge-on-read or copy-on-write"),
+        ({"table_properties": {"write.merge.mode": "x"}}, r"'write\.merge\.mode' is set by replicate itself"),
+    ],
+)
+def test_options_that_are_refused(lake: Any, tmp_path: Path, options: Any, problem: str) -> None:
+    """Before anything is written."""
+    with pytest.raises(pgo.PgoutputError, match=problem):
+        replicate(lake, tmp_path / "log", tmp_path / "wh", "iceberg", **options)
+    with pytest.raises(pgo.PgoutputError, match="Parquet files have no write mode"):
+        replicate(lake, tmp_path / "log", tmp_path / "wh", write_mode="merge-on-read")
+    assert not (tmp_path / "wh").exists()
+
+
+def test_retention() -> None:
+    """Snapshots expire by age, and by number; those of the last minutes stay for their readers."""
+    retention = Retention(age=1000, count=3, grace=100)
+    now = 10_000.0
+    assert retention.expired_before([9_500], now) == 9_000
+    assert retention.expired_before([9_000 + each for each in range(0, 900, 100)], now) == 9_600
+    assert retention.expired_before([now - each for each in range(10)], now) == 9_900
+    with pytest.raises(pgo.PgoutputError, match="at least one snapshot"):
+        Retention(count=0)
+    with pytest.raises(pgo.PgoutputError, match="at least a day"):
+        Retention(orphan_age=1)
