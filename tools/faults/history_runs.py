@@ -28,7 +28,7 @@ from pgoutput_construct.postgres import capture, current_lsn, snapshot
 from pgoutput_construct.spark import open_log, plain_errors, replicate
 from pgoutput_construct.spark._log_view.added_columns import PREFIX
 from pgoutput_construct.spark._replicate import Batch
-from pgoutput_construct.spark._replicate.sink import Naming
+from pgoutput_construct.spark._replicate.dataset_columns import Naming
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from tools.faults.generated_histories import CAPTURE, PUBLICATION, REPLICATE, History, Step
 from tools.faults.history_kills import Killer

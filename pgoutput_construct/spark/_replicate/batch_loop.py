@@ -20,13 +20,14 @@ from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefi
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._open_log import open_log
 from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress, Reporter
+from pgoutput_construct.spark._replicate.dataset_columns import Naming
 from pgoutput_construct.spark._replicate.maintenance import (
     DEFAULT_RETENTION,
     EVERY,
     MaintenanceReport,
     TableMaintenance,
 )
-from pgoutput_construct.spark._replicate.sink import Naming, Retention
+from pgoutput_construct.spark._replicate.sink import Retention
 from pgoutput_construct.spark._replicate.sinks import open_sink, write_options_of
 from pgoutput_construct.spark._replicate.table_batches import Batch, WarehouseTables
 from pgoutput_construct.spark._replicate.troubles import combined_error

@@ -12,7 +12,8 @@ from pgoutput_construct.changelog._facts.copies import snapshot_command
 from pgoutput_construct.spark._execution import error_text
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import POSITION, column, merge_untyped, quoted, text_array
-from pgoutput_construct.spark._replicate.sink import ROW_KEY, Naming, NetChanges
+from pgoutput_construct.spark._replicate.dataset_columns import ROW_KEY, Naming
+from pgoutput_construct.spark._replicate.sink import NetChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import VersionShape
 from pgoutput_construct.spark._state.demands import Demand
 from pgoutput_construct.spark._state.equality import exact_key, is_always_typed, same_sql

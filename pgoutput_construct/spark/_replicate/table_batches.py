@@ -15,7 +15,8 @@
   are there already, and no table goes back.
 - What else a batch writes is derived, and written again under the same name: staged changes (removed before and after),
   reports of missing rows (named after the seq that the table's changes begin after).
-- One process writes: ``replicate`` holds the warehouse's lock.
+- One process writes: ``replicate`` holds the warehouse's lock. ``maintenance`` runs between its batches, or under the
+  same lock; its commits change no rows, and the version that the data say of themselves stays what it was.
 - The log retains what is needed: the warehouse is advanced as its reader (``warehouse_log``) after the notes are
   written, and a table in trouble is held before, so that prune never removes changes that are still to be applied.
 
@@ -51,8 +52,9 @@ from pgoutput_construct.spark._replicate.batch_plan import (
     latest_datasets,
     obsolete_datasets,
 )
+from pgoutput_construct.spark._replicate.dataset_columns import Naming, escape_log
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
-from pgoutput_construct.spark._replicate.sink import MergingSink, Naming, NetChanges, Sink, escape_log
+from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges, Sink
 from pgoutput_construct.spark._replicate.small_tables import advance_together
 from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, TableChanges, staging
 from pgoutput_construct.spark._replicate.table_history import record_history

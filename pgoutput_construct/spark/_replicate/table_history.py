@@ -30,7 +30,8 @@ from pgoutput_construct.spark._log_view.change_columns import (
 from pgoutput_construct.spark._log_view.replicated_tables import Identity, Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
-from pgoutput_construct.spark._replicate.sink import HISTORY, ROW_KEY, MergingSink, Sink, with_renamed_columns
+from pgoutput_construct.spark._replicate.dataset_columns import HISTORY, ROW_KEY, with_renamed_columns
+from pgoutput_construct.spark._replicate.sink import MergingSink, Sink
 from pgoutput_construct.spark._replicate.staging import TableChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey

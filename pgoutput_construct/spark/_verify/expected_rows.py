@@ -18,7 +18,8 @@ from pgoutput_construct.spark._log_view.added_columns import Prefix
 from pgoutput_construct.spark._log_view.change_columns import column, position, position_at
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
-from pgoutput_construct.spark._replicate.sink import Naming, Sink, unescape_references
+from pgoutput_construct.spark._replicate.dataset_columns import Naming, unescape_references
+from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.sinks import open_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, VersionShape, Warehouse, note_owner
 from pgoutput_construct.spark._state.table_state import advance

@@ -1,0 +1,106 @@
+"""The columns of datasets: what is added to a table's own, under which names, and names that are escaped meanwhile."""
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+from pgoutput_construct.spark._log_view.added_columns import (
+    MARK,
+    PREFIX,
+    Prefix,
+    escaped,
+    escaped_table,
+    rename_columns,
+    rename_references,
+)
+from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._replicate.warehouse_notes import Version
+
+HISTORY: Final = ("_untyped", "_op", "_commit_lsn", "_seq", "_unchanged", "_valid_from", "_valid_to", "_ended_by")
+"""The columns of a history besides the table's own.
+
+``_op`` made the row, at ``_commit_lsn`` and ``_seq``; ``_valid_from`` is the timestamp of that commit, null for copied
+rows. ``_valid_to`` is the timestamp of the commit that ended it, ``_ended_by`` its kind: update, delete, truncate, or
+snapshot (the table was copied again, and had changed outside of the log); both are null while the row exists.
+``_unchanged`` are columns with unknown values: TOASTed values that an update did not send, of a row that the log does
+not have; null for none.
+"""
+ROW_KEY: Final = ("_commit_lsn", "_seq", "_op")
+"""The columns that identify a row of a history: a transaction may commit at the LSN of a snapshot, and a copied row
+have the number of one of its changes, since ``_seq`` counts in the log for the one, in the transaction for the other.
+"""
+_STATE: Final = ("_untyped", "_commit_lsn", "_seq")
+_NAMING: Final = ("_untyped", "_unchanged")
+"""The added columns that name others."""
+
+
+@dataclass(frozen=True)
+class Naming(Prefix):
+    """The names of added columns in a warehouse, or in one of its datasets."""
+
+    def for_version(self, version: Version, is_history: bool) -> "Naming":
+        """Return the names in a dataset: with more underscores where the table itself has one of the names.
+
+        A history also has dropped columns. The version alone decides, which is stored with the data.
+        """
+        names = {name.lower() for name in (version.shape.columns if is_history else version.shape.current)}
+        found = self
+        while not names.isdisjoint({found.added_name(name).lower() for name in _added_names(is_history)}):
+            found = replace(found, prefix=found.prefix + PREFIX)
+        return found
+
+    def for_dataset(self, rows: DataFrame) -> DataFrame:
+        """Return rows under the names of datasets."""
+        return rename_columns(self.unescape(rows), {name: self.reader_name(name) for name in rows.columns})
+
+    def unescape(self, rows: DataFrame) -> DataFrame:
+        """Return rows whose ``_untyped`` and ``_unchanged`` name columns as datasets do."""
+        if not any(name.startswith(MARK) for name in rows.columns):
+            return rows
+        return unescape_references(rows, *(name for name in _NAMING if name in rows.columns))
+
+    def from_dataset(self, rows: DataFrame, is_history: bool) -> DataFrame:
+        """Return rows of a dataset under the names of replays."""
+        ours = {self.added_name(name): name for name in _added_names(is_history)}
+        found = rename_columns(rows, {name: ours.get(name, escaped(name)) for name in rows.columns})
+        if not any(name.startswith(MARK) for name in found.columns):
+            return found
+        marked = f"^([{MARK}{PREFIX}])"
+        naming = (name for name in _NAMING if name in _added_names(is_history))
+        return rename_references(found, lambda name: F.regexp_replace(name, marked, f"{MARK}$1"), *naming)
+
+    def arrow_schema(self, schema: pa.Schema) -> pa.Schema:
+        """Return a schema under the names of datasets."""
+        return pa.schema([field.with_name(self.reader_name(field.name)) for field in schema])
+
+
+def unescape_references(rows: DataFrame, *columns: str) -> DataFrame:
+    """Return rows with a table's own column names in columns that name some."""
+    return rename_references(rows, lambda name: F.regexp_replace(name, f"^{MARK}", ""), *columns)
+
+
+def with_renamed_columns(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
+    """Return rows whose columns have other names, also in the columns that name some."""
+    if not names:
+        return rows
+    others = F.create_map(*(F.lit(part) for pair in names.items() for part in pair))
+    found = rename_columns(rows, {name: names.get(name, name) for name in rows.columns})
+    naming = (name for name in _NAMING if name in rows.columns)
+    return rename_references(found, lambda name: F.coalesce(others[name], name), *naming)
+
+
+def escape_log(log: OpenLog) -> OpenLog:
+    """Return a log whose tables have escaped names of columns."""
+    found = copy(log)  # with what is known of it already
+    tables = {name: escaped_table(table) for name, table in log.opened.tables.items()}
+    found.opened = replace(log.opened, tables=tables)
+    return found
+
+
+def _added_names(is_history: bool) -> tuple[str, ...]:
+    return HISTORY if is_history else _STATE
