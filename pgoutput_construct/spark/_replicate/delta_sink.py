@@ -30,6 +30,8 @@ _NEEDS_MAPPING: Final = re.compile(r"[ ,;{}()\n\t=]")
 """Characters that Delta Lake refuses in column names without column mapping: other names in files."""
 _TROUBLE: Final = "which readers must support: some refuse such a table, some (delta-rs) read NULL in all columns"
 _VECTORS: Final = "delta.enableDeletionVectors"
+_LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+"""By default 10,000, for object stores with as many directories."""
 _RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 _DETAIL: Final = "mapped_columns"
 _HISTORY: Final = 100
@@ -140,7 +142,8 @@ class DeltaSink(MergingSink):
         """
         version = self.version(spark, dataset)
         hours = max(retention.age, retention.grace) / 3600
-        settings = {_RETENTION_CHECK: "false"}  # it is for other writers, of which there are none
+        # The check is for other writers: there are none. VACUUM lists a table in as many tasks as _LISTING has.
+        settings = {_RETENTION_CHECK: "false", _LISTING: "16"}
         if version is not None:
             settings[_COMMIT_METADATA] = self.warehouse.commit_text(version)
         with _settings(spark, settings):
