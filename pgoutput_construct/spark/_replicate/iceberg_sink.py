@@ -1,7 +1,7 @@
 """Tables of Iceberg: in a catalog of files in the warehouse, or in one of the session."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final
@@ -63,7 +63,7 @@ class IcebergSink(MergingSink):
         """
         super().__init__(warehouse)
         mode = options.mode or WriteMode.MERGE_ON_READ
-        self._properties = {**_DEFAULTS, **dict.fromkeys(_MODES, str(mode)), **options.properties}
+        self._new_properties = {**_DEFAULTS, **dict.fromkeys(_MODES, str(mode)), **options.properties}
         self._asked = {**({} if options.mode is None else dict.fromkeys(_MODES, str(mode))), **options.properties}
         """What the caller asked for, which tables that exist get, too."""
         self._altered = set[str]()
@@ -79,17 +79,26 @@ class IcebergSink(MergingSink):
                 spark.conf.set(place + key, value)
 
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
-        """Return the version in the latest snapshot of this program."""
-        table = self._table(dataset.directory)
-        value = f"summary['{_PROPERTY}']"
+        """Return the version in the latest snapshot of this program; after maintenance, in the table's properties."""
+        table, value = self._table(dataset.directory), f"summary['{_PROPERTY}']"
         latest = f"SELECT {value} AS value FROM {table}.snapshots WHERE {value} IS NOT NULL ORDER BY committed_at DESC"
         try:
-            found = spark.sql(latest).take(1)
+            found = [row["value"] for row in spark.sql(latest).take(1)]
         except AnalysisException as error:
             if error.getCondition() != _MISSING:
                 raise
             return None
-        return self.warehouse.version_of_commit(found[0]["value"]) if found else None
+        kept = self._properties(spark, table).get(_PROPERTY)
+        versions = map(self.warehouse.version_of_commit, found if kept is None else [*found, kept])
+        return max(versions, key=lambda version: version.batch, default=None)
+
+    def _properties(self, spark: SparkSession, table: str) -> dict[str, str]:
+        return {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
+
+    def _set_properties(self, spark: SparkSession, table: str, properties: Mapping[str, str]) -> None:
+        """Set properties of a table: a commit without a snapshot."""
+        pairs = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({pairs})")
 
     def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
         """Return the rows of the latest snapshot."""
@@ -101,7 +110,7 @@ class IcebergSink(MergingSink):
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self._catalog)}.{quoted(namespace)}")
         spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
         writer = rows.writeTo(self._table(dataset.directory))
-        for name, value in self._properties.items():
+        for name, value in self._new_properties.items():
             writer = writer.tableProperty(name, value)
         writer.createOrReplace()
         self._altered.add(dataset.directory)
@@ -151,28 +160,28 @@ class IcebergSink(MergingSink):
         if dataset.directory in self._altered or not self._asked:
             return
         table = self._table(dataset.directory)
-        present = {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
+        present = self._properties(spark, table)
         if changed := {name: value for name, value in self._asked.items() if present.get(name) != value}:
-            pairs = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in changed.items())
-            spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({pairs})")
+            self._set_properties(spark, table, changed)
         self._altered.add(dataset.directory)
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
-        """Rewrite small files and marks of deleted rows, expire snapshots, remove files that no snapshot has.
+        """Rewrite small files and position deletes, expire snapshots, remove files that no snapshot has.
 
-        Snapshots of a rewrite do not have the version: the latest one that has it is retained.
+        Snapshots of a rewrite do not have the version. So that the one which has it may expire, it becomes a property
+        of the table first: that of the data, since a note may be older after an interruption.
         """
-        table, now = self._table(dataset.directory), time.time()
+        table = self._table(dataset.directory)
+        if (version := self.version(spark, dataset)) is None:
+            return
+        self._set_properties(spark, table, {_PROPERTY: self.warehouse.commit_text(version)})
         for procedure, options in _REWRITES.items():
             pairs = ", ".join(f"{literal(name)}, {literal(value)}" for name, value in options.items())
             yield from self._call(spark, procedure, table, f"options => map({pairs})")
-        value = f"summary['{_PROPERTY}']"
-        columns = f"SELECT unix_micros(committed_at) / 1e6 AS at, {value} IS NOT NULL AS ours FROM {table}.snapshots"
-        snapshots = sorted(((row["at"], row["ours"]) for row in spark.sql(columns).collect()), reverse=True)
-        newer = next((place for place, (_, ours) in enumerate(snapshots) if ours), len(snapshots) - 1)
-        before = retention.expired_before([at for at, _ in snapshots], now)
-        expire = f"older_than => {_timestamp(before)}, retain_last => {newer + 1}"
-        yield from self._call(spark, "expire_snapshots", table, expire)
+        committed = spark.sql(f"SELECT unix_micros(committed_at) / 1e6 AS at FROM {table}.snapshots").collect()
+        now = time.time()
+        before = retention.expired_before([float(row["at"]) for row in committed], now)
+        yield from self._call(spark, "expire_snapshots", table, f"older_than => {_timestamp(before)}, retain_last => 1")
         orphans = f"older_than => {_timestamp(now - retention.orphan_age)}"
         found = spark.sql(
             f"CALL {quoted(self._catalog)}.system.remove_orphan_files(table => {literal(table)}, {orphans})"
