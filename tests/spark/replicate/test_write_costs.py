@@ -15,7 +15,7 @@ from pgoutput_construct.spark._replicate.sinks import open_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
-from tests.table_formats import ALL_FORMATS
+from tests.table_formats import ALL_FORMATS, SHORT_IN_PARQUET
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -61,6 +61,7 @@ def _snapshots(lake: Any, warehouse: Path, name: str) -> list[dict[str, Any]]:
     return [{"operation": row["operation"], **row["summary"]} for row in rows]
 
 
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET[1:2] + LAKES[1:], indirect=True)
 def test_a_batch_writes_what_has_changed(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """Of a large table, with deletion vectors or position deletes; its commits have little to say of it."""
     warehouse = tmp_path / "wh"
