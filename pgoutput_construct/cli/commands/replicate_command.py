@@ -255,7 +255,7 @@ def replicate_command(
 
 @contextmanager
 def _metrics(listen: Listen | None) -> "Iterator[_Collect]":
-    """Serve metrics, and yield what is told of batches and of maintenance."""
+    """Serve metrics, and yield the collector of batches and maintenance."""
     if listen is None:
         yield _NoMetrics()
         return

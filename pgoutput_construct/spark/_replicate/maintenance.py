@@ -1,4 +1,4 @@
-"""Maintenance of the tables of a warehouse: what each batch leaves behind, put together or removed.
+"""Maintenance of the tables of a warehouse: small files are merged, expired snapshots removed.
 
 A batch adds small files, marks of deleted rows and snapshots; each table stays right, and becomes slower to read and
 larger with every one. Maintenance does what the formats' own procedures do: it rewrites small files, expires snapshots,
@@ -49,7 +49,7 @@ class MaintenanceReport:
 
 
 class TableMaintenance:
-    """Maintains the datasets of a sink after every so many of their commits, one each time that it is asked."""
+    """Maintains the datasets of a sink after a number of commits, one per call of ``maintain_one``."""
 
     def __init__(
         self,
@@ -148,6 +148,6 @@ def _maintained(spark: SparkSession, sink: Sink, dataset: Dataset, retention: Re
     try:
         for what, number in sink.maintain(spark, dataset, retention):
             done[what] = done.get(what, 0) + number
-    except Exception as problem:  # of any class: the table is right, and the next batch goes on
+    except Exception as problem:  # of any class: the table is right, and batches continue
         error = reason_of(problem)
     return MaintenanceReport(table, dataset.is_history, done, time.monotonic() - began, error)
