@@ -369,7 +369,8 @@ def test_inline_options_exist() -> None:
     from pgoutput_construct.cli.group import cli
 
     named = {option for code in re.findall(r"`([^`\n]*)`", README) for option in re.findall(r"--[a-z][\w-]*", code)}
-    known = {option for command in _commands(cli) for each in command.params for option in each.opts}
+    options = (each for command in _commands(cli) for each in command.params)
+    known = {option for each in options for option in (*each.opts, *each.secondary_opts)}
     assert len(named) > 8 and named - known == {"--archives", "--busy", "--help", "--kill-every", "--pg", "--test"}
 
 
