@@ -15,6 +15,7 @@ from pgoutput_construct.changelog._facts.completeness import (
     Lack,
     UnpublishedColumns,
     lacks_of,
+    publishes_all_operations,
     unpublished_columns,
     whole_tables,
 )
@@ -194,6 +195,11 @@ class OpenLog:
     @cached_property
     def _whole(self) -> frozenset[int]:
         return whole_tables(self.opened.index, self.lacks)
+
+    @cached_property
+    def publishes_all(self) -> bool:
+        """Whether all publications, as far as they are known, have published every operation at all times."""
+        return publishes_all_operations(self.opened.index)
 
     def is_retained(self, table: Table) -> bool:
         """Return whether the log has all changes that a table's state needs: none of them were pruned."""

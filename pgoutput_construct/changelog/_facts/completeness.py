@@ -29,6 +29,7 @@ __all__ = [
     "begun_without_copy",
     "lacks_of",
     "present_copies",
+    "publishes_all_operations",
     "superfluous_copies",
     "unpublished_columns",
     "whole_tables",
@@ -252,6 +253,12 @@ def _names(index: SegmentIndex, readings: Mapping[int, TableReading]) -> dict[in
     relations = [description.relation for description in described(sent)]
     names = {each.relation_oid: full_name(each) for each in relations}
     return names | {oid: reading.title for oid, reading in readings.items()}
+
+
+def publishes_all_operations(index: SegmentIndex) -> bool:
+    """Return whether all publications, as far as they are known, have published every operation at all times."""
+    readings = list(publication_readings(index))
+    return bool(readings) and all(each.operations >= _OPERATIONS for each in readings)
 
 
 def begun_without_copy(index: SegmentIndex) -> dict[int, tuple[int, str]]:

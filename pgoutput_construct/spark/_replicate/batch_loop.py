@@ -153,6 +153,7 @@ def replicate(
         all_tables = WarehouseTables(
             spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, from_scratch
         )
+        sink.prepare(spark)
         maintenance = TableMaintenance(spark, sink, retention, on_maintenance, every=1 if once else EVERY)
         is_maintained = maintains if maintains is not None else not once
         known, limits = ChangeLog(log), Limits(batch_transactions, batch_bytes)
@@ -181,13 +182,14 @@ def replicate(
             if all_tables.is_due:
                 advance_to(batches[0].seq)
             elif is_maintained:
+                lock.check()
                 maintenance.maintain_one()
 
         advance_to(known.index.last_seq)
         if not once:
             follow(spark, log, batches[0].seq, advance_to, interval, stop, between)
         while is_maintained and not stop() and maintenance.maintain_one():
-            pass
+            lock.check()
         if once and batches[0].troubled:
             raise combined_error(batches[0].troubled)
     return batches[0]

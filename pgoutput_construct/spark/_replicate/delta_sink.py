@@ -140,12 +140,12 @@ class DeltaSink(MergingSink):
         Their commits have the version, too: Delta Lake's log forgets older ones. It is that of the data, since a note
         may be older after an interruption.
         """
-        version = self.version(spark, dataset)
+        if (version := self.version(spark, dataset)) is None:
+            return
         hours = max(retention.age, retention.grace) / 3600
         # The check is for other writers: there are none. VACUUM lists a table in as many tasks as _LISTING has.
         settings = {_RETENTION_CHECK: "false", _LISTING: "16"}
-        if version is not None:
-            settings[_COMMIT_METADATA] = self.warehouse.commit_text(version)
+        settings[_COMMIT_METADATA] = self.warehouse.commit_text(version)
         with _settings(spark, settings):
             for row in spark.sql(f"OPTIMIZE {self._table(dataset)}").collect():
                 yield "files added", row["metrics"]["numFilesAdded"]

@@ -88,9 +88,9 @@ class IcebergSink(MergingSink):
             if error.getCondition() != _MISSING:
                 raise
             return None
-        kept = self._properties(spark, table).get(_PROPERTY)
-        versions = map(self.warehouse.version_of_commit, found if kept is None else [*found, kept])
-        return max(versions, key=lambda version: version.batch, default=None)
+        if not found and (kept := self._properties(spark, table).get(_PROPERTY)):
+            found = [bytes.fromhex(kept).decode()]
+        return self.warehouse.version_of_commit(found[0]) if found else None
 
     def _properties(self, spark: SparkSession, table: str) -> dict[str, str]:
         return {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
@@ -174,7 +174,8 @@ class IcebergSink(MergingSink):
         table = self._table(dataset.directory)
         if (version := self.version(spark, dataset)) is None:
             return
-        self._set_properties(spark, table, {_PROPERTY: self.warehouse.commit_text(version)})
+        # Spark redacts values of properties that look like secrets, such as the name of a table of tokens.
+        self._set_properties(spark, table, {_PROPERTY: self.warehouse.commit_text(version).encode().hex()})
         for procedure, options in _REWRITES.items():
             pairs = ", ".join(f"{literal(name)}, {literal(value)}" for name, value in options.items())
             yield from self._call(spark, procedure, table, f"options => map({pairs})")

@@ -87,7 +87,10 @@ class TableMaintenance:
             return False
         directory = max(due, key=lambda each: self._commits[each])
         del self._commits[directory]
-        dataset = self._sink.warehouse.dataset(directory)
+        try:
+            dataset = self._sink.warehouse.dataset(directory)
+        except PgoutputError:
+            return True  # its note is damaged, which the next batch reports
         if dataset is not None:
             self._report(_maintained(self._spark, self._sink, dataset, self._retention))
         return True

@@ -576,10 +576,13 @@ def _can_merge(log: OpenLog, step: TableStep, before: Version, alters: bool) -> 
 def _can_append(log: OpenLog, step: TableStep, before: Version, changes: TableChanges) -> bool:
     """Return whether the rows of changes are new rows of a version, which so need not be read.
 
-    A key that is inserted may be there already in a table of which the log does not have everything.
+    A key that is inserted may be there already in a table of which the log does not have everything, or whose deletes
+    or truncates are not published.
     """
+    table = log.table(step.table)
+    is_new = not table.key_columns or log.publishes_all
     has_same = before.shape.current == step.dataset.version.shape.current
-    return has_same and changes.summary.inserts_only and log.is_whole(log.table(step.table))
+    return has_same and changes.summary.inserts_only and log.is_whole(table) and is_new
 
 
 def inserted_rows(log: OpenLog, name: str, changes: TableChanges) -> DataFrame:
