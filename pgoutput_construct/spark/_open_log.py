@@ -198,8 +198,8 @@ class OpenLog:
 
     @cached_property
     def publishes_all(self) -> bool:
-        """Whether all publications, as far as they are known, have published every operation at all times."""
-        return publishes_all_operations(self.opened.index)
+        """Whether every operation was published at all times, as far as it is known, and sent from every origin."""
+        return self.log.options.origin == "any" and publishes_all_operations(self.opened.index)
 
     def is_retained(self, table: Table) -> bool:
         """Return whether the log has all changes that a table's state needs: none of them were pruned."""

@@ -577,7 +577,7 @@ def _can_append(log: OpenLog, step: TableStep, before: Version, changes: TableCh
     """Return whether the rows of changes are new rows of a version, which so need not be read.
 
     A key that is inserted may be there already in a table of which the log does not have everything, or whose deletes
-    or truncates are not published.
+    or truncates were not sent: such changes are merged.
     """
     table = log.table(step.table)
     is_new = not table.key_columns or log.publishes_all

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import md5
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.spark import Retention, maintain, replicate
+from pgoutput_construct.spark import MaintenanceReport, Retention, maintain, read_current, replicate
 from pgoutput_construct.spark._replicate.sinks import open_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from tests.postgres.shop import Shop
@@ -105,6 +106,41 @@ def test_inserts_are_appended(lake: Any, shop: Shop, into: str, tmp_path: Path) 
     shop.capture()
     replicate(lake, shop.directory, warehouse, into)
     check_equal(lake, shop, warehouse, NAMES)
+
+
+@pytest.mark.parametrize("into", LAKES[1:], indirect=True)
+def test_keys_whose_deletes_are_not_published(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
+    """They may be there already: the batch is merged, though the log has inserts alone."""
+    warehouse, options = tmp_path / "wh", {"publications": ["partly"]}
+    shop.execute("CREATE PUBLICATION partly FOR TABLE article WITH (publish = 'insert, update')")
+    other = replace(shop, directory=tmp_path / "partly", slot="partly")
+    other.capture(create_slot=True, snapshot=True, **options)
+    replicate(lake, other.directory, warehouse, into)
+    shop.execute("DELETE FROM article WHERE id < 3", "INSERT INTO article VALUES (1, 'again')")
+    other.capture(**options)
+    assert replicate(lake, other.directory, warehouse, into) is not None
+    found = read_current(lake, warehouse, "article").where("id < 3").orderBy("id").select("id", "note").collect()
+    assert [tuple(row) for row in found] == [(1, "again"), (2, md5(b"2").hexdigest())]
+    shop.execute("SELECT pg_drop_replication_slot('partly')")
+
+
+@pytest.mark.parametrize("into", LAKES[1:], indirect=True)
+def test_maintenance_between_batches(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
+    """In a session that has not seen the warehouse yet; Spark redacts what is called after secrets."""
+    reports = list[MaintenanceReport]()
+    shop.execute("CREATE TABLE hourly_tokens (id int PRIMARY KEY)", "INSERT INTO hourly_tokens VALUES (1)")
+    for number in range(2):
+        shop.capture(snapshot=True)
+        session = lake.newSession()
+        arguments: dict[str, Any] = {"maintains": True, "retention": NOTHING_OLD, "on_maintenance": reports.append}
+        replicate(session, shop.directory, tmp_path / "wh", into, ["public.hourly_tokens"], **arguments)
+        assert [(each.table, each.error) for each in reports] == [("public.hourly_tokens", "")] * (number + 1)
+        shop.execute(f"INSERT INTO hourly_tokens VALUES ({number + 2})")
+    sink = open_sink(into, Warehouse(tmp_path / "wh"))
+    sink.prepare(lake)
+    dataset = Warehouse(tmp_path / "wh").find("public.hourly_tokens")
+    (report,) = maintain(lake, tmp_path / "wh", retention=NOTHING_OLD)
+    assert not report.error and sink.version(lake, dataset) == dataset.version
 
 
 def test_maintenance(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
