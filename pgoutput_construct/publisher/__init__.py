@@ -6,8 +6,7 @@ subscriptions, pg_recvlogical, Debezium and our own capture can connect.
 Start reading at ``server``. Rooms: ``_server`` (what a client sees), ``_feed`` (what is served, in which order, and how
 it is encoded for a client's options). ``slots`` are the clients' positions; ``faults`` are mistakes and breakdowns that
 a publisher can show on purpose, for tests of clients; ``refusals`` are errors with PostgreSQL's SQLSTATE, detail and
-hint. ``log_feed`` stands apart since it needs pyarrow, as reading a
-log does.
+hint. ``log_feed`` stands apart since it needs pyarrow, as reading a log does.
 
 Invariants: clients get the payloads that the log has, or ones built from the specification, never bytes assembled by
 hand; a slot's position is durable before the client learns of it; a log is only read. Public is what this module

@@ -43,7 +43,7 @@ def maintain_command(
     and may be read meanwhile.
 
     pgoutput replicate --continuous does so itself; this is for warehouses that are updated with --once. Both lock the
-    warehouse, so they cannot run at the same time.
+    warehouse. An object store has no locks: end replicate first, since the second of the two makes the other one fail.
 
     \b
     Exit status:

@@ -10,6 +10,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.changelog._facts.copies import snapshot_command
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import quoted
 from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statement
 from pgoutput_construct.spark._replicate.sink import (
@@ -141,7 +142,7 @@ class DeltaSink(MergingSink):
         may be older after an interruption.
         """
         if (version := self.version(spark, dataset)) is None:
-            return
+            raise PgoutputError(f"{dataset.version.table}: no version in its data: run pgoutput replicate first")
         hours = max(retention.age, retention.grace) / 3600
         # The check is for other writers: there are none. VACUUM lists a table in as many tasks as _LISTING has.
         settings = {_RETENTION_CHECK: "false", _LISTING: "16"}

@@ -9,6 +9,7 @@ from typing import Final
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 from pgoutput_construct.spark._replicate.merge_statement import history_statement, literal, merge_statement
@@ -173,7 +174,7 @@ class IcebergSink(MergingSink):
         """
         table = self._table(dataset.directory)
         if (version := self.version(spark, dataset)) is None:
-            return
+            raise PgoutputError(f"{dataset.version.table}: no version in its data: run pgoutput replicate first")
         # Spark redacts values of properties that look like secrets, such as the name of a table of tokens.
         self._set_properties(spark, table, {_PROPERTY: self.warehouse.commit_text(version).encode().hex()})
         for procedure, options in _REWRITES.items():
