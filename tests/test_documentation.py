@@ -1,4 +1,4 @@
-"""What the README says is so."""
+"""What README and the pages of the documentation say is so."""
 
 import json
 import os
@@ -11,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,35 +20,88 @@ import click
 import psycopg
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
-import pgoutput_construct as pgo
+from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres.capture import capture
+from pgoutput_construct.wire import Lsn, Timestamp
 from tests.live.recording import Recording
 from tests.publisher.subscriber import Subscriber, database
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text("utf-8")
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text("utf-8")
+    for path in (*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md")))
+}
+TEXT = "\n".join(PAGES.values())
+"""All pages."""
+PRODUCTION = PAGES["docs/how-to/production.md"]
+CONTAINERS = PAGES["docs/how-to/containers.md"]
+MONITORING = PAGES["docs/how-to/monitoring.md"]
+PERMISSIONS = PAGES["docs/how-to/permissions.md"]
 
 
-PROGRAM, TESTING, PUBLISHER, PIPELINE, BATCH, TABLES, _SUBMITTED = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-"""The blocks of code, in their order; a new one needs a test."""
+def _blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", PAGES[page], re.DOTALL)
+
+
+PROGRAM, PIPELINE, LIVE, TESTING = _blocks("README.md")
+_, LIVE_IN_ASYNCIO = _blocks("docs/how-to/live-client.md")
+_, CLIENT, PUBLISHER = _blocks("docs/tutorials/testing-a-consumer.md")
+[BATCH] = _blocks("docs/how-to/arrow.md")
+[TABLES] = _blocks("docs/how-to/changes-in-spark.md")
+[FOLLOWED] = _blocks("docs/tutorials/following-tables.md")
+_SUBMITTED = _blocks("docs/how-to/clusters.md")
+"""The program of test_cluster."""
+
+
+def test_blocks_are_known() -> None:
+    """Each block of code is run by a test; a new one needs one."""
+    known = {PROGRAM, PIPELINE, LIVE, LIVE_IN_ASYNCIO, TESTING, CLIENT, PUBLISHER, BATCH, TABLES, FOLLOWED, *_SUBMITTED}
+    assert {block for page in PAGES for block in _blocks(page)} == known
 
 
 def test_library_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     """The first example runs as it stands, and prints what its comment says."""
     code = PROGRAM
     assert len(code.splitlines()) <= 11
-    exec(compile(code, "README.md", "exec"), {})
+    exec(compile(code, "<page>", "exec"), {})
     printed = capsys.readouterr().out.strip()
     assert printed == "Insert.new.columns[2] 15"
     assert f"# {printed}" in code
 
 
+@pytest.mark.server
+@pytest.mark.parametrize("code", [LIVE, LIVE_IN_ASYNCIO], ids=["iterator", "asyncio"])
+def test_live_examples_run(server18: EmbeddedServer, code: str) -> None:
+    """They print a change when it has committed, over a connection that is lost, and end at Ctrl-C."""
+    with database(server18, "readme_live") as connection:
+        connection.execute("CREATE TABLE orders (id int PRIMARY KEY); CREATE PUBLICATION shop FOR TABLE orders")
+        program = (
+            f"dsn = {connection.info.dsn!r}\ntry:\n    exec({code!r})\nexcept KeyboardInterrupt:\n    print('end')"
+        )
+        command = [sys.executable, "-c", program]
+        process = subprocess.Popen(command, env=_environment(), stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout is not None
+            active = "SELECT 1 / count(*) FROM pg_replication_slots WHERE active AND confirmed_flush_lsn IS NOT NULL"
+            _until(lambda: connection.execute(active.encode()))
+            for number in (1, 2):
+                connection.execute("INSERT INTO orders VALUES (%s)", [number])
+                assert process.stdout.readline().endswith(f" public.orders insert {{'id': {number}}}\n")
+                connection.execute("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots")
+            process.send_signal(signal.SIGINT)
+            assert process.communicate(timeout=30)[0] == "end\n"
+        finally:
+            process.kill()
+            process.wait()
+            _until(lambda: connection.execute("SELECT pg_drop_replication_slot('mine')"))
+
+
 def test_testing_example_runs() -> None:
     """The test of a consumer runs, against our own session."""
-    names: dict[str, Any] = {"pgo": pgo}
-    exec(compile(TESTING, "README.md", "exec"), names)
+    exec(compile(TESTING, "<page>", "exec"), {})
 
 
 @pytest.mark.server
@@ -64,15 +118,35 @@ def test_publisher_example_runs(server18: EmbeddedServer) -> None:
 
         # What is applied is confirmed when it has been flushed, a little later.
         for _ in range(int(os.environ.get("PGOUTPUT_README_ROUNDS", "3"))):
-            exec(compile(PUBLISHER, "README.md", "exec"), {"my_client": my_client})
+            exec(compile(PUBLISHER, "<page>", "exec"), {"my_client": my_client})
             subscriber.unsubscribe(keeps_slot=True)
             connection.execute("TRUNCATE orders")
+
+
+def test_client_example_runs() -> None:
+    """The client of the tutorial passes its test, and each fault of its table."""
+    from pgoutput_construct import testing
+    from pgoutput_construct.publisher.faults import FAULTS
+
+    known: dict[str, Any] = {}
+    exec(compile(CLIENT, "<page>", "exec"), known)
+    exec(compile(PUBLISHER, "<page>", "exec"), known)
+    rows = re.findall(r"^\| `([\w ]+)` \|", PAGES["docs/tutorials/testing-a-consumer.md"], re.MULTILINE)
+    assert rows == [*FAULTS]
+    for fault in {*FAULTS} - {"stall"}:
+        with testing.publisher() as publisher:
+            orders = publisher.table("orders", {"id": "int4", "note": "text"}, key=["id"])
+            publisher.commit([orders.insert({"id": 1, "note": "first"}), orders.insert({"id": 2, "note": "gone"})])
+            publisher.fault(fault)
+            publisher.commit([orders.update({"id": 1, "note": "second"}), orders.delete({"id": 2})])
+            tables = known["my_client"](publisher.dsn, 2)
+            assert tables == {"orders": {(b"1",): {"id": b"1", "note": b"second"}}}, fault
 
 
 @pytest.mark.server
 def test_page_of_the_publisher_runs(server18: EmbeddedServer, tmp_path: Path) -> None:
     """A log is served by the command as it stands, and three lines of SQL bring its rows into another database."""
-    page = README[README.index("## Serve or replay") : README.index("## Replicate to Parquet")]
+    page = PAGES["docs/how-to/serve-and-replay.md"]
     served, replayed = (line.strip() for line in page.splitlines() if line.startswith("    pgoutput "))
     create, subscribe, select = re.findall(r"^(?:CREATE|SELECT).*;", page, re.MULTILINE)
     with database(server18, "readme_source") as source, database(server18, "readme_copy") as target:
@@ -123,7 +197,7 @@ def _until(done: Callable[[], object], seconds: float = 30) -> None:
 @pytest.mark.server
 @pytest.mark.spark
 def test_pipeline_example_runs_twice(server18: EmbeddedServer, tmp_path: Path) -> None:
-    """The third captures until Ctrl-C, and then writes and rebuilds the table; the second time it goes on."""
+    """The example captures until Ctrl-C, and then writes and rebuilds the table; the second time it continues."""
     with server18.connect() as admin:
         admin.execute("CREATE DATABASE readme")
     with server18.connect(dbname="readme") as connection:
@@ -165,8 +239,9 @@ def _wait(connection: "psycopg.Connection[Any]", process: "subprocess.Popen[byte
 @pytest.mark.spark
 def test_page_of_tables_runs(server18: EmbeddedServer, tmp_path: Path) -> None:
     """The commands from a database that was there to tables of Iceberg run as they stand; the example reads the log."""
-    page = README[README.index("## Replicate to Parquet") : README.index("## On a cluster")]
-    captured, replicated, verified = (line.strip() for line in page.splitlines() if line.startswith("    pgoutput "))
+    page = PAGES["docs/how-to/tables.md"]
+    commands = [line.strip() for line in page.splitlines() if line.startswith("    pgoutput ")]
+    captured, replicated, verified = commands[:3]
     with server18.connect() as admin:
         admin.execute("CREATE DATABASE followed")
     with server18.connect(dbname="followed") as connection:
@@ -186,11 +261,13 @@ def test_page_of_tables_runs(server18: EmbeddedServer, tmp_path: Path) -> None:
             for process in running:
                 process.send_signal(signal.SIGINT)
             assert [process.wait(120) for process in running] == [0, 0]
-            code = f"import os\nos.chdir({str(tmp_path)!r})\n{TABLES.replace('lake', 'parquet')}"
+            example = TABLES.replace('"lake"', '"parquet"')
+            followed = FOLLOWED.replace('"lake"', '"parquet"')
+            code = f"import os\nos.chdir({str(tmp_path)!r})\n{example}\n{followed}"
             done = subprocess.run(
                 [sys.executable, "-c", code], check=False, env=_environment(), capture_output=True, text=True
             )
-            assert done.returncode == 0 and done.stdout.count("6.50") == 2, done.stderr[-2000:]
+            assert done.returncode == 0 and done.stdout.count("6.50") == 3, done.stderr[-2000:]
         finally:
             for process in running:
                 process.kill()
@@ -209,7 +286,7 @@ def _wait_for_tables(warehouse: Path, running: "list[subprocess.Popen[bytes]]") 
 
 
 def _pgoutput(line: str, folder: Path) -> "subprocess.Popen[bytes]":
-    """Start a command of the README in a folder."""
+    """Start a command of a page in a folder."""
     command = [sys.executable, "-m", "pgoutput_construct.cli", *shlex.split(line)[1:]]
     return subprocess.Popen(command, cwd=folder, env=_environment())
 
@@ -223,14 +300,14 @@ def test_options_of_the_data_source_are_in_the_table() -> None:
     from pgoutput_construct.spark._source.source_options import OPTIONS, VIEWS
 
     for option in OPTIONS:
-        assert f"| `{option.name}` | {option.meaning}" in README
+        assert f"| `{option.name}` | {option.meaning}" in PAGES["docs/reference/data-source.md"]
     for name, meaning in VIEWS.items():
-        assert f"| `{name}` | {meaning} |" in README
+        assert f"| `{name}` | {meaning} |" in PAGES["docs/reference/data-source.md"]
 
 
 def test_batch_example_runs(recordings: dict[str, Recording], capsys: pytest.CaptureFixture[str]) -> None:
-    """The fourth decodes the payloads of a recording."""
-    exec(compile(BATCH, "README.md", "exec"), {"payloads": list(recordings["18-v4-text"].payloads)})
+    """The example of Arrow decodes the payloads of a recording."""
+    exec(compile(BATCH, "<page>", "exec"), {"payloads": list(recordings["18-v4-text"].payloads)})
     assert "item id: int" in capsys.readouterr().out
 
 
@@ -239,51 +316,77 @@ def test_compatibility_table_names_tests_that_exist() -> None:
     from tests.live.capture import MODES
     from tools.servers import SERVERS
 
-    named = set(re.findall(r"\[(pg\d+-[\w-]+)\]", README))
+    named = set(re.findall(r"\[(pg\d+-[\w-]+)\]", PAGES["docs/explanation/tested-servers.md"]))
     assert named == {f"pg{version}-{mode.name}" for version in SERVERS for mode in MODES}
 
 
-@pytest.mark.parametrize("target", re.findall(r"\]\((?!http)([^)]+)\)", README))
-def test_links_lead_somewhere(target: str) -> None:
+SITE = PAGES | {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in (ROOT / "spec").glob("*.md")}
+LINKS = [(page, target) for page, text in SITE.items() for target in re.findall(r"\]\((?!http)([^)]+)\)", text)]
+
+
+@pytest.mark.parametrize(("page", "target"), LINKS)
+def test_links_lead_somewhere(page: str, target: str) -> None:
     """Each relative link is a file of the project, or a heading of one."""
     path, _, heading = target.partition("#")
-    assert (ROOT / path).exists()
-    headings = re.findall(r"^#+ (.+)$", (ROOT / path).read_text("utf-8"), re.MULTILINE) if heading else []
-    assert not heading or heading in [each.lower().replace(" ", "-") for each in headings]
+    file = (ROOT / page).parent / path if path else ROOT / page
+    assert file.exists()
+    headings = re.findall(r"^#+ (.+)$", file.read_text("utf-8"), re.MULTILINE) if heading else []
+    assert not heading or heading in [re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings]
 
 
-@pytest.mark.parametrize("folder", re.findall(r"^\| `([\w/]+/)` \|", README, re.MULTILINE))
+@pytest.mark.parametrize("page", SITE)
+def test_blocks_are_indented_as_a_whole(page: str) -> None:
+    """A block of commands begins after an empty line: otherwise it is a paragraph."""
+    prose = re.sub(r"^```.*?^```", "", SITE[page], flags=re.DOTALL | re.MULTILINE)
+    assert not re.findall(r"^(?![-*\d] |\d\d?\. | |:)\S.*\n {4}\S.*$", prose, re.MULTILINE)
+
+
+def test_every_page_is_in_the_contents() -> None:
+    """Each page of the documentation is listed on the first one."""
+    listed = re.findall(r"^(?:\.\./)?[\w/-]+$", PAGES["docs/index.md"], re.MULTILINE)
+    found = {name.removeprefix("../") if name.startswith("../") else f"docs/{name}" for name in listed}
+    assert {f"{name}.md" for name in found} == {*SITE} - {"docs/index.md", "README.md"}
+
+
+LAYOUT = PAGES["docs/explanation/layout.md"]
+
+
+@pytest.mark.parametrize("folder", re.findall(r"^\| `([\w/]+/)` \|", LAYOUT, re.MULTILINE))
 def test_folders_exist(folder: str) -> None:
     """Each folder of the table is there."""
     assert (ROOT / folder).is_dir()
 
 
 def test_commands_exist() -> None:
-    """Each command of the table is one."""
-    from pgoutput_construct.cli.command_table import COMMANDS
-
-    assert set(re.findall(r"^\| `pgoutput (\w+)", README, re.MULTILINE)) <= set(COMMANDS)
+    """The table of commands has each of them."""
+    page = PAGES["docs/reference/commands.md"]
+    assert set(re.findall(r"^\| `pgoutput (\w+)", page, re.MULTILINE)) == set(COMMANDS)
 
 
 COMMANDS_SHOWN = re.findall(
-    r"pgoutput(?:-\w+)? ((?:capture|tail|replicate) .*)$", README.replace("\\\n", " "), re.MULTILINE
+    rf"^(?: {{4,}}|ExecStart=).*?pgoutput(?:-\w+)? ((?:{'|'.join(COMMANDS)}) .*)$",
+    TEXT.replace("\\\n", " "),
+    re.MULTILINE,
 )
 
 
 @pytest.mark.parametrize(
     "line", [line for line in COMMANDS_SHOWN if not {*"|`"} & {*line}], ids=lambda line: line.split()[0]
 )
-def test_commands_are_accepted(line: str) -> None:
+def test_commands_are_accepted(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command that is shown, also in the unit and the container, has options that there are."""
     from pgoutput_construct.cli.group import cli
 
-    name, *arguments = shlex.split(line)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "changelog").mkdir()
+    (tmp_path / "LOG").mkdir()
+    name, *arguments = shlex.split(line.replace("/shared/", ""), comments=True)
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
     command.make_context(name, arguments)
 
 
-UNITS = dict(re.findall(r"```ini\n# /etc/systemd/system/(\S+)\n(.*?)```", README, re.DOTALL))
+UNITS = dict(re.findall(r"```ini\n# /etc/systemd/system/(\S+)\n(.*?)```", CONTAINERS, re.DOTALL))
 """The systemd units, by the names of their files."""
 
 
@@ -312,7 +415,7 @@ def _started(name: str, folder: Path, dsn: str) -> "subprocess.Popen[bytes]":
 @pytest.mark.spark
 def test_units_run(server18: EmbeddedServer, tmp_path: Path) -> None:
     """A role with what the page gives it captures and copies, and tables follow; both end at SIGTERM."""
-    made = re.findall(r"^    psql -d shop -c \"(.*)\"$", README, re.MULTILINE)
+    made = re.findall(r"^    psql -d shop -c \"(.*)\"$", PERMISSIONS, re.MULTILINE)
     assert len(made) == 3
     with database(server18, "readme_units") as connection:
         connection.execute("CREATE TABLE orders (id int PRIMARY KEY); CREATE TABLE customers (id int PRIMARY KEY)")
@@ -351,7 +454,7 @@ def test_container_recipe() -> None:
     """The images have the extras of their commands, and start them as the same user."""
     from pgoutput_construct.extras import EXTRAS
 
-    [recipe] = re.findall(r"```dockerfile\n(.*?)```", README, re.DOTALL)
+    [recipe] = re.findall(r"```dockerfile\n(.*?)```", CONTAINERS, re.DOTALL)
     first, second = recipe.split("FROM capture AS replicate")
     needed = ({"cli", "postgres", "metrics"}, {"cli", "spark"})
     for stage, extras in zip((first, second), needed, strict=True):
@@ -360,18 +463,86 @@ def test_container_recipe() -> None:
         assert re.findall(r"^USER (\d+)$", stage, re.MULTILINE) == ["10001"]
     assert 'ENTRYPOINT ["pgoutput"]' in first
     stages = re.findall(r"^FROM \S+ AS (\w+)$", recipe, re.MULTILINE)
-    assert re.findall(r"podman build --target (\w+) --tag pgoutput-\1 ", README) == stages == ["capture", "replicate"]
-    assert re.findall(r"^        pgoutput-(\w+) \1 ", README, re.MULTILINE) == stages
+    assert (
+        re.findall(r"podman build --target (\w+) --tag pgoutput-\1 ", CONTAINERS) == stages == ["capture", "replicate"]
+    )
+    assert re.findall(r"^        pgoutput-(\w+) \1 ", CONTAINERS, re.MULTILINE) == stages
+
+
+def test_kubernetes_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The containers start the images as their user, with arguments that the commands accept."""
+    from pgoutput_construct.cli.group import cli
+
+    [manifest] = [yaml.safe_load(block) for block in _yaml_blocks(CONTAINERS)]
+    monkeypatch.chdir(tmp_path)
+    assert manifest["spec"]["replicas"] == 1
+    pod = manifest["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsUser"] == 10001
+    for container in pod["containers"]:
+        name, *arguments = container["args"]
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None and container["image"] == f"pgoutput-{name}"
+        parameters = command.make_context(name, arguments).params
+        (port,) = container["ports"]
+        assert parameters["metrics"].port == port["containerPort"]
+        assert container["livenessProbe"]["httpGet"] == {"path": "/metrics", "port": port["name"]}
+
+
+def _yaml_blocks(page: str) -> list[str]:
+    return re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+
+
+def _exported_metrics() -> set[str]:
+    """Return the names of the metrics that a capture and a replication export."""
+    from pgoutput_construct.cli._collectors import CaptureCollector, ReplicateCollector
+    from pgoutput_construct.cli._progress import Meter
+    from pgoutput_construct.postgres import CaptureProgress, SlotHealth
+    from pgoutput_construct.spark import Batch
+
+    facts: Any = {field.name: None for field in fields(SlotHealth)}
+    health = SlotHealth(**{**facts, "wal_status": "reserved", "retained_bytes": 1, "safe_wal_size": 1})
+    replicate = ReplicateCollector()
+    batch = Batch(
+        1, 1, Lsn(1), Timestamp(0), {}, (), (), (), {}, {"public.t": "why"}, 1.0, {"public.t": "ChangeLogError"}
+    )
+    replicate.report(batch)
+    families = (*CaptureCollector("s", Meter(CaptureProgress(health=health))).collect(), *replicate.collect())
+    return {sample.name for family in families for sample in family.samples}
+
+
+def test_metrics_are_in_the_table() -> None:
+    """The tables have each metric that is exported, and no other."""
+    page = PAGES["docs/reference/metrics.md"]
+    assert set(re.findall(r"^\| `(pgoutput_\w+)` \|", page, re.MULTILINE)) == _exported_metrics()
+
+
+def test_alerts() -> None:
+    """Each rule of the alerts has metrics that are exported, and is explained."""
+    [rules] = [yaml.safe_load(block)["groups"][0]["rules"] for block in _yaml_blocks(MONITORING)]
+    exported = _exported_metrics()
+    for rule in rules:
+        assert {*re.findall(r"pgoutput_\w+", rule["expr"])} <= exported
+        assert re.search(rf"^\| .*`{rule['alert']}`.* \|", MONITORING, re.MULTILINE)
 
 
 def test_inline_options_exist() -> None:
     """Each option that a sentence or a cell of a table names is one of some command."""
     from pgoutput_construct.cli.group import cli
 
-    named = {option for code in re.findall(r"`([^`\n]*)`", README) for option in re.findall(r"--[a-z][\w-]*", code)}
+    prose = re.sub(r"^```.*?^```", "", TEXT, flags=re.DOTALL | re.MULTILINE).split("\n\n")
+    code = " ".join(span for paragraph in prose for span in re.findall(r"`([^`]*)`", paragraph))
+    named = {*re.findall(r"--[a-z][\w-]*", code)}
     options = (each for command in _commands(cli) for each in command.params)
     known = {option for each in options for option in (*each.opts, *each.secondary_opts)}
-    assert len(named) > 8 and named - known == {"--archives", "--busy", "--help", "--kill-every", "--pg", "--test"}
+    assert len(named) > 8 and named - known == {
+        "--archives",
+        "--busy",
+        "--help",
+        "--kill-every",
+        "--pg",
+        "--test",
+        "--version",
+    }
 
 
 def _commands(group: click.Group) -> Iterator[click.Command]:
@@ -387,10 +558,10 @@ def test_registered_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """A reader registers as is shown, and is then known by its position."""
     from pgoutput_construct.changelog.registry import readers
 
-    [code] = re.findall(r"    from pgoutput_construct\.changelog\.registry .*?may go\n", README, re.DOTALL)
+    [code] = re.findall(r"    from pgoutput_construct\.changelog\.registry .*?may go\n", PRODUCTION, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "changelog").mkdir()
-    exec(compile(textwrap.dedent(code), "README.md", "exec"), {})
+    exec(compile(textwrap.dedent(code), "<page>", "exec"), {})
     assert [(reader.name, reader.next_seq) for reader in readers("changelog")] == [("warehouse", 120_000)]
 
 
@@ -398,10 +569,11 @@ def test_faults_are_counted() -> None:
     """As many modes as are said are attacked."""
     from tools.faults.modes import MODES
 
-    assert len(MODES) == 11 and "in eleven modes" in README
+    assert len(MODES) == 11 and "in eleven modes" in PAGES["docs/explanation/longer-tests.md"]
 
 
 def test_kernels_are_compiled_once() -> None:
     """The unit and the container have a place for compiled code that their user may write to."""
     cache = "NUMBA_CACHE_DIR=/var/cache/pgoutput"
-    assert "CacheDirectory=pgoutput\n" in README and f"Environment={cache}\n" in README and f"ENV {cache}\n" in README
+    assert "CacheDirectory=pgoutput\n" in CONTAINERS
+    assert f"Environment={cache}\n" in CONTAINERS and f"ENV {cache}\n" in CONTAINERS

@@ -1,0 +1,1 @@
+"""What type checkers say of the package's public names."""
