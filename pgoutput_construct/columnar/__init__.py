@@ -7,16 +7,14 @@ no Spark.
 
     payloads -> index_batch -> BatchIndex -> table_rows(DecodePlan) -> DecodedBlock, block by block
 
-| module | what it holds |
-|---|---|
-| ``batches`` | BatchDecoder: all of this for the payloads of one connection; start reading here |
-| ``scopes``, ``descriptions`` | the stream state of each payload; the Relation of each row |
-| ``index`` | BatchIndex: the one walk, and access by payload |
-| ``decode_plan`` | for one Relation: which kernel or reader decodes each column |
-| ``table``, ``row_images`` | blocks of rows; their new and their old tuples |
-| ``kernels``, ``frame_kernels`` | generated: the walks over messages and over frames |
-| ``envelope``, ``copy_format`` | frames of a connection, and rows of COPY, to payloads |
-| ``batch_arrays``, ``header_columns``, ``row_schema``, ``threads``, ``row_checksums`` | what these share |
+- ``batches``: BatchDecoder: all of this for the payloads of one connection; start reading here
+- ``scopes``, ``descriptions``: the stream state of each payload; the Relation of each row
+- ``index``: BatchIndex: the one walk, and access by payload
+- ``decode_plan``: for one Relation: which kernel or reader decodes each column
+- ``table``, ``row_images``: blocks of rows; their new and their old tuples
+- ``kernels``, ``frame_kernels``: generated: the walks over messages and over frames
+- ``envelope``, ``copy_format``: frames of a connection, and rows of COPY, to payloads
+- ``batch_arrays``, ``header_columns``, ``row_schema``, ``threads``, ``row_checksums``: what these share
 
 Invariants:
 

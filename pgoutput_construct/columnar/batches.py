@@ -61,6 +61,12 @@ class BatchDecoder:
 
     It carries the stream state and the relations from one batch to the next. Rows of transactions that are rolled back
     later are included; their xid is in the index.
+
+    >>> described = bytes.fromhex("52 00004001 7075626c696300 7400 64 0001 01 696400 00000017 ffffffff")
+    >>> inserted = bytes.fromhex("49 00004001 4e 0001 74 00000001 35")
+    >>> decoded = BatchDecoder().decode([described, inserted])
+    >>> [table.batch.select(["id", "_op"]).to_pylist() for table in decoded.tables]
+    [[{'id': 5, '_op': 'insert'}]]
     """
 
     def __init__(

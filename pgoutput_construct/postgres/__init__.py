@@ -5,6 +5,7 @@ segments of the log (messages, copied rows, events about the catalog), and LSNs 
 knows Spark.
 
 - ``capture`` runs ``_capture``: checks, the stream, and what is confirmed when.
+- ``client`` gives the transactions of a slot to a program, without a log.
 - ``snapshot`` requests table copies (``_snapshot``, which explains how a copy joins the stream).
 - ``_catalog`` records what the stream does not say: tables, columns, publications, as events.
 - ``replication_slots``, ``publications`` and ``connection`` create and check what a capture needs, with errors that
@@ -40,6 +41,7 @@ with needing("postgres"):
     from pgoutput_construct.postgres._capture.pump import CaptureProgress
     from pgoutput_construct.postgres._snapshot.jobs import CopyProgress
     from pgoutput_construct.postgres.capture import capture
+    from pgoutput_construct.postgres.client import CommittedChange, CommittedTransaction, TransactionStream, stream
     from pgoutput_construct.postgres.connection import (
         SESSION_SETTINGS,
         check_wal_level,
@@ -73,6 +75,8 @@ __all__ = [
     "SESSION_SETTINGS",
     "CaptureProgress",
     "ChangeLog",
+    "CommittedChange",
+    "CommittedTransaction",
     "CopyProgress",
     "LogEntry",
     "LogOptions",
@@ -85,6 +89,7 @@ __all__ = [
     "SegmentLimits",
     "SlotHealth",
     "StreamOptions",
+    "TransactionStream",
     "best_proto_version",
     "capture",
     "check_publications",
@@ -104,4 +109,5 @@ __all__ = [
     "redact",
     "slot_health",
     "snapshot",
+    "stream",
 ]

@@ -8,7 +8,8 @@ from typing import Unpack
 
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.writer import LogWriter, SegmentLimits
-from pgoutput_construct.postgres._capture.capture_session import Callbacks, CaptureSession, Retry, activity
+from pgoutput_construct.postgres._capture.callbacks import Callbacks
+from pgoutput_construct.postgres._capture.capture_session import CaptureSession, activity
 from pgoutput_construct.postgres._capture.gaps import OnLostSlot
 from pgoutput_construct.postgres._capture.preparation import CapturePlan
 from pgoutput_construct.postgres._capture.pump import CaptureProgress
@@ -16,6 +17,7 @@ from pgoutput_construct.postgres._capture.slot_watch import Heartbeat, SlotWatch
 from pgoutput_construct.postgres._capture.transaction_tracker import Ending
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch, OnRewrite
 from pgoutput_construct.postgres._patience import Patience, collected_signals
+from pgoutput_construct.postgres._retry import Retry
 from pgoutput_construct.postgres._snapshot.copier import Copier
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.publications import NewPublication

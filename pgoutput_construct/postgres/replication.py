@@ -84,12 +84,12 @@ class ReplicationStream:
         self._interval = min(status_interval, allowed / _TIMEOUT_SHARE)
         self._status_sent = time.monotonic()
         start = start_lsn or Lsn(0)
-        self._confirmed = start if confirmed_lsn is None else confirmed_lsn
+        self._confirmed = self._told = start if confirmed_lsn is None else confirmed_lsn
         self.silence = silence or Silence(status_interval, allowed=allowed)
         """How long the server may be silent."""
         self._notices = Notices(connection)
         # Only one thread at a time may use a libpq connection; the lock is not held while waiting for the server.
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may close a stream while its thread confirms
         self.frames = FrameReader(self._pgconn, lock=self._lock)
         """Reads frames from libpq."""
         try:
@@ -105,7 +105,7 @@ class ReplicationStream:
     @property
     def confirmed_lsn(self) -> Lsn:
         """The LSN that was last confirmed to the server."""
-        return self._confirmed
+        return self._told
 
     def drain(self, timeout: float, most: int = sys.maxsize) -> Frames:
         """Return the available frames, at most ``most``; wait up to ``timeout`` seconds for the first one.
@@ -156,10 +156,23 @@ class ReplicationStream:
             if frame is not None:
                 yield frame
 
-    def confirm(self, lsn: Lsn) -> None:
-        """Confirm to the server that everything before ``lsn`` is durable; does nothing for a lower LSN."""
+    def confirm(self, lsn: Lsn, *, together: float = 0.0) -> None:
+        """Confirm to the server that everything before ``lsn`` is durable; does nothing for a lower LSN.
+
+        Args:
+            lsn: The LSN.
+            together: Seconds after the last status within which none is sent for this LSN alone: the server's process
+                wakes up for each. The next status has it: another confirmation's, ``send_confirmed``'s, or the one
+                that is due.
+        """
         if lsn > self._confirmed:
             self._confirmed = lsn
+            if not together or time.monotonic() >= self._status_sent + together:
+                self.send_status()
+
+    def send_confirmed(self) -> None:
+        """Send a status if an LSN was confirmed since the last one."""
+        if self._confirmed > self._told:
             self.send_status()
 
     def send_status(self, *, reply_requested: bool = False) -> None:
@@ -171,6 +184,7 @@ class ReplicationStream:
             status = StandbyStatusUpdate(lsn, lsn, lsn, Timestamp.now(), int(reply_requested))
             self._status_sent = time.monotonic()
             self._send(build_frame(status, **self._layout))
+            self._told = lsn
 
     def close(self) -> None:
         """End the stream after the server has read the last status update, then close the connection."""
@@ -178,6 +192,7 @@ class ReplicationStream:
         self._statuses.join()
         try:
             if not self._connection.closed:
+                self.send_confirmed()
                 self._end_copy()
         except (ReplicationError, psycopg.Error):
             pass  # the connection is broken already

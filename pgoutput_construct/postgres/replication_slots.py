@@ -110,7 +110,10 @@ def check_slot(connection: Connection, slot: str) -> Lsn:
     found = slot_health(connection, slot)
     if not found:
         create = sql.SQL("SELECT pg_create_logical_replication_slot({}, 'pgoutput')").format(slot)
-        raise ReplicationError(f"replication slot {slot!r} does not exist; run {create.as_string(connection)}")
+        raise ReplicationError(
+            f"replication slot {slot!r} does not exist; run {create.as_string(connection)}, or let it be created: "
+            "--create-slot (create_slot=True)"
+        )
     health = found[0]
     if health.plugin != "pgoutput":
         kind = f"has the plugin {health.plugin}" if health.plugin else "is a physical slot"

@@ -128,7 +128,7 @@ def test_what_the_server_sends_again_is_dropped(shop: Shop, monkeypatch: pytest.
         def __init__(self, connection: Any, options: Any, start_lsn: Any = None, **others: Any) -> None:
             super().__init__(connection, options, Lsn(0), **others)
 
-        def confirm(self, lsn: Lsn) -> None:
+        def confirm(self, lsn: Lsn, *, together: float = 0.0) -> None:
             pass
 
     monkeypatch.setattr("pgoutput_construct.postgres._capture.capture_session.ReplicationStream", Forgetful)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pgoutput_construct.changelog._facts.events import OPTIONS_CHANGED
 from pgoutput_construct.changelog._facts.lineage import lineage_of
+from pgoutput_construct.changelog._segment.events import OPTIONS_CHANGED
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import ReplicationError, create_slot, slot_health

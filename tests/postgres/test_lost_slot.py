@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pgoutput_construct.changelog._facts.completeness import lacks_of
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, COPIED_TABLE
 from pgoutput_construct.changelog._facts.lineage import lineage_of
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, COPIED_TABLE
 from pgoutput_construct.changelog.log_options import LogOptions, StreamOptions
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.embedded_server import EmbeddedServer

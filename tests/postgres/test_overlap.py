@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, OPTIONS_CHANGED
 from pgoutput_construct.changelog._facts.lineage import lineage_of
 from pgoutput_construct.changelog._index.planning import committed_transactions, lost_histories
 from pgoutput_construct.changelog._notes.confirmation_note import read_note
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, OPTIONS_CHANGED
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.verify import verify

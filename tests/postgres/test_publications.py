@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from psycopg import sql
 
 from pgoutput_construct.changelog._facts.copies import latest_copies
-from pgoutput_construct.changelog._facts.events import OPTIONS_CHANGED
+from pgoutput_construct.changelog._segment.events import OPTIONS_CHANGED
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError

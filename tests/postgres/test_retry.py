@@ -3,7 +3,7 @@
 import pytest
 
 from pgoutput_construct.errors import ReplicationError
-from pgoutput_construct.postgres._capture.capture_session import Retry
+from pgoutput_construct.postgres._retry import Retry
 from pgoutput_construct.postgres.replication import DecodingError
 
 

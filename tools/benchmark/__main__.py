@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tools.benchmark import capture, lineage, log, peers, snapshot
+from tools.benchmark import capture, lineage, live_client, log, peers, snapshot
 from tools.benchmark.batch import Batch
 from tools.benchmark.captures import captures
 from tools.benchmark.cases import CASES, HEADLINE
@@ -19,6 +19,7 @@ from tools.benchmark.progress import Progress
 from tools.benchmark.report import Report, machine, plot
 from tools.benchmark.scaling import MESSAGE_COUNTS, scale
 from tools.benchmark.spark.freshness import main as freshness_main
+from tools.benchmark.spark.lake import main as lake_main
 from tools.benchmark.spark.main import main as spark_main
 from tools.benchmark.spark.tables import main as tables_main
 from tools.benchmark.spark.tasks import main as tasks_main
@@ -31,15 +32,20 @@ examples:
   python -m tools.benchmark --scaling --json r.json --plot r.svg
   python -m tools.benchmark --case ten --engine codec --engine peers --repeat 15
   python -m tools.benchmark --messages 2000 --repeat 1       a quick check that it runs
-  python -m tools.benchmark log --segments 100000 --transactions 1000000    the time to open a change log
-  python -m tools.benchmark capture --busy 2                 capture compared with pg_recvlogical; and its status
-  updates python -m tools.benchmark lineage --descriptions 100000    lineage of columns, with many descriptions and
-  alterations python -m tools.benchmark snapshot --rows 10000000         a snapshot compared with COPY to files python
-  -m tools.benchmark spark --changes 2000000          reading in Spark compared with Spark's own copy and max_by python
-  -m tools.benchmark freshness --into delta           latency from COMMIT to a row of a table, under load python -m
-  tools.benchmark peers                            build the peers, which tests use, too python -m tools.benchmark
-  tables --tables 500              a batch with many small tables, and with one python -m tools.benchmark tasks --rows
-  10000000            memory of a Spark task, by rows and changes
+
+other benchmarks, each with its own --help:
+  python -m tools.benchmark log --segments 100000 --transactions 1000000
+                                                             the time to open a change log
+  python -m tools.benchmark capture --busy 2                 capture compared with pg_recvlogical, and its status
+  python -m tools.benchmark client --changes 300000          the live client compared with psycopg2 and a parser by hand
+  python -m tools.benchmark lineage --descriptions 100000    lineage of columns, with many descriptions and alterations
+  python -m tools.benchmark snapshot --rows 10000000         a snapshot compared with COPY to files
+  python -m tools.benchmark spark --changes 2000000          reading in Spark compared with Spark's own copy and max_by
+  python -m tools.benchmark lake --rows 100000 10000000      batches in tables that grow, and what they write
+  python -m tools.benchmark tables --tables 500              a batch with many small tables, and with one
+  python -m tools.benchmark tasks --rows 10000000            memory of a Spark task, by rows and changes
+  python -m tools.benchmark freshness --into delta           latency from COMMIT to a row of a table, under load
+  python -m tools.benchmark peers                            build the peers, which tests use, too
 
 Peers are built if go, cargo or node is on the PATH (the first time takes minutes: they are downloaded), in
 PGOUTPUT_ENVIRONMENTS or the user's cache.
@@ -49,10 +55,12 @@ exit status: 0 done, 1 a goal is missed (only with --strict), 2 it could not run
 
 _COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "capture": capture.main,
+    "client": live_client.main,
+    "freshness": freshness_main,
+    "lake": lake_main,
     "lineage": lineage.main,
     "log": log.main,
     "peers": peers.main,
-    "freshness": freshness_main,
     "snapshot": snapshot.main,
     "spark": spark_main,
     "tables": tables_main,

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog._facts.events import TABLE_FACTS, LogEvent
 from pgoutput_construct.changelog._facts.lineage import LineageTracker
 from pgoutput_construct.changelog._index.row_counts import PLAIN
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex, struct_array
+from pgoutput_construct.changelog._segment.events import TABLE_FACTS, LogEvent
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex, struct_array
 from pgoutput_construct.stream.transaction_reader import COMMITTED
 
 __all__ = ["main"]

@@ -17,20 +17,24 @@ from tools.benchmark.measure import Result, Results
 from tools.benchmark.memory import Memory
 from tools.benchmark.scaling import Point
 
-__all__ = ["Report", "machine", "plot"]
+__all__ = ["Report", "machine", "machine_text", "plot", "table_text"]
 
 _LIBRARIES = ("construct", "pyarrow", "numba", "numpy")
 
 
-def machine() -> dict[str, Any]:
-    """Return the facts about the machine that the results depend on."""
+def machine(libraries: Sequence[str] = _LIBRARIES) -> dict[str, Any]:
+    """Return the facts about the machine that the results depend on.
+
+    Args:
+        libraries: The distributions whose versions are among them.
+    """
     return {
         "cpu": _cpu(),
         "cpus": os.cpu_count(),
         "system": f"{platform.system()} {platform.release()}",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "load": round(os.getloadavg()[0], 1),
-        "libraries": {name: _version(name) for name in _LIBRARIES},
+        "libraries": {name: _version(name) for name in libraries},
     }
 
 
@@ -68,7 +72,7 @@ class Report:
 
     def text(self) -> str:
         """Return the tables."""
-        parts = [_machine_text(self.machine, self.threads)]
+        parts = [machine_text(self.machine, self.threads)]
         parts += [self._case_text(batch) for batch in self.batches]
         parts += [_memory_text(self.memory)] if self.memory else []
         parts += [_scaling_text(self.points)] if self.points else []
@@ -98,7 +102,7 @@ class Report:
         why = [
             f"  {engine} was not measured: {text}" for name, engine, text in self.results.skipped if name == case.name
         ]
-        return "\n".join([title, _table(_RESULT_HEAD, lines), *why])
+        return "\n".join([title, table_text(_RESULT_HEAD, lines), *why])
 
 
 _RESULT_HEAD = ("engine", "does", "ns/message", "spread", "messages/s", "MB/s", "what it is")
@@ -110,7 +114,13 @@ def _result_line(result: Result, titles: dict[str, str]) -> Sequence[str]:
     return result.engine, result.does, numbers, f"{result.spread:.0%}", *rates, titles.get(result.engine, "")
 
 
-def _machine_text(found: dict[str, Any], threads: str) -> str:
+def machine_text(found: dict[str, Any], threads: str) -> str:
+    """Return what ``machine`` found as lines.
+
+    Args:
+        found: The facts.
+        threads: How many threads and CPUs are used.
+    """
     libraries = ", ".join(f"{name} {number}" for name, number in found["libraries"].items())
     lines = [f"{found['cpu']}, {found['cpus']} CPUs, {found['system']}", f"{found['python']}, {libraries}", threads]
     if found["load"] > 0.5:
@@ -124,7 +134,7 @@ def _memory_text(found: Iterable[Memory]) -> str:
     for one in found:
         sizes = (f"{size / 2**20:,.0f}" for size in (one.batch_bytes, one.before, one.peak))
         lines.append((one.engine, *sizes, f"{one.multiple:.2f}", f"{one.beside:.2f}", f"{one.seconds:.2f}"))
-    return "peak memory of a process that decodes one batch of rows\n" + _table(head, lines)
+    return "peak memory of a process that decodes one batch of rows\n" + table_text(head, lines)
 
 
 def _scaling_text(points: Sequence[Point]) -> str:
@@ -134,7 +144,7 @@ def _scaling_text(points: Sequence[Point]) -> str:
         engines = dict.fromkeys(point.engine for point in points if point.per == per)
         cost = {(point.engine, point.size): point.ns for point in points if point.per == per}
         lines = [(engine, *(_cost(cost.get((engine, size))) for size in sizes)) for engine in engines]
-        texts.append(f"ns a {per}, by {sizes_of}\n" + _table(("engine", *(f"{size:,}" for size in sizes)), lines))
+        texts.append(f"ns a {per}, by {sizes_of}\n" + table_text(("engine", *(f"{size:,}" for size in sizes)), lines))
     return "\n\n".join(texts)
 
 
@@ -150,10 +160,16 @@ def _outcomes_text(found: Iterable[Outcome]) -> str:
         sign = "<=" if outcome.at_most else ">="
         reached = f"{outcome.verdict} ({outcome.why_not})" if outcome.why_not else outcome.verdict
         lines.append((outcome.title, measured, f"{sign} {outcome.must:g}x", f"{sign} {outcome.aim:g}x", reached))
-    return "goals\n" + _table(head, lines)
+    return "goals\n" + table_text(head, lines)
 
 
-def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+def table_text(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Return a table as lines; a column whose last cell begins with a digit is aligned to the right.
+
+    Args:
+        head: The titles of the columns.
+        lines: The cells of each row.
+    """
     rows = [head, *lines]
     widths = [max(len(row[place]) for row in rows) for place in range(len(head))]
     left = {place for place in range(len(head)) if not rows[-1][place][:1].isdigit()}

@@ -2,16 +2,13 @@
 
 import logging
 import math
-import re
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
-from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import psycopg
@@ -35,19 +32,21 @@ from pgoutput_construct.postgres._capture.transaction_tracker import Ending
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
 from pgoutput_construct.postgres._frames import Gatherer
 from pgoutput_construct.postgres._patience import Patience, PatientConnection, Stopped, run_in_thread
+from pgoutput_construct.postgres._retry import Retry
 from pgoutput_construct.postgres._snapshot.copier import Copier
 from pgoutput_construct.postgres.connection import connect
 from pgoutput_construct.postgres.publications import LostPublicationError
-from pgoutput_construct.postgres.replication import DecodingError, ReplicationStream, Silence, SilentServerError
+from pgoutput_construct.postgres.replication import ReplicationStream, Silence
 from pgoutput_construct.postgres.replication_slots import UndecodableSlotError, drop_slot, end_reader
 from pgoutput_construct.stream.session import Session
 from pgoutput_construct.wire import Lsn, Timestamp, XLogData, build_frame
 from pgoutput_construct.wire import messages as m
 
+if TYPE_CHECKING:
+    from pgoutput_construct.postgres._capture.callbacks import Callbacks
+
 __all__ = [
-    "Callbacks",
     "CaptureSession",
-    "Retry",
     "activity",
     "compile_kernels",
 ]
@@ -56,6 +55,8 @@ __all__ = [
 _LOG = logging.getLogger("pgoutput_construct")
 _SLICE: Final = 0.1  # seconds
 _MAX_REPLACED: Final = 10
+_QUICK_SECONDS: Final = 2.0
+_COMPILING: Final = "compiling what reads messages: this takes about half a minute, once for each installation"
 
 
 @dataclass
@@ -83,7 +84,7 @@ class CaptureSession:
     _has_compared: bool = False
     """Whether the last stream used the log's own options, only to compare the server's history with the log."""
 
-    def run(self, retry: "Retry") -> CaptureProgress:
+    def run(self, retry: Retry) -> CaptureProgress:
         """Capture until a condition of ``ending`` holds; return the final progress."""
         reason, before = None, self.writer.options.publications if self.writer.options else ()
         while reason is None:
@@ -122,7 +123,7 @@ class CaptureSession:
         self._replaced += 1
         self._recovery.gap = undecodable
 
-    def _connection(self, retry: "Retry") -> str | None:
+    def _connection(self, retry: Retry) -> str | None:
         """Read the slot over one connection; return why the capture ends, or None to reconnect at once."""
         patience = Patience(stop=self.ending.reason)
         self._compile(patience)
@@ -210,11 +211,17 @@ class CaptureSession:
         """
         if not self._is_compiled:
             connect(self.dsn, patience=patience).close()
-            run_in_thread(compile_kernels, Patience(math.inf, patience.stop), lambda _: None)
+            told = threading.Timer(_QUICK_SECONDS, _LOG.info, [_COMPILING])
+            told.daemon = True
+            told.start()
+            try:
+                run_in_thread(compile_kernels, Patience(math.inf, patience.stop), lambda _: None)
+            finally:
+                told.cancel()
             self._is_compiled = True
 
     def _start_stream(
-        self, connection: PatientConnection, prepared: PreparedCapture, options: LogOptions, retry: "Retry"
+        self, connection: PatientConnection, prepared: PreparedCapture, options: LogOptions, retry: Retry
     ) -> ReplicationStream:
         silence = Silence(self.status_interval, silent_before=retry.silent, last_active=self.watch.last_active)
         start, confirmed = self.writer.position.complete_lsn, None
@@ -253,159 +260,6 @@ class CaptureSession:
 def activity(progress: CaptureProgress) -> int:
     """Return a number that grows with every payload that the server sends."""
     return progress.payload_bytes + progress.dropped
-
-
-Progress = TypeVar("Progress")
-
-
-_INTERVAL = 0.05  # seconds
-_PATIENCE = 3.0
-"""Seconds for which the end of a capture waits for a callback that is running."""
-
-
-class Callbacks(Generic[Progress]):
-    """Calls the user's callbacks on a thread of its own; a context manager that reports the last progress on exit.
-
-    ``stop`` is called about every 50 ms. A progress report that arrives while ``on_progress`` is running replaces the
-    one that is waiting. Errors of callbacks are raised by ``stopped``, ``report`` or the end of the context. A callback
-    that has not returned by then is abandoned, with a warning.
-    """
-
-    def __init__(self, stop: Callable[[], bool] | None, on_progress: Callable[[Progress], None] | None) -> None:
-        """Take the callbacks; None for none."""
-        self._stop, self._on_progress = stop, on_progress
-        self._latest: Progress | None = None
-        self._stopped = False
-        self._error: BaseException | None = None
-        self._news, self._done = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name="callbacks of a capture", daemon=True)
-
-    def stopped(self) -> bool:
-        """Return whether ``stop`` has returned True."""
-        self._raise()
-        return self._stopped
-
-    def report(self, progress: Progress) -> None:
-        """Pass ``progress``, which must not change any more, to ``on_progress`` soon."""
-        self._raise()
-        self._latest = progress
-        self._news.set()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._done.set()
-        self._news.set()
-        self._thread.join(_PATIENCE)
-        if self._thread.is_alive():
-            _LOG.warning("a callback has not returned within %g seconds: the capture ends without it", _PATIENCE)
-        if error is None:
-            self._raise()
-
-    def _raise(self) -> None:
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
-
-    def _run(self) -> None:
-        try:
-            while not self._done.is_set():
-                polls = self._stop is not None and not self._stopped
-                self._news.wait(_INTERVAL if polls else None)
-                self._show()
-                if self._stop is not None and polls:
-                    self._stopped = self._stop()
-            self._show()
-        except BaseException as error:  # whatever it is, the caller's thread raises it
-            self._error = error
-
-    def _show(self) -> None:
-        self._news.clear()
-        latest, self._latest = self._latest, None
-        if latest is not None and self._on_progress is not None:
-            self._on_progress(latest)
-
-
-_MIN_PAUSE, _MAX_PAUSE = 0.1, 30.0  # seconds
-_STABLE_SECONDS = 5.0  # seconds after which a connection counts as stable: pauses start from the shortest again
-_INTERNAL_ATTEMPTS = 3
-"""How often the same internal error may end a stream without a complete transaction in between. A transaction that is
-rolled back while a slot with two_phase decodes it can cause one ("could not map filenumber", ReorderBufferProcessTXN),
-and is skipped the next time; an error that persists is caused by the slot, and never ends."""
-
-
-class Retry:
-    """Decides after each failed connection, including the first one, whether and when to try again."""
-
-    def __init__(self, limit: float | None = None) -> None:
-        """Retry until ``limit`` seconds after the last contact with the server; None for no limit."""
-        self.limit = limit
-        self.silent = 0
-        """The number of consecutive connections that received nothing and ended because the server was silent."""
-        self._contact = self._attempt = time.monotonic()
-        self._pause = _MIN_PAUSE
-        self._received = 0
-        self._logged = ""
-        self._connected = False
-        self._internal: Counter[str] = Counter()
-        self._transactions = 0
-
-    def begin(self, received: int = 0) -> None:
-        """Note that an attempt begins; ``received`` is the activity so far (``activity``)."""
-        self._attempt = time.monotonic()
-        self._connected = False
-        self._received = received
-
-    def connected(self, what: str) -> None:
-        """Note and log that the attempt succeeded; ``what`` describes the stream."""
-        _LOG.info("%s%s", "connected again: " if self._logged else "connected: ", what)
-        self._logged = ""
-        self._connected = True
-
-    def recurs(self, error: ReplicationError, transactions: int) -> bool:
-        """Return whether ``error`` is an internal error of the server that has persisted over all its attempts.
-
-        ``transactions`` is the number of complete transactions since the first connection: with each new one, attempts
-        are counted from zero again.
-        """
-        if transactions != self._transactions:
-            self._internal.clear()
-            self._transactions = transactions
-        if not isinstance(error, DecodingError):
-            return False
-        self._internal[str(error)] += 1
-        return self._internal[str(error)] > _INTERNAL_ATTEMPTS
-
-    def failed(self, error: ReplicationError, received: int = 0) -> float:
-        """Return the seconds to pause before the next attempt.
-
-        ``received`` is the activity so far. Raises ``error`` if it is not transient, or the limit has passed.
-        """
-        now = time.monotonic()
-        if self._connected:
-            self._contact = now
-        if not error.transient or (self.limit is not None and now - self._contact >= self.limit):
-            raise error
-        silent_again = isinstance(error, SilentServerError) and received == self._received
-        self.silent = self.silent + 1 if silent_again else 0
-        self._pause = _MIN_PAUSE if self._was_stable(now) else min(self._pause * 2, _MAX_PAUSE)
-        self._log_once(error)
-        return self._pause
-
-    def _was_stable(self, now: float) -> bool:
-        return self._connected and now - self._attempt >= _STABLE_SECONDS
-
-    def _log_once(self, error: ReplicationError) -> None:
-        # Once per kind of error: texts that differ in process ids and LSNs only are the same.
-        state = re.sub(r"\d+", "", str(error))
-        if state != self._logged:
-            self._logged = state
-            limit = "until it succeeds" if self.limit is None else f"for up to {self.limit:g} seconds"
-            _LOG.warning("%s; trying again %s", " ".join(str(error).split()), limit)
 
 
 _LAYOUT: Final[dict[str, Any]] = {"proto_version": 4, "streaming": "parallel"}

@@ -26,12 +26,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, CONNECTED, CREATED_SLOT, OPTIONS_CHANGED
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index.indexes import indexes_of
 from pgoutput_construct.changelog._index.listing import list_log
 from pgoutput_construct.changelog._index.planning import committed_transactions, lost_histories
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, CONNECTED, CREATED_SLOT, OPTIONS_CHANGED
 from pgoutput_construct.changelog._segment.footer import Position
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.changelog.log_options import LogOptions

@@ -37,12 +37,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._facts.catalog_readings import PublicationReading, publication_readings
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, CONNECTED, events_of
 from pgoutput_construct.changelog._index.indexes import index_of
-from pgoutput_construct.changelog._index.listing import Listing, list_log, read_pruned
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._index.listing import Listing, list_log
 from pgoutput_construct.changelog._notes.confirmation_note import Note
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, CONNECTED, events_of
 from pgoutput_construct.changelog._segment.footer import Position, Segment
+from pgoutput_construct.changelog._segment.prune_note import read_pruned
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.postgres._capture.gaps import REMEDY, LogGapError

@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from pgoutput_construct.changelog._facts.catalog_readings import TableFactsReader
 from pgoutput_construct.changelog._facts.completeness import UnpublishedColumns
-from pgoutput_construct.changelog._facts.events import PUBLICATION_FACTS, TABLE_FACTS, EventRow, event_rows
 from pgoutput_construct.changelog._index.planning import latest_descriptions
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._segment.events import PUBLICATION_FACTS, TABLE_FACTS, EventRow, event_rows
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.postgres._catalog.table_catalog import CatalogReading, Facts
 from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire import Lsn

@@ -10,14 +10,15 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from pgoutput_construct.changelog._facts.events import PUBLICATION_FACTS, TABLE_FACTS
 from pgoutput_construct.changelog._facts.lineage import LineageTracker, StaleTable
 from pgoutput_construct.changelog._index.indexes import indexes_of
-from pgoutput_construct.changelog._index.listing import first_kept, list_log
+from pgoutput_construct.changelog._index.listing import list_log
 from pgoutput_construct.changelog._index.log_index import LogIndex
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._notes.copy_requests import ask, requests
 from pgoutput_construct.changelog._segment.block import Block
+from pgoutput_construct.changelog._segment.events import PUBLICATION_FACTS, TABLE_FACTS
+from pgoutput_construct.changelog._segment.prune_note import first_kept
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres._catalog.catalog_state import CatalogEvent, CatalogState, RelationShape, relation_shape

@@ -18,11 +18,12 @@ import psycopg
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._facts.copies import latest_copies
-from pgoutput_construct.changelog._facts.events import COPIED_TABLE
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index.indexes import indexes_of
-from pgoutput_construct.changelog._index.listing import list_log, read_pruned
+from pgoutput_construct.changelog._index.listing import list_log
 from pgoutput_construct.changelog._notes.copy_requests import CopyRequest, TableName, fulfil, requests
+from pgoutput_construct.changelog._segment.events import COPIED_TABLE
+from pgoutput_construct.changelog._segment.prune_note import read_pruned
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.writer import Durable, LogWriter

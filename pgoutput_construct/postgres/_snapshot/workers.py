@@ -134,8 +134,8 @@ def copying_error(error: BaseException, table: str, connection: Connection | Non
     found = describe_error(error, f"table {table} cannot be copied")
     if error.sqlstate == "42501":
         text = (
-            f"{found}: the capture's role must be able to read every row of it (GRANT SELECT; with row-level security "
-            "also the attribute BYPASSRLS)"
+            f"{found}: the capture's role must be able to read every row of it (GRANT USAGE ON SCHEMA and GRANT "
+            "SELECT; with row-level security also the attribute BYPASSRLS)"
         )
         return ReplicationError(text, sqlstate=error.sqlstate)
     return ReplicationError(

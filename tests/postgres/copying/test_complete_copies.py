@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of
-from pgoutput_construct.changelog._facts.events import COPIED_TABLE, events_of
 from pgoutput_construct.changelog._index.planning import committed_transactions
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._segment.events import COPIED_TABLE, events_of
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.postgres._snapshot import copier
 from pgoutput_construct.postgres._snapshot.snapshots import sees_until

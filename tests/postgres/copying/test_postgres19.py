@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog._facts.completeness import lacks_of, whole_tables
 from pgoutput_construct.changelog._facts.copies import copies_of
-from pgoutput_construct.changelog._facts.events import PUBLICATION_FACTS, TABLE_FACTS, events_of
+from pgoutput_construct.changelog._segment.events import PUBLICATION_FACTS, TABLE_FACTS, events_of
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ReplicationError

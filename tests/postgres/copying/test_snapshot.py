@@ -10,7 +10,7 @@ from psycopg.pq import TransactionStatus
 
 from pgoutput_construct.changelog._facts.catalog_readings import snapshot_of
 from pgoutput_construct.changelog._facts.copies import copies_of
-from pgoutput_construct.changelog._facts.events import CREATED_SLOT, TABLE_FACTS, events_of
+from pgoutput_construct.changelog._segment.events import CREATED_SLOT, TABLE_FACTS, events_of
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.errors import ReplicationError
 from pgoutput_construct.postgres import ChangeLog, NewPublication, current_lsn, ensure_publication, snapshot
