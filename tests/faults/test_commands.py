@@ -16,6 +16,7 @@ def test_modes_that_a_server_does_not_support(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.server
+@pytest.mark.long
 def test_captures_of_several_servers(capsys: pytest.CaptureFixture[str]) -> None:
     """One command for servers of which one does not know a mode: it is left out there, which is said."""
     if problem := missing_server(15):
@@ -40,9 +41,13 @@ def test_lost_histories(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (["undecodable", "--slots", "1"], "the log has what the table has"),
-        (["timeouts"], "the log has what the table has"),
-        (["starved", "--compiled", "--loops", "1", "--rows", "1000", "--seconds", "1"], "nothing lost"),
+        pytest.param(["undecodable", "--slots", "1"], "the log has what the table has", marks=pytest.mark.long),
+        pytest.param(["timeouts"], "the log has what the table has", marks=pytest.mark.long),
+        pytest.param(
+            ["starved", "--compiled", "--loops", "1", "--rows", "1000", "--seconds", "1"],
+            "nothing lost",
+            marks=pytest.mark.long,
+        ),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

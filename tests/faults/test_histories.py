@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pgoutput_construct import lake
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tools.faults.generated_histories import History, Step, generated
 
@@ -44,7 +45,7 @@ def test_any_name_draws_a_history() -> None:
 
 def test_a_difference_is_found(server18: EmbeddedServer, spark: Any, tmp_path: Path) -> None:
     """Rows of a file that somebody has changed are not those of the server; a statement that fails ends its step."""
-    from tools.faults import history_runs, warehouse_tables
+    from tools.faults import history_runs
 
     steps = (
         Step(
@@ -55,14 +56,14 @@ def test_a_difference_is_found(server18: EmbeddedServer, spark: Any, tmp_path: P
         Step("dml", ("INSERT INTO t0 VALUES (3, 'infinity')",), "t0"),
     )
     history = History("tampered", 18, "FOR ALL TABLES", steps, {})
-    read = warehouse_tables._read_parquet
+    read = lake.read
 
-    def tampered(path: Path, schema: Any) -> Any:
-        return read(path, schema).slice(1)
+    def tampered(*arguments: Any, **options: Any) -> Any:
+        return read(*arguments, **options).slice(1)
 
     settings = history_runs.Settings(with_history=False, states=0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(warehouse_tables, "_read_parquet", tampered)
+        patch.setattr(lake, "read", tampered)
         outcome = history_runs.perform(history, server18, spark, tmp_path, settings)
     found = {(each.stage, each.table, each.text.split(":")[0]) for each in outcome.failures}
     assert found == {(stage, "public.t0", "1 rows missing") for stage in ("state", "state at once")}

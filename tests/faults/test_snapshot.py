@@ -11,6 +11,7 @@ from tools.faults.snapshot import Attack, attack
 pytestmark = pytest.mark.server
 
 
+@pytest.mark.long
 def test_killed_while_tables_are_copied_and_change(server18: EmbeddedServer, tmp_path: Path) -> None:
     """Writers change, delete, truncate and alter; the capture is killed twice; the log has what the source has."""
     said: list[str] = []

@@ -209,6 +209,7 @@ def _counts(counts: Counts) -> str:
         f"kills {counts.kills} (during a compaction or prune {counts.kills_beside}), "
         f"immediate stops {counts.stops}, cuts {counts.cuts}, "
         f"silences {counts.stalls} (noticed {counts.noticed}), captures that ended {counts.ended}, "
+        f"slots that the server could not decode {counts.undecodable}, "
         f"compactions {counts.compactions} and prunes {counts.prunes} (killed {counts.tidies_killed}); "
         f"transactions {counts.transactions:,}, changes {counts.changes:,}, rolled back {counts.rolled_back:,}, "
         f"segments {counts.segments:,}, messages {counts.entries:,}"

@@ -49,6 +49,8 @@ class Counts:
     """Compactions and prunes that were killed."""
     ended: int = 0
     """Captures that ended by themselves and were restarted: must be 0."""
+    undecodable: int = 0
+    """Rounds whose slot the server itself could not decode to the end: what it decoded was compared."""
     transactions: int = 0
     changes: int = 0
     rolled_back: int = 0

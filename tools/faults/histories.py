@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pgoutput_construct.cli._options import WRITE_MODES
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from tools.faults.generated_histories import History, generated
 from tools.faults.generated_lives import LIVES
@@ -166,7 +167,13 @@ def main(arguments: Sequence[str]) -> int:
     from pgoutput_construct.spark import spark_session
     from tools.faults.history_runs import Settings
 
-    settings = Settings(options.format, not options.no_history, options.states, options.kills)
+    settings = Settings(
+        into=options.format,
+        write_mode=options.write_mode,
+        with_history=not options.no_history,
+        states=options.states,
+        kills=options.kills,
+    )
     jars = () if options.format == "parquet" else (options.format,)
     print(f"seed {options.seed}", flush=True)
     with (
@@ -207,6 +214,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--tables", type=int, default=25, help="tables of each history, at least (default 25)")
     add("--versions", type=int, nargs="+", choices=RELEASES, default=[18], help="PostgreSQL's (default 18)")
     add("--format", choices=SINKS, default="parquet", help="of the tables (default parquet)")
+    add("--write-mode", choices=WRITE_MODES, help="of the tables (default: the format's own)")
     add("--notes", type=int, default=6, help="moments of each history that are compared with its history (default 6)")
     add("--batches", type=int, default=3, help="how often each is replicated on the way, at most (default 3)")
     add("--states", type=int, default=2, help="tables of each that are compared as of an earlier seq (default 2)")

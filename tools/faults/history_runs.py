@@ -68,6 +68,8 @@ class Settings:
     """How a history is replicated, and what is compared."""
 
     into: str = "parquet"
+    write_mode: str | None = None
+    """As ``replicate`` has it."""
     with_history: bool = True
     """Whether the warehouse has histories, too."""
     states: int = 2
@@ -358,7 +360,8 @@ class _Run:
     @property
     def replicated_by(self) -> dict[str, Any]:
         """The keywords of replicate."""
-        return {"into": self.settings.into, "history": self.settings.with_history, **self.history.replication}
+        given = {"into": self.settings.into, "write_mode": self.settings.write_mode}
+        return given | {"history": self.settings.with_history, **self.history.replication}
 
     def replicate(self, warehouse: Path, stage: str, options: Mapping[str, Any]) -> bool:
         """Replicate; return whether there is something to compare."""

@@ -16,9 +16,9 @@ import psycopg
 
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog._facts.copies import latest_copies
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW
 from pgoutput_construct.changelog._facts.lineage import lineage_of
 from pgoutput_construct.changelog._index.planning import committed_spans
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW
 from pgoutput_construct.changelog.verify import verify
 from pgoutput_construct.demo.embedded_server import VERSIONS, EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError

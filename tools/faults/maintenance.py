@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgoutput_construct.changelog import ChangeLog
-from pgoutput_construct.changelog._index.listing import read_pruned
+from pgoutput_construct.changelog._segment.prune_note import read_pruned
 from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.demo.processes import running
 from tools.faults.contents import Contents, read_log, together

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog import ChangeLog
-from pgoutput_construct.changelog._index.listing import read_pruned
+from pgoutput_construct.changelog._segment.prune_note import read_pruned
 from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog.compact import CompactionLimits, compact

@@ -8,8 +8,8 @@ import numpy as np
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import LogOptions, LogWriter, Position
-from pgoutput_construct.changelog._facts.events import CONNECTED
 from pgoutput_construct.changelog._segment.block import NO_XID, Block
+from pgoutput_construct.changelog._segment.events import CONNECTED
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.compact import CompactionLimits, compact, plan_compaction
 from pgoutput_construct.changelog.prune import prune

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
-from pgoutput_construct.changelog._facts.events import LogEvent
 from pgoutput_construct.changelog._notes.confirmation_note import read_note, write_note
+from pgoutput_construct.changelog._segment.events import LogEvent
 from pgoutput_construct.changelog._segment.segment_schema import parts_of
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import MissingFileError

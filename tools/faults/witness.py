@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,23 @@ class Witness:
     def changes(self) -> int:
         """How many changes were committed."""
         return sum(map(len, self.transactions.values()))
+
+    def up_to(self, commit_time: int, decoded: Container[int]) -> "Witness":
+        """Return what a log must have that ends with a commit of this time, and may have no more.
+
+        Args:
+            commit_time: The time of the log's last commit, in microseconds since 2000-01-01 UTC.
+            decoded: The xids of the transactions in the log.
+
+        A server takes the time of a commit shortly before it writes the commit to the WAL: of those in the last second,
+        the log has some. Messages that belong to no transaction have no time, so that none is required.
+        """
+        required = {
+            xid: changes
+            for xid, changes in self.transactions.items()
+            if xid in decoded or self.commit_times[xid] < commit_time - 1_000_000
+        }
+        return Witness(required, self.commit_times, Counter())
 
 
 def create_tables(connection: "psycopg.Connection[Any]") -> None:
