@@ -221,7 +221,7 @@ SLOTS: Final = CatalogQuery(
 )
 
 BLOCKING_WRITER: Final = CatalogQuery(
-    """SELECT 'transaction ' || xid || ' of ' || who || ', open since ' || since FROM (
+    """SELECT 'transaction ' || xid || ' of ' || who || coalesce(', open since ' || since, '') FROM (
     SELECT backend_xid AS xid, concat_ws(', ', 'pid ' || pid, 'user ' || usename) AS who, xact_start AS since
     FROM pg_stat_activity WHERE backend_xid IS NOT NULL
     UNION ALL SELECT transaction, format('the prepared transaction %%L of %%s', gid, owner), prepared

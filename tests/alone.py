@@ -1,4 +1,4 @@
-"""Run with the name of an extra: nothing that it does not bring can be imported, and what README says of it works.
+"""Run with the name of an extra: nothing that it does not bring can be imported, and what it is for works.
 
 python alone.py EXTRA
 """

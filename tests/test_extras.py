@@ -34,7 +34,7 @@ def test_modules_of_an_extra(extra: str) -> None:
 
 def test_every_extra_of_users_is_known() -> None:
     """Only the extras for maintainers have no modules named."""
-    assert set(DECLARED) - set(EXTRAS) == {"fuzz", "maintain", "test"}
+    assert set(DECLARED) - set(EXTRAS) == {"docs", "fuzz", "maintain", "release", "test"}
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,23 @@ def test_tools_without_their_extra(tool: str) -> None:
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_each_extra_alone(extra: str) -> None:
-    """With the modules of one extra alone, and what these need, works what README says of it."""
-    script = [sys.executable, str(ROOT / "tests" / "alone.py"), extra]
+    """With the modules of one extra alone, and what these need, works what the documentation says of it."""
+    script = [sys.executable, "-P", str(ROOT / "tests" / "alone.py"), extra]  # not tests/typing as typing
     done = subprocess.run(
         script, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_import_of_the_core() -> None:
+    """It imports construct, the definitions and the room of streams when they are used first, and nothing else."""
+    code = (
+        "import sys; before = {*sys.modules}\nimport pgoutput_construct as pgo\n"
+        "others = {name.partition('.')[0] for name in {*sys.modules} - before} - {*sys.stdlib_module_names}\n"
+        "print(sorted(others), 'pgoutput_construct.stream' in sys.modules)\n"
+        "pgo.Session\n"
+        "assert pgo.definitions.Insert and {*dir(pgo)} >= {'Session', 'definitions', 'parse'}\n"
+        "print('construct' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert result.stdout.splitlines() == ["['pgoutput_construct'] False", "True"]

@@ -23,7 +23,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     for name in tracked():
         (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "source" / name).write_bytes((ROOT / name).read_bytes())
-    code = f"import setuptools.build_meta as b; b.build_wheel({str(folder)!r})"
+    code = f"import hatchling.build as b; b.build_wheel({str(folder)!r})"
     subprocess.run([sys.executable, "-c", code], cwd=folder / "source", check=True, capture_output=True)
     (built,) = folder.glob("*.whl")
     return zipfile.ZipFile(built).namelist()

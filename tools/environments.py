@@ -19,13 +19,13 @@ __all__ = ["FOLDER", "READERS", "VERSIONS", "missing_environment", "python_with"
 VERSIONS: Final = ("4.2", "4.3")
 """The versions of PySpark that are supported beside the one that everything else is tested with."""
 READERS: Final = "readers"
-"""What reads tables of Delta Lake without Spark; beside the package its libraries of Arrow would be two."""
+"""What reads tables without Spark; in the environment of the other tests its libraries of Arrow would be two."""
 
 _CLONE: Final = Path(__file__).parents[1]
 FOLDER: Final = Path(os.environ.get("PGOUTPUT_ENVIRONMENTS") or Path.home() / ".cache" / "pgoutput_construct")
 """Where environments, and other things that tests fetch, are kept."""
 _STAMP: Final = "installed.txt"
-_READERS: Final = ("deltalake>=1.6,<2", "polars>=2,<3", "pyarrow>=18")
+_READERS: Final = ("deltalake>=1.6,<2", "duckdb>=1.4", "polars>=2,<3", "pyiceberg[sql-sqlite]>=0.11")
 _TESTS: Final = ("tests/spark/source", "tests/spark/test_versions.py")
 
 
@@ -74,9 +74,9 @@ def _name(version: str) -> str:
 
 def _requirements(version: str) -> list[str]:
     """Return what is installed: what tests need, with this version of PySpark; or what READERS are."""
-    if version == READERS:
-        return list(_READERS)
     project = tomllib.loads((_CLONE / "pyproject.toml").read_text("utf-8"))["project"]
+    if version == READERS:  # and what pgoutput_construct.lake needs
+        return [*_READERS, *project["dependencies"], *project["optional-dependencies"]["changelog"]]
     others = (each for each in _of_extra("test", project["optional-dependencies"]) if not each.startswith("pyspark"))
     return sorted({*project["dependencies"], *others, f"pyspark[connect]=={version}.*"})
 

@@ -22,8 +22,8 @@ Start reading at ``writer`` and ``reader``. ``log_options`` are the options unde
 from pgoutput_construct.extras import needing
 
 with needing("changelog"):
-    from pgoutput_construct.changelog._facts.events import LogEvent
     from pgoutput_construct.changelog._segment.block import Block
+    from pgoutput_construct.changelog._segment.events import LogEvent
     from pgoutput_construct.changelog._segment.footer import Position, Segment
     from pgoutput_construct.changelog._segment.segment_schema import SCHEMA
     from pgoutput_construct.changelog.log_options import LogOptions, StreamOptions, best_proto_version

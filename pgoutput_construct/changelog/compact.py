@@ -30,8 +30,8 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog._index.indexes import index_of, indexes_of, rewrite_manifests
 from pgoutput_construct.changelog._index.listing import Listing, list_log
 from pgoutput_construct.changelog._index.row_counts import copied_rows, settled
-from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex, struct_array
 from pgoutput_construct.changelog._segment.footer import Segment, chosen
+from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex, struct_array
 from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.changelog._segment.segment_writer import GROUP_ROWS, write_segment
 from pgoutput_construct.changelog._store.address import open_store

@@ -27,7 +27,7 @@ known to lack changes without the reading that had it before. So ``pruned.json``
 were in force at the cut, and an index of the log inherits them (``SegmentIndex.inherited_events``).
 
 How a concurrent reader and a crash are handled. A new reader writes its file, then checks that what it needs is still
-promised (``_index.listing.first_promised``). A prune writes its plan to ``pruned.json`` first, then looks for readers a
+promised (``first_promised``). A prune writes its plan to ``pruned.json`` first, then looks for readers a
 last time, and withdraws if one needs more. Whichever writes first, the other one sees it. Then ``pruned.json`` records
 the new first seq, and only then files are removed, the oldest first. From then on the removed part does not belong
 to the log, whether or not its files still exist: after a crash, readers ignore them and the next prune removes them. A
@@ -45,14 +45,15 @@ import numpy as np
 
 from pgoutput_construct.changelog._facts.completeness import begun_without_copy, present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy, latest_copies
-from pgoutput_construct.changelog._facts.events import PUBLICATION_FACTS, LogEvent, events_of
 from pgoutput_construct.changelog._index.indexes import indexes_of
-from pgoutput_construct.changelog._index.listing import Listing, Pruned, list_log, read_pruned, write_pruned
+from pgoutput_construct.changelog._index.listing import Listing, list_log
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.manifest import manifest_names
-from pgoutput_construct.changelog._index.segment_index import InheritedEvent, SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog._segment.events import PUBLICATION_FACTS, LogEvent, events_of
 from pgoutput_construct.changelog._segment.footer import chosen
+from pgoutput_construct.changelog._segment.prune_note import Pruned, read_pruned, write_pruned
+from pgoutput_construct.changelog._segment.segment_index import InheritedEvent, SegmentIndex
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogLock, LogStore
 from pgoutput_construct.changelog.compact import lock_for_maintenance

@@ -11,14 +11,14 @@ from typing import Any, Final, NamedTuple, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._facts.events import LogEvent, events_of
-from pgoutput_construct.changelog._facts.segment_descriptions import Sent
 from pgoutput_construct.changelog._index.indexes import builder_after, indexes_of
 from pgoutput_construct.changelog._index.listing import Listing, list_log
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.planning import relation_history
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._segment.events import LogEvent, events_of
 from pgoutput_construct.changelog._segment.footer import Segment
+from pgoutput_construct.changelog._segment.segment_descriptions import Sent
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.changelog._segment.segment_schema import parts_of
 from pgoutput_construct.changelog._store.address import open_store

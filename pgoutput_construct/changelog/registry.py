@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._index.listing import first_promised, read_pruned
+from pgoutput_construct.changelog._segment.prune_note import first_promised, read_pruned
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
 from pgoutput_construct.changelog.reader import ChangeLog

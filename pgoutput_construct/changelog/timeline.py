@@ -78,9 +78,7 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._facts.completeness import present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._facts.events import COPIED_TABLE, EventRow, LogEvent, event_rows
 from pgoutput_construct.changelog._facts.visibility import Visibility
-from pgoutput_construct.changelog._index.listing import read_pruned
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.planning import (
     LostHistory,
@@ -90,9 +88,11 @@ from pgoutput_construct.changelog._index.planning import (
     spans_of,
     without_lost_history,
 )
-from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
+from pgoutput_construct.changelog._segment.events import COPIED_TABLE, EventRow, LogEvent, event_rows
 from pgoutput_construct.changelog._segment.footer import Segment
+from pgoutput_construct.changelog._segment.prune_note import read_pruned
+from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog.reader import ChangeLog, explain, table_entries
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.stream.bounds import having, said

@@ -15,10 +15,10 @@ from pgoutput_construct.changelog._index.indexes import index_of
 from pgoutput_construct.changelog._index.listing import list_log
 from pgoutput_construct.changelog._index.log_index import NUMBERS, LogIndex
 from pgoutput_construct.changelog._index.manifest import LEFT_OUT, manifest_names, read_manifest
-from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog._notes.confirmation_note import Note, read_note
 from pgoutput_construct.changelog._segment.block import NO_XID, Block
 from pgoutput_construct.changelog._segment.footer import DAMAGE, Segment, chosen, damaged, read_footer, read_tail
+from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog._segment.segment_reader import read_segment
 from pgoutput_construct.changelog._segment.segment_schema import parts_of
 from pgoutput_construct.changelog._store.address import open_store

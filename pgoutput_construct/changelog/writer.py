@@ -29,14 +29,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
-from pgoutput_construct.changelog._facts.events import LogEvent
-from pgoutput_construct.changelog._facts.segment_descriptions import Sent
 from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._index.indexes import ManifestKeeper, builder_after
 from pgoutput_construct.changelog._index.listing import list_log
 from pgoutput_construct.changelog._notes.confirmation_note import Note, note_after, read_note, write_note
 from pgoutput_construct.changelog._segment.block import Block
+from pgoutput_construct.changelog._segment.events import LogEvent
 from pgoutput_construct.changelog._segment.footer import Position, Segment, chosen
+from pgoutput_construct.changelog._segment.segment_descriptions import Sent
 from pgoutput_construct.changelog._segment.segment_schema import Part, coalesced, segment_table
 from pgoutput_construct.changelog._segment.segment_writer import write_segment
 from pgoutput_construct.changelog._store.address import open_store

@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 
 from pgoutput_construct.cli._printing import printable
 from pgoutput_construct.cli._progress import Meter
+from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 
 if TYPE_CHECKING:
     from pgoutput_construct.spark._replicate import Batch, MaintenanceReport
@@ -18,8 +19,8 @@ __all__ = ["CaptureCollector", "ReplicateCollector"]
 _CAPTURE: Final = "pgoutput_capture_"
 
 _TOTALS: Final = {
-    "messages": ("rows", "Messages that are durable in the log."),
-    "payload_bytes": ("payload_bytes", "Bytes of messages received into the log."),
+    "messages": ("rows", "Messages, and copied rows, that are durable in the log."),
+    "payload_bytes": ("payload_bytes", "Bytes of messages received into the log, without copied rows."),
     "transactions": ("transactions", "Committed transactions received completely."),
     "segments": ("segments", "Segments written."),
     "reconnects": ("reconnects", "Attempts to reconnect."),
@@ -137,6 +138,12 @@ class ReplicateCollector(Collector):
         yield GaugeMetricFamily(
             _REPLICATE + "applied_lsn", "The LSN of the last commit that was applied.", batch.commit_lsn or 0
         )
+        if batch.commit_time is not None:
+            yield GaugeMetricFamily(
+                _REPLICATE + "applied_commit_timestamp_seconds",
+                "When that commit was made, by the server's clock, in seconds since 1970.",
+                (batch.commit_time + UNIX_TO_POSTGRES) / 1_000_000,
+            )
         yield GaugeMetricFamily(_REPLICATE + "batch_seconds", "Duration of the last batch in seconds.", batch.seconds)
         troubled = GaugeMetricFamily(
             _REPLICATE + "table_troubled",

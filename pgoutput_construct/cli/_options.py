@@ -24,12 +24,14 @@ __all__ = [
     "LSN",
     "LSN_OR_TIME",
     "OPERATIONS",
+    "PARTITIONING",
     "REPLACE_ROWS",
     "SECONDS",
     "TABLE",
     "TABLES",
     "TABLE_FORMATS",
     "TIME",
+    "WRITE_MODES",
     "Listen",
     "as_arguments",
     "choose",
@@ -39,6 +41,7 @@ __all__ = [
     "layout_options",
     "replication_options",
     "retention_options",
+    "spark_options",
     "state_options",
 ]
 
@@ -46,6 +49,8 @@ Command = Callable[..., Any]
 
 TABLE_FORMATS: Final = ("parquet", "delta", "iceberg")
 """The formats of tables: the keys of ``spark.formats.FORMATS``, which imports PySpark."""
+WRITE_MODES: Final = ("merge-on-read", "copy-on-write")
+"""How batches write them: the values of ``WriteMode``, which is in Spark's rooms, too."""
 
 _REPLICATION: Final = tuple(field.name for field in fields(ReplicationOptions))
 _NAMES: Final = "|".join((*LAYOUT_OPTIONS, *STATE_PARAMETERS))
@@ -77,6 +82,21 @@ def retention_options(command: Command) -> Command:
         help="Delta, Iceberg: how long replaced snapshots and their files are retained, at least ten minutes.",
     )
     return age(count(command))
+
+
+def spark_options(command: Command) -> Command:
+    """Add the options of Spark's session: ``master``, and ``conf``, pairs of names and values."""
+    master = click.option(
+        "--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077."
+    )
+    conf = click.option(
+        "--conf",
+        multiple=True,
+        type=KEY_VALUE,
+        metavar="NAME=VALUE",
+        help="A property of the Spark session, such as spark.driver.memory=4g; can be repeated.",
+    )
+    return master(conf(command))
 
 
 def layout_options(default: str) -> Callable[[Command], Command]:
@@ -277,7 +297,13 @@ def _parse_key_value(text: str) -> tuple[str, str]:
     return name, value
 
 
+def _parse_partitioning(text: str) -> tuple[str, tuple[str, ...]]:
+    table, fields = _parse_key_value(text)
+    return normal_name(table), tuple(part.strip() for part in re.split(r",(?![^()]*\))", fields))
+
+
 KEY_VALUE: Final = _Parsed("name=value", _parse_key_value)
+PARTITIONING: Final = _Parsed("table=field,...", _parse_partitioning)
 LISTEN: Final = _Parsed("[host:]port", _parse_listen)
 TABLE: Final = _Parsed("schema.table", normal_name)
 """A table name as in SQL: quoted if it has upper case or special characters."""

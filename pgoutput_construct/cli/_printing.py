@@ -1,15 +1,20 @@
 """Printing for people: lines, tables, numbers with nouns; control characters are escaped."""
 
-from collections.abc import Collection, Iterable, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+
+from pgoutput_construct.wire import Lsn, Timestamp
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
     "counted",
+    "json_line",
     "print_grid",
     "print_lines",
     "printable",
@@ -41,6 +46,26 @@ def printable(text: str) -> str:
     display one name as another. ``str.isprintable`` decides.
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def json_line(value: Any, **more: Any) -> str:
+    """Return a dataclass as one line of JSON, with LSNs and times as PostgreSQL writes them.
+
+    Args:
+        value: An object of a dataclass.
+        more: Members that come first.
+    """
+    return json.dumps({**more, **_plain(value)})
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.repr}
+    if isinstance(value, Lsn | Timestamp):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def say(text: str, *, err: bool = False, **style: Any) -> None:

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["COMMANDS", "CommandEntry"]
+__all__ = ["COMMANDS", "GROUPS", "CommandEntry"]
 
 
 class CommandEntry(NamedTuple):
     """The implementation of one command."""
 
+    group: str
+    """What it works on, one of GROUPS: ``--help`` shows the commands by it."""
     function: str
     """The name of the click command, and of its module in ``commands/``."""
     extras: tuple[str, ...] = ("cli",)
@@ -20,20 +22,29 @@ class CommandEntry(NamedTuple):
         return f"pgoutput_construct.cli.commands.{self.function}"
 
 
+MESSAGES: Final = "Messages"
+LOGS: Final = "Capture and change log"
+TABLES: Final = "Tables"
+PUBLISHER: Final = "Publish"
+TRIAL: Final = "Try it"
+GROUPS: Final = (LOGS, TABLES, PUBLISHER, MESSAGES, TRIAL)
+"""In the order of ``--help``."""
+
 COMMANDS: Final[Mapping[str, CommandEntry]] = {
-    "build": CommandEntry("build_command"),
-    "capture": CommandEntry("capture_command", ("cli", "postgres")),
-    "decode": CommandEntry("decode_command"),
-    "demo": CommandEntry("demo_command", ("demo",)),
-    "inspect": CommandEntry("inspect_command"),
-    "log": CommandEntry("log_command", ("cli", "changelog")),
-    "maintain": CommandEntry("maintain_command", ("cli", "spark")),
-    "replicate": CommandEntry("replicate_command", ("cli", "spark")),
-    "replay": CommandEntry("replay_command", ("cli", "postgres", "publisher")),
-    "serve": CommandEntry("serve_command", ("cli", "publisher")),
-    "slots": CommandEntry("slots_command", ("cli", "postgres")),
-    "snapshot": CommandEntry("snapshot_command", ("cli", "postgres")),
-    "tail": CommandEntry("tail_command", ("cli", "postgres")),
-    "tables": CommandEntry("tables_command", ("cli", "spark")),
-    "verify": CommandEntry("verify_command", ("cli", "spark")),
+    "capture": CommandEntry(LOGS, "capture_command", ("cli", "postgres")),
+    "snapshot": CommandEntry(LOGS, "snapshot_command", ("cli", "postgres")),
+    "log": CommandEntry(LOGS, "log_command", ("cli", "changelog")),
+    "tail": CommandEntry(LOGS, "tail_command", ("cli", "postgres")),
+    "slots": CommandEntry(LOGS, "slots_command", ("cli", "postgres")),
+    "status": CommandEntry(LOGS, "status_command", ("cli", "changelog")),
+    "replicate": CommandEntry(TABLES, "replicate_command", ("cli", "spark")),
+    "maintain": CommandEntry(TABLES, "maintain_command", ("cli", "spark")),
+    "verify": CommandEntry(TABLES, "verify_command", ("cli", "spark")),
+    "tables": CommandEntry(TABLES, "tables_command", ("cli", "spark")),
+    "serve": CommandEntry(PUBLISHER, "serve_command", ("cli", "publisher")),
+    "replay": CommandEntry(PUBLISHER, "replay_command", ("cli", "postgres", "publisher")),
+    "decode": CommandEntry(MESSAGES, "decode_command"),
+    "build": CommandEntry(MESSAGES, "build_command"),
+    "inspect": CommandEntry(MESSAGES, "inspect_command"),
+    "demo": CommandEntry(TRIAL, "demo_command", ("demo",)),
 }

@@ -1,11 +1,13 @@
 """The group of commands: imports them when they are needed, and turns errors into one line and an exit status."""
 
 import os
+import platform
 import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 import click
@@ -13,7 +15,7 @@ import click
 from pgoutput_construct import __version__
 from pgoutput_construct.cli._options import in_arguments
 from pgoutput_construct.cli._printing import printable
-from pgoutput_construct.cli.command_table import COMMANDS
+from pgoutput_construct.cli.command_table import COMMANDS, GROUPS
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import JAVA, installation
 
@@ -28,7 +30,22 @@ class _LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands for ``--help``."""
-        return sorted(COMMANDS)
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in their groups, each with its short help."""
+        width = max(map(len, COMMANDS))
+        for group in GROUPS:
+            names = [name for name, entry in COMMANDS.items() if entry.group == group]
+            found = {name: self.get_command(ctx, name) for name in names}
+            with formatter.section(group):
+                formatter.write_dl(
+                    [
+                        (name.ljust(width), each.get_short_help_str(100))
+                        for name, each in found.items()
+                        if each is not None
+                    ]
+                )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command; None for an unknown name."""
@@ -81,8 +98,25 @@ def _detach_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+_LIBRARIES: Final = ("construct", "pyarrow", "numba", "psycopg", "pyspark")
+"""The libraries whose versions matter in a report of a problem."""
+
+
+def _print_version(ctx: click.Context, _option: click.Parameter, is_given: bool) -> None:
+    if not is_given:
+        return
+    click.echo(f"pgoutput {__version__}")
+    click.echo(f"  Python {platform.python_version()}, {platform.system()} {platform.machine()}")
+    for name in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            click.echo(f"  {name} {version(name)}")
+    ctx.exit()
+
+
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "--version", prog_name="pgoutput")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show versions."
+)
 def cli() -> None:
     """Captures, reads and writes PostgreSQL's logical replication messages (pgoutput).
 

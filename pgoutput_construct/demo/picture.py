@@ -1,44 +1,48 @@
-"""A chart of a pipeline over time: transactions captured and replicated, their lag, and events. Plain SVG."""
+"""A chart of a pipeline over time: transactions captured and replicated, their lag, and events."""
 
-from collections.abc import Callable, Iterator, Sequence
-from html import escape
+import io
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 from pgoutput_construct.demo.freshness import Freshness
 
 __all__ = ["bars", "median_lags", "picture", "rates"]
 
-_WIDTH, _LEFT, _RIGHT = 900, 60, 190
-_TOP, _HEIGHT, _GAP = 40, 200, 90
+_SIZE: Final = (10.0, 6.5)
+"""Width and height in inches."""
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
-_COLOURS: Final = ("#3b6ea5", "#b5643c", "#7a9a3b", "#8a4f9e", "#4f9e94", "#9a9a3b")
-_STYLE: Final = "text { font: 12px sans-serif; fill: #222 } .title { font-weight: bold } .axis { fill: #666 }"
+_SETTINGS: Final[Any] = {"svg.fonttype": "none", "svg.hashsalt": "freshness", "text.parse_math": False}
+"""Texts stay texts; the same numbers give the same file."""
+_NEAR: Final = 0.03
+"""Events that are nearer to each other than this share of the width have their numbers on different levels."""
 
 Point = tuple[float, float]
 
 
 def picture(watched: Freshness) -> str:
     """Return an SVG image: transactions over time, and the lag from commit to queryable by table."""
-    ends = [sample.seconds for sample in watched.samples] + [lag.seconds for lag in watched.lags]
-    width = max(ends, default=1.0)
-    captured = [(sample.seconds, float(sample.captured)) for sample in watched.samples]
-    replicated = [(sample.seconds, float(sample.replicated)) for sample in watched.samples]
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     tables = {lag.table: list[Point]() for lag in watched.lags}
     for lag in watched.lags:
         tables[lag.table].append((lag.seconds, median(lag.lags)))
-    second = _TOP + _HEIGHT + _GAP
-    bottom = second + _HEIGHT + 40
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {bottom}" width="{_WIDTH}" height="{bottom}">',
-        f'<style>{_STYLE}</style><rect width="{_WIDTH}" height="{bottom}" fill="#fff"/>',
-        *_panel("committed transactions", {"in the log": captured, "in the tables": replicated}, width, _TOP),
-        *_panel("seconds from commit to queryable (median of each batch)", tables, width, second),
-        *_events(watched, width, bottom - 40),
-        "</svg>",
-    ]
-    return "\n".join([*parts, ""])
+    counts = {
+        "in the log": [(sample.seconds, float(sample.captured)) for sample in watched.samples],
+        "in the tables": [(sample.seconds, float(sample.replicated)) for sample in watched.samples],
+    }
+    written = io.StringIO()
+    with rc_context(_SETTINGS):
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        above, below = figure.subplots(2, sharex=True)
+        _draw(above, "committed transactions", counts, "", pad=36.0)
+        _draw(below, "seconds from commit to queryable, median of each batch", tables, ".")
+        below.set_xlabel("seconds")
+        _mark(above, below, watched)
+        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+    return written.getvalue()
 
 
 def bars(values: Sequence[float], most: int = 40) -> str:
@@ -66,36 +70,41 @@ def median_lags(watched: Freshness) -> dict[str, float]:
     return {table: median(of_table) for table, of_table in lags.items()}
 
 
-def _panel(title: str, lines: dict[str, list[Point]], width: float, top: int) -> Iterator[str]:
-    high = max((value for points in lines.values() for _, value in points), default=0.0) or 1.0
-    place = _places(width, high, top)
-    yield f'<text class="title" x="{_LEFT}" y="{top - 12}">{escape(title)}</text>'
-    for value in (0.0, high / 2, high):
-        _, y = place((0.0, value))
-        yield f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>'
-        yield f'<text class="axis" x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:,.4g}</text>'
-    for number, (name, points) in enumerate(sorted(lines.items())):
-        colour = _COLOURS[number % len(_COLOURS)]
-        places = [place(point) for point in points]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-        yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
-        yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>' for x, y in places)
-        y = top + 16 * number + 10
-        yield f'<text x="{_WIDTH - _RIGHT + 12}" y="{y}" style="fill: {colour}">{escape(name)}</text>'
-    yield f'<text class="axis" x="{_WIDTH - _RIGHT}" y="{top + _HEIGHT + 18}" text-anchor="end">{width:.0f} s</text>'
+def _draw(axes: Any, title: str, lines: Mapping[str, Sequence[Point]], marker: str, pad: float = 6.0) -> None:
+    axes.set_title(title, loc="left", fontsize="medium", fontweight="bold", pad=pad)
+    for name, points in sorted(lines.items()):
+        axes.plot([x for x, _ in points], [y for _, y in points], label=name, marker=marker or None)
+    axes.set_ylim(bottom=0)
+    axes.grid(axis="y", alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    if lines:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
 
 
-def _places(width: float, high: float, top: int) -> Callable[[Point], Point]:
-    def place(point: Point) -> Point:
-        x = _LEFT + (_WIDTH - _LEFT - _RIGHT) * point[0] / (width or 1.0)
-        return x, top + _HEIGHT * (1 - point[1] / high)
-
-    return place
-
-
-def _events(watched: Freshness, width: float, bottom: int) -> Iterator[str]:
-    for number, event in enumerate(watched.events):
-        x = _LEFT + (_WIDTH - _LEFT - _RIGHT) * event.seconds / (width or 1.0)
-        yield f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}" stroke="#c33" stroke-dasharray="3 3"/>'
-        y = _TOP + _HEIGHT + 34 + 12 * (number % 2)
-        yield f'<text class="axis" x="{x + 3:.1f}" y="{y}">{escape(event.text)}</text>'
+def _mark(above: Any, below: Any, watched: Freshness) -> None:
+    """Draw a numbered line for each event through both charts, and explain the numbers next to them."""
+    width = max(
+        [event.seconds for event in watched.events] + [sample.seconds for sample in watched.samples], default=1.0
+    )
+    said, level, before = list[str](), 0, -width
+    for number, event in enumerate(sorted(watched.events, key=lambda event: event.seconds), 1):
+        level = (level + 1) % 3 if event.seconds - before < _NEAR * width else 0
+        before = event.seconds
+        for axes in (above, below):
+            axes.axvline(event.seconds, color="dimgray", linestyle=":", linewidth=1)
+        place = {"xy": (event.seconds, 1.0), "xycoords": above.get_xaxis_transform(), "ha": "center"}
+        above.annotate(
+            str(number), **place, xytext=(0, 3 + 10 * level), textcoords="offset points", color="dimgray", fontsize=8
+        )
+        said.append(f"{number}: {event.text}")
+    for line, text in enumerate(said):
+        below.annotate(
+            text,
+            xy=(1.0, 0.0),
+            xycoords="axes fraction",
+            xytext=(12, 12 * (len(said) - 1 - line)),
+            textcoords="offset points",
+            color="dimgray",
+            fontsize=8,
+            annotation_clip=False,
+        )

@@ -2,7 +2,7 @@
 
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from pgoutput_construct.errors import PgoutputError
@@ -67,13 +67,23 @@ class ValueLoader:
         except Exception:  # psycopg's loaders trust their input, and raise any exception
             return value if binary else value.decode("utf-8", "surrogateescape")
 
-    def _loader(self, type_oid: int, binary: bool) -> _Loader:
-        from psycopg.pq import Format
+    def text_loader(self, type_oid: int) -> Callable[[bytes], Any]:
+        """Return a function that loads text of a type, by the Type messages so far.
 
+        It raises any exception for a value that its Python type cannot represent, which ``load`` then returns.
+        """
+        load: Callable[[bytes], Any] = self._loader(_alike(base_oid(type_oid, self.types), False), False).load
+        return load
+
+    def _loader(self, type_oid: int, binary: bool) -> _Loader:
         key = type_oid, binary
-        if key not in self._loaders:
-            self._loaders[key] = self._transformer.get_loader(type_oid, Format.BINARY if binary else Format.TEXT)
-        return self._loaders[key]
+        found = self._loaders.get(key)
+        if found is None:
+            from psycopg.pq import Format
+
+            found = self._transformer.get_loader(type_oid, Format.BINARY if binary else Format.TEXT)
+            self._loaders[key] = found
+        return found
 
 
 def formatted(value: bytes) -> bytes | None:

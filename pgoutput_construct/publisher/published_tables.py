@@ -17,7 +17,7 @@ from pgoutput_construct.changelog._facts.catalog_readings import (
     publication_readings,
     table_readings,
 )
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.wire.messages import PgoutputMessage, Relation

@@ -9,7 +9,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from pgoutput_construct.changelog._facts.catalog_readings import TableReading, table_readings
 from pgoutput_construct.changelog._facts.lineage import lineage_of
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
         Retention,
         maintain,
         read_current,
+        read_history,
+        read_missing,
         replicate,
     )
     from pgoutput_construct.spark._source.datasource import register
@@ -77,6 +79,8 @@ __all__ = [
     "plain_errors",
     "qualified_name",
     "read_current",
+    "read_history",
+    "read_missing",
     "read_table",
     "register",
     "replicate",
@@ -98,7 +102,16 @@ _MODULES: Final = {
     "spark._source.message_decoder": ("decode",),
     "spark._state.table_state": ("Comparison", "advance", "compare", "current_state", "missing_rows", "net_changes"),
     "spark._verify": ("TableVerdict", "verify"),
-    "spark._replicate": ("Batch", "MaintenanceReport", "Retention", "maintain", "read_current", "replicate"),
+    "spark._replicate": (
+        "Batch",
+        "MaintenanceReport",
+        "Retention",
+        "maintain",
+        "read_current",
+        "read_history",
+        "read_missing",
+        "replicate",
+    ),
     "stream.identifiers": ("qualified_name",),
 }
 """By module, what of it is imported."""

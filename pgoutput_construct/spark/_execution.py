@@ -120,6 +120,8 @@ def run_tasks(
     return rows.mapInArrow(done, from_arrow_schema(schema)).collect()
 
 
+_SUBSTITUTION: Final = "spark.sql.variable.substitute"
+"""Whether ``${env:HOME}`` in a statement is replaced, in a literal or a name, too: statements have values of keys."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -169,6 +171,7 @@ class SparkSessions:
         for key, value in self._spark.conf.getAll.items():
             with suppress(PySparkException):  # static settings are shared by all sessions
                 session.conf.set(key, value)
+        session.conf.set(_SUBSTITUTION, "false")
         self._prepare(session)
         return session
 

@@ -20,7 +20,7 @@ from pgoutput_construct.changelog._facts.completeness import (
     whole_tables,
 )
 from pgoutput_construct.changelog._facts.copies import snapshot_command
-from pgoutput_construct.changelog._index.listing import read_pruned
+from pgoutput_construct.changelog._segment.prune_note import read_pruned
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._log_view.added_columns import DEFAULT_PREFIX, PREFIX, Prefix, check_prefix

@@ -186,6 +186,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "true",  # PostgreSQL's columns may differ in case alone
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Each expression of a DataFrame would take a walk through Python's stack, and five calls into the JVM.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
@@ -221,7 +223,8 @@ def spark_session(
 
     Args:
         master: The master; None for that of spark-submit, or ``local[*]`` in a program of its own.
-        settings: Spark's properties, which win over ``SETTINGS``.
+        settings: Spark's properties, which win over ``SETTINGS``; ``spark.jars.packages`` in addition to those of
+            formats.
         name: The name of the application.
         into: Formats of tables that the session is to write, such as ``["delta"]`` (see FORMATS). Spark fetches their
             jars from Maven Central, once.
@@ -233,7 +236,10 @@ def spark_session(
     """
     if master is None and _SUBMITTED not in os.environ:
         master = "local[*]"
-    chosen = {**SETTINGS, **_of_master(master), **format_settings(into, store_of(warehouse)), **(settings or {})}
+    given, own = dict(settings or {}), format_settings(into, store_of(warehouse))
+    if _PACKAGES in given and _PACKAGES in own:
+        given[_PACKAGES] = f"{own[_PACKAGES]},{given[_PACKAGES]}"
+    chosen = {**SETTINGS, **_of_master(master), **own, **given}
     builder = SparkSession.builder.appName(name)
     for key, value in chosen.items():
         builder = builder.config(key, value)

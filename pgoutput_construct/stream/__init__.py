@@ -20,15 +20,13 @@ Invariants:
 - A lost connection may end a log's transaction anywhere. The server sends it again from its start, so what was read of
   it is discarded (``transaction_reader``).
 
-| module | what it holds |
-|---|---|
-| ``state`` | the state machine; start reading here |
-| ``session`` | Session: parses the messages of one connection |
-| ``bounds`` | which messages begin and end transactions, and the fields that identify them |
-| ``relations`` | the Relation of an OID: the latest, or at any position of a log |
-| ``transaction_reader`` | which positions of a log belong to which transaction, and how it ended |
-| ``rows`` | changes as rows of Python values |
-| ``identifiers`` | names of tables, parsed and quoted by SQL's rules |
+- ``state``: the state machine; start reading here
+- ``session``: Session: parses the messages of one connection
+- ``bounds``: which messages begin and end transactions, and the fields that identify them
+- ``relations``: the Relation of an OID: the latest, or at any position of a log
+- ``transaction_reader``: which positions of a log belong to which transaction, and how it ended
+- ``rows``: changes as rows of Python values
+- ``identifiers``: names of tables, parsed and quoted by SQL's rules
 
 Public: the names below; Session is also ``pgoutput_construct.Session``.
 """

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, Protocol
 
 from pgoutput_construct.errors import PgoutputError
@@ -57,6 +58,7 @@ def quote_identifier(name: str) -> str:
     return name if _SAFE.fullmatch(name) and name not in KEYWORDS else '"' + name.replace('"', '""') + '"'
 
 
+@lru_cache(maxsize=4096)
 def qualified_name(namespace: str, name: str) -> str:
     """Return ``schema.table``, quoted as needed; ``split_name`` parses it.
 

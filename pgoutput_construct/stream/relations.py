@@ -12,8 +12,9 @@ from typing import Final
 
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.bounds import effect_of, having, said
-from pgoutput_construct.stream.state import ControlMessage, StreamState
+from pgoutput_construct.stream.state import INSIDE_ONLY, ControlMessage, StreamState
 from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.protocol import CHANGES
 
 __all__ = ["DESCRIBING", "Description", "RelationCache", "RelationHistory"]
 
@@ -24,6 +25,8 @@ DESCRIBING: Final = having("begin_segment", "commit_streamed", "abort_streamed",
 """The messages that change which Relation describes an OID."""
 
 _FORGOTTEN: Final = -1
+_ROWS: Final = (INSIDE_ONLY & CHANGES) - DESCRIBING
+"""The messages of rows, which change neither the state of a stream nor what describes its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,9 @@ class RelationCache:
 
     def update(self, message: m.PgoutputMessage) -> None:
         """Process the next message of the stream; every message must be passed, in order."""
+        if type(message) in _ROWS:  # the usual ones change nothing
+            self._seen += 1
+            return
         self.read(ControlMessage(self._seen, self.stream_xid, message))
         self._state.follow(message)
         self.stream_xid = self._state.stream_xid

@@ -23,6 +23,14 @@ class Session:
     Whether a message carries the xid of its transaction depends on the stream state, which follows from the messages
     before it. A session keeps that state and nothing else. A message that contradicts it raises ProtocolError: a Stream
     Stop without a Stream Start, or a Commit inside a stream. An error leaves the state unchanged.
+
+    >>> session = Session(proto_version=2, streaming="on")
+    >>> session.parse(bytes.fromhex("53 000002bc 01"))
+    StreamStart(xid=700, first_segment=1)
+    >>> session.in_stream
+    True
+    >>> session.parse(bytes.fromhex("49 000002bc 00004001 4e 0001 74 00000001 35")).xid
+    700
     """
 
     def __init__(self, proto_version: int = 1, streaming: Streaming = "off", **others: Unpack[MoreOptions]) -> None:

@@ -93,8 +93,8 @@ class StreamState:
         reached = _reached(self._possible, cls, self._exact)
         if not reached:
             raise ProtocolError(self._contradiction(cls))
-        before, self._possible = self.in_stream, reached
-        if self.in_stream != before:
+        before, self._possible = self._possible, reached
+        if cls in CHANGES_SCOPE and _parameters(before)["in_stream"] != self.in_stream:
             self.opener = message if self.in_stream else None
 
     def follow(self, message: PgoutputMessage) -> None:

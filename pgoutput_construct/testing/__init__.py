@@ -5,14 +5,12 @@ a server could send (``streams``), streams with the tables that must result (``s
 what a test commits (``publisher``). Everything follows from the specification's definitions, so a new message appears
 in the strategies without a change here.
 
-| module | what it holds |
-|---|---|
-| ``payloads``, ``strategies``, ``field_strategies`` | strategies of single messages; start reading in ``strategies`` |
-| ``streams``, ``change_stream``, ``random_tables`` | strategies of streams |
-| ``scenarios``, ``scenario_*`` | strategies of scenarios: a model of the tables runs alongside the stream |
-| ``fake_tables``, ``script_writer``, ``scripted_publisher`` | the publisher, and the tables that a test defines |
-| ``fixtures`` | the publisher as a pytest fixture |
-| ``scenario_feed`` | scenarios of a seed as a publisher's feed, for subscribers in any language |
+- ``payloads``, ``strategies``, ``field_strategies``: strategies of single messages; start reading in ``strategies``
+- ``streams``, ``change_stream``, ``random_tables``: strategies of streams
+- ``scenarios``, ``scenario_*``: strategies of scenarios: a model of the tables runs alongside the stream
+- ``fake_tables``, ``script_writer``, ``scripted_publisher``: the publisher, and the tables that a test defines
+- ``fixtures``: the publisher as a pytest fixture
+- ``scenario_feed``: scenarios of a seed as a publisher's feed, for subscribers in any language
 
 Invariants: what a strategy draws, every engine accepts, and a server could send; a scenario's tables follow from its
 messages alone; the same seed draws the same. Strategies need the extra ``testing``, the publisher needs ``publisher``;

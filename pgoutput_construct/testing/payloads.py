@@ -55,7 +55,9 @@ def messages(
 
     Raises PgoutputError for an unknown class, or one that is not sent under the options.
 
-    >>> testing.messages(2, "on", in_stream=True, kinds=["Insert", pgo.Update])
+    >>> updates = messages(2, "on", in_stream=True, kinds=["Update"])
+    >>> type(hypothesis.find(updates, lambda message: True)).__name__
+    'Update'
     """
     given = parse_options(proto_version, streaming, in_stream, **others)
     requested = _KINDS if kinds is None else [_kind(kind) for kind in kinds]

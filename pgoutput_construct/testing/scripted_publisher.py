@@ -1,10 +1,10 @@
 """A publisher for tests: a replication client connects to it without a server, and meets what the test commits, or
 faults.
 
->>> with testing.publisher() as publisher:
-...     orders = publisher.table("orders", {"id": "int4", "note": "text"}, key=["id"])
-...     publisher.commit([orders.insert({"id": 1, "note": "first"})])
-...     my_client(publisher.dsn)
+>>> with publisher() as served:
+...     orders = served.table("orders", {"id": "int4", "note": "text"}, key=["id"])
+...     end = served.commit([orders.insert({"id": 1, "note": "first"})])
+...     my_client(served.dsn)  # reads from any slot, up to ``end``
 """
 
 from collections.abc import Iterator, Mapping, Sequence

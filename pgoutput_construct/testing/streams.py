@@ -48,10 +48,13 @@ def streams(
 
     Raises PgoutputError for options that PostgreSQL refuses.
 
-    >>> @given(testing.streams(2, "on"))
+    >>> @hypothesis.settings(max_examples=1, database=None)
+    ... @hypothesis.given(streams(2, "on"))
     ... def test_my_consumer(stream):
+    ...     session = pgoutput_construct.Session(2, "on")
     ...     for sent in stream:
-    ...         my_consumer.feed(sent.payload)
+    ...         assert session.parse(sent.payload) == sent.message
+    >>> test_my_consumer()
     """
     server = _Server(draw, Session(proto_version, streaming, **others), two_phase, binary)
     for _ in range(draw(st.integers(1, _LONGEST))):

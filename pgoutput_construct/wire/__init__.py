@@ -24,6 +24,9 @@ field, ``jsonable`` converts messages to JSON, ``connection_engine`` handles the
 ``frame_definitions``; ``parse_prefix`` for files without lengths; ``jsonable`` and ``trace``.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from pgoutput_construct.wire import frames, messages
 from pgoutput_construct.wire.engine import build, build_frame, parse, parse_frame
 from pgoutput_construct.wire.engine import parse_prefix as parse_prefix  # for files: not re-exported by the package
@@ -32,6 +35,17 @@ from pgoutput_construct.wire.messages import *  # noqa: F403
 from pgoutput_construct.wire.protocol import PROTOCOL_VERSIONS, Streaming
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
+if TYPE_CHECKING:
+    from pgoutput_construct.wire import definitions as definitions
+    from pgoutput_construct.wire import frame_definitions as frame_definitions
+
 __all__ = ["PROTOCOL_VERSIONS", "Lsn", "Streaming", "Timestamp", "build", "build_frame", "parse", "parse_frame"]
 __all__ += frames.__all__
 __all__ += messages.__all__
+
+
+def __getattr__(name: str) -> Any:
+    """Import the construct definitions when they are used first."""
+    if name in ("definitions", "frame_definitions"):
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

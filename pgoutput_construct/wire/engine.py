@@ -16,11 +16,11 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from pgoutput_construct.errors import DecodeError, EncodeError, EngineError, PgoutputError
-from pgoutput_construct.wire import codec, definitions, frame_codec, frame_definitions, frames, messages
+from pgoutput_construct.wire import codec, frame_codec, frames, messages
 from pgoutput_construct.wire.codec_runtime import PAD, REJECTIONS, Reject, bound, read_prefix, read_whole
 from pgoutput_construct.wire.options import STATE_PARAMETERS, Options, noun, options
 from pgoutput_construct.wire.protocol import LAID_OUT_BY_STATE, STATES
-from pgoutput_construct.wire.reference import Reference, payload_bytes
+from pgoutput_construct.wire.reference import Definitions, Reference, payload_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,9 +46,9 @@ __all__ = [
     "refused",
 ]
 
-MESSAGES: Final = Reference(messages.BY_TAG, definitions.DEFINITIONS)
+MESSAGES: Final = Reference(messages.BY_TAG, Definitions("definitions"))
 """The reference engine of messages."""
-FRAMES: Final = Reference(frames.BY_TAG, frame_definitions.DEFINITIONS)
+FRAMES: Final = Reference(frames.BY_TAG, Definitions("frame_definitions"))
 """The reference engine of frames."""
 FRAME_PARAMETERS: Final = tuple(signature(next(iter(frame_codec.READERS.values()))).parameters)[3:]
 """The parameters of the frames' layouts, in the order of the codec's arguments; empty if no field has a condition."""
@@ -98,7 +98,7 @@ class Engine:
             data: bytes = self._builders[type(message)](message)
         except Exception:  # REJECTIONS, and whatever a user's object raises
             cls = type(message)
-            if cls in definitions.DEFINITIONS and (reason := _unsaid(self.options, cls)):
+            if cls in codec.BUILDERS and (reason := _unsaid(self.options, cls)):
                 raise EncodeError(reason, message=cls.__name__) from None
             _disagree(message, MESSAGES.build(message, self.options.parameters()))
         return data
@@ -164,6 +164,10 @@ def parse(
         PgoutputError: Options that PostgreSQL refuses.
 
     Source: PostgreSQL's documentation, "Logical Replication Message Formats".
+
+    Examples:
+        >>> parse(bytes.fromhex("49 00004001 4e 0002 74 00000001 35 6e"))
+        Insert(xid=None, relation_oid=16385, new=(b'5', None))
     """
     return _known(proto_version, streaming, in_stream, others).parse(payload)
 
@@ -191,6 +195,10 @@ def parse_prefix(
     Raises:
         IncompleteError: ``data`` ends before the message does; a DecodeError.
         DecodeError: As of ``parse``; offsets count from the start of the message.
+
+    Examples:
+        >>> parse_prefix(bytes.fromhex("49 00004001 4e 0001 6e") + b"what follows")
+        (Insert(xid=None, relation_oid=16385, new=(None,)), 9)
     """
     return _known(proto_version, streaming, in_stream, others).parse_prefix(data, start)
 
@@ -213,6 +221,10 @@ def build(
 
     Raises:
         EncodeError: A value that the field, the options or the stream state cannot carry, with the field's path.
+
+    Examples:
+        >>> build(messages.Insert(xid=None, relation_oid=16385, new=(b"5", None))).hex(" ", -4)
+        '49000040 014e0002 74000000 01356e'
     """
     return _known(proto_version, streaming, in_stream, others).build(message)
 
@@ -232,6 +244,10 @@ def parse_frame(
         others: As of ``parse``.
 
     Source: PostgreSQL's documentation, "Streaming Replication Protocol", START_REPLICATION.
+
+    Examples:
+        >>> parse_frame(bytes.fromhex("6b 0000000001000028 0002d79883d20000 01")).wal_end
+        Lsn('0/1000028')
     """
     data, given = payload_bytes(data), frame_parameters(proto_version, streaming, **others)
     try:

@@ -1,16 +1,17 @@
 """The reference engine: parses and builds through the construct definitions, and translates their errors into ours."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib import import_module
 from io import BytesIO
-from typing import Any
-
-from construct import Struct
+from typing import TYPE_CHECKING, Any
 
 from pgoutput_construct.errors import DecodeError, EncodeError
-from pgoutput_construct.wire.primitives import shown
-from pgoutput_construct.wire.structures import record, wire_fields
 
-__all__ = ["LARGEST", "IncompleteError", "Reference", "path_text", "payload_bytes"]
+if TYPE_CHECKING:
+    from construct import Struct
+
+__all__ = ["LARGEST", "Definitions", "IncompleteError", "Reference", "path_text", "payload_bytes"]
 
 LARGEST = 1 << 30
 """1 GiB: every message is smaller, because PostgreSQL builds it in one StringInfo (MaxAllocSize)."""
@@ -44,10 +45,35 @@ def payload_bytes(data: object) -> bytes:
     raise DecodeError(f"a message must be bytes, not {type(data).__name__}{remedy}")
 
 
+class Definitions(Mapping[type, "Struct"]):
+    """The construct definitions of a generated module, imported when the first one is needed.
+
+    Importing construct takes longer than importing the codecs, and a program that reads valid messages needs none.
+    """
+
+    def __init__(self, module: str) -> None:
+        """Take the module's name in this package."""
+        self._module = module
+
+    @cached_property
+    def _found(self) -> Mapping[type, "Struct"]:
+        found: Mapping[type, Struct] = import_module(f"{__package__}.{self._module}").DEFINITIONS
+        return found
+
+    def __getitem__(self, cls: type) -> "Struct":
+        return self._found[cls]
+
+    def __iter__(self) -> Iterator[type]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
 class Reference:
     """Parses and builds the messages of one specification through its construct definitions."""
 
-    def __init__(self, by_tag: Mapping[bytes, type], definitions: Mapping[type, Struct]) -> None:
+    def __init__(self, by_tag: Mapping[bytes, type], definitions: Mapping[type, "Struct"]) -> None:
         self.by_tag = by_tag
         self.definitions = definitions
 
@@ -85,6 +111,8 @@ class Reference:
             return self._read(cls, stream, {**parameters, "open_end": True}, start), stream.tell() - start
 
     def _read(self, cls: type, stream: BytesIO, parameters: Mapping[str, Any], start: int = 0) -> Any:
+        from pgoutput_construct.wire.structures import record
+
         try:
             return record(cls, self.definitions[cls].parse_stream(stream, **parameters))
         except Exception as error:  # not ConstructError alone: construct passes on errors of struct and of callbacks
@@ -93,6 +121,9 @@ class Reference:
 
     def build(self, message: object, parameters: Mapping[str, Any]) -> bytes:
         """Return the bytes of a message object; raise EncodeError."""
+        from pgoutput_construct.wire.primitives import shown
+        from pgoutput_construct.wire.structures import wire_fields
+
         cls = type(message)
         if cls not in self.definitions:
             raise EncodeError(f"{shown(message)} is not a message: give an object of a message class")

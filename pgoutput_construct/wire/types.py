@@ -44,6 +44,11 @@ class Lsn(_Printed, int):
     """A log sequence number: a byte position in the WAL, 0 to 2**64 - 1 (PostgreSQL's XLogRecPtr).
 
     An int that prints as PostgreSQL's pg_lsn does, ``16/B374D848``, and is constructed from that text or from an int.
+
+    >>> Lsn("16/B374D848") + 8 == Lsn("16/B374D850")
+    True
+    >>> print(Lsn(97500059720))
+    16/B374D848
     """
 
     __slots__ = ()
@@ -70,6 +75,11 @@ class Timestamp(_Printed, int):
     """Microseconds since 2000-01-01 00:00 UTC (PostgreSQL's TimestampTz), signed 64 bits.
 
     It prints as ISO 8601, as ``infinity`` or ``-infinity``, or as the number if datetime cannot hold the year.
+
+    >>> print(Timestamp(0))
+    2000-01-01T00:00:00+00:00
+    >>> Timestamp.from_text("2000-01-02T00:00:00+00:00").to_datetime()
+    datetime.datetime(2000, 1, 2, 0, 0, tzinfo=datetime.timezone.utc)
     """
 
     __slots__ = ()

@@ -22,7 +22,6 @@ from pgoutput_construct.changelog._facts.catalog_readings import (
 )
 from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of
 from pgoutput_construct.changelog._facts.description_usage import DescriptionUse
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, TABLE_FACTS, LogEvent, events_of
 from pgoutput_construct.changelog._facts.stale_tables import (
     StaleTable,
     _difference,
@@ -38,7 +37,8 @@ from pgoutput_construct.changelog._facts.successive_texts import SharedColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index.planning import relation_history, run_spans
 from pgoutput_construct.changelog._index.row_counts import COPIED
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, TABLE_FACTS, LogEvent, events_of
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn

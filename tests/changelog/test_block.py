@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
-from pgoutput_construct.changelog._facts.events import LogEvent, log_events
 from pgoutput_construct.changelog._segment.block import NO_XID, Block
+from pgoutput_construct.changelog._segment.events import LogEvent, log_events
 from pgoutput_construct.changelog._segment.footer import SegmentName, chosen, segment_name
 from pgoutput_construct.changelog._segment.segment_schema import SCHEMA, Part, coalesced, segment_table
 from pgoutput_construct.changelog.reader import table_entries

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
-from pgoutput_construct.changelog._facts.events import CONNECTED, LogEvent
 from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._index.planning import relation_history
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex, struct_array
 from pgoutput_construct.changelog._segment.block import Block
+from pgoutput_construct.changelog._segment.events import CONNECTED, LogEvent
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex, struct_array
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.stream.relations import RelationHistory
 from pgoutput_construct.stream.state import ControlMessage

@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn, TableFactsReader, TableReading
-from pgoutput_construct.changelog._facts.events import (
+from pgoutput_construct.changelog._facts.lineage import Lineage, LineageTracker, lineage_of
+from pgoutput_construct.changelog._facts.numbering import ReadingWindow
+from pgoutput_construct.changelog._facts.successive_texts import RelationReader
+from pgoutput_construct.changelog._index.row_counts import COPIED
+from pgoutput_construct.changelog._segment.events import (
     BEGUN_ANEW,
     COPIED_TABLE,
     PUBLICATION_FACTS,
@@ -19,11 +23,7 @@ from pgoutput_construct.changelog._facts.events import (
     EventRow,
     LogEvent,
 )
-from pgoutput_construct.changelog._facts.lineage import Lineage, LineageTracker, lineage_of
-from pgoutput_construct.changelog._facts.numbering import ReadingWindow
-from pgoutput_construct.changelog._facts.successive_texts import RelationReader
-from pgoutput_construct.changelog._index.row_counts import COPIED
-from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex, struct_array
+from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex, struct_array
 from pgoutput_construct.columnar.descriptions import copy_scope
 from pgoutput_construct.stream.transaction_reader import COMMITTED, ROLLED_BACK
 from tests.changelog.plain_lineage import Found, plain_lineage, plain_numbers

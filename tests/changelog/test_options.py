@@ -8,8 +8,8 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogWriter, Position
-from pgoutput_construct.changelog._facts.events import OPTIONS_CHANGED
 from pgoutput_construct.changelog._segment.block import Block
+from pgoutput_construct.changelog._segment.events import OPTIONS_CHANGED
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from tests.spark.logs import log_options
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog, LogWriter, registry
-from pgoutput_construct.changelog._index.listing import read_pruned
+from pgoutput_construct.changelog._segment.prune_note import read_pruned
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.prune import Prune

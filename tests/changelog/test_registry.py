@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pgoutput_construct.changelog import ChangeLog, registry
-from pgoutput_construct.changelog._index.listing import Pruned, first_kept, read_pruned, write_pruned
-from pgoutput_construct.changelog._index.segment_index import InheritedEvent
+from pgoutput_construct.changelog._segment.prune_note import Pruned, first_kept, read_pruned, write_pruned
+from pgoutput_construct.changelog._segment.segment_index import InheritedEvent
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.registry import next_seq_at

@@ -13,6 +13,7 @@ from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark._replicate.warehouse_notes import spark_path
 
 
 def test_files_are_complete_or_absent(address: str) -> None:
@@ -90,6 +91,15 @@ def test_credentials_are_never_shown(tmp_path: Path) -> None:
         open_store(Path("s3://bucket/log"))
     with pytest.raises(ChangeLogError, match="nothing://: neither pyarrow nor fsspec can open it"):
         open_store("nothing://x")
+
+
+def test_a_container_is_no_credential() -> None:
+    """In URLs of Azure it stands where others have a user; Spark needs it."""
+    store = open_store("abfss://container@account.dfs.core.windows.net/lake")
+    assert str(store) == "abfss://container@account.dfs.core.windows.net/lake"
+    assert spark_path(store) == str(store)
+    store = open_store("abfss://container:pass@account.dfs.core.windows.net/lake")
+    assert "pass" not in f"{store} {store!r} {store.path_of('x')}" and "container@account" in str(store)
 
 
 def test_a_directory_is_locked_by_one_process(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import ChangeLog, LogEvent
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, CONNECTED
 from pgoutput_construct.changelog._facts.visibility import Visibility
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, CONNECTED
 from pgoutput_construct.changelog.compact import compact
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.timeline import (

@@ -15,8 +15,8 @@ from pgoutput_construct.changelog import verify as verification
 from pgoutput_construct.changelog._index import indexes
 from pgoutput_construct.changelog._index.listing import Listing, list_log
 from pgoutput_construct.changelog._index.manifest import manifest_names, read_manifest
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._notes.confirmation_note import Note, write_note
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.segment_schema import SCHEMA
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore

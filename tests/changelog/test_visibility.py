@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, COPIED_TABLE, LogEvent
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
 from pgoutput_construct.changelog._index.log_index import LogIndex
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex, struct_array
 from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, COPIED_TABLE, LogEvent
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex, struct_array
 from pgoutput_construct.wire import Lsn
 
 _XIDS = 2**32

@@ -9,6 +9,7 @@ from click.testing import Result
 
 from pgoutput_construct import parse
 from pgoutput_construct.cli._json_lines import KEYS
+from pgoutput_construct.cli.command_table import COMMANDS, GROUPS
 from pgoutput_construct.wire.jsonable import to_json
 from pgoutput_construct.wire.messages import BY_TAG
 from pgoutput_construct.wire.protocol import PROTOCOL_VERSIONS
@@ -143,10 +144,14 @@ def test_empty_input(run: Run) -> None:
 
 
 def test_help(run: Run) -> None:
-    """Every command has a help with examples; wrong usage has status 2."""
-    assert "decode" in run("--help").output and "build" in run("--help").output
-    for command in ("decode", "build"):
-        assert "Examples:" in run(command, "--help").output
-    assert run("--version").output.startswith("pgoutput")
+    """Commands stand in groups, each has a help with examples; wrong usage has status 2."""
+    lines = run("--help").output.splitlines()
+    heads = [lines.index(f"{group}:") for group in GROUPS]
+    assert heads == sorted(heads)
+    listed = {line.split()[0] for line in lines[heads[0] :] if line.startswith("  ") and line[2] != " "}
+    assert listed == set(COMMANDS)
+    for command in COMMANDS:
+        assert "Example" in run(command, "--help").output
+    assert {"pgoutput", "Python", "construct"} <= {line.split()[0] for line in run("--version").output.splitlines()}
     assert run("nope").exit_code == 2
     assert run("decode", "--proto-version", max(PROTOCOL_VERSIONS) + 1).exit_code == 2

@@ -165,6 +165,20 @@ def test_readers_are_added_updated_and_removed(run: Run, change_log: Path) -> No
     assert readers(change_log) == ()
 
 
+def test_json_of_what_was_done(run: Run, change_log: Path) -> None:
+    """Each command that changes something has its figures as JSON; LSNs are text, as everywhere."""
+    added = json.loads(run("log", "readers", change_log, "--add", "warehouse", "--json").stdout)
+    assert (added["name"], added["next_seq"], added["lsn"], added["seconds"]) == ("warehouse", 0, "0/0", None)
+    assert json.loads(run("log", "readers", change_log, "--json").stdout) == added
+    pruning = ("log", "prune", change_log, "--before", "7FFFFFFF/0", "--json")
+    planned = json.loads(run(*pruning, "--dry-run").stdout)
+    assert planned["segments"] == 0 and "'warehouse'" in planned["holds"][0] and planned["lsn"].count("/") == 1
+    assert planned["dry_run"] and json.loads(run(*pruning, "--yes").stdout) == planned | {"dry_run": False}
+    planned = json.loads(run("log", "compact", change_log, "--json", "--dry-run").stdout)
+    done = json.loads(run("log", "compact", change_log, "--json").stdout)
+    assert planned["before"] == 3 and planned == done | {"dry_run": True}
+
+
 def test_lsns_and_times() -> None:
     """An LSN, or a time, in UTC where it has no zone; anything else is a usage error."""
     position = LSN_OR_TIME.convert("0/10", None, None)

@@ -1,6 +1,7 @@
 """``pgoutput tail``: committed transactions of a log and of a server, for people and for programs."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -203,3 +204,22 @@ def test_names_are_read_and_printed_in_one_form(run: Run, shop: Shop) -> None:
     for wrong in ("public.", "a.b.c", '"item', "1st", "it em"):
         refused = run("tail", shop.directory, "--table", wrong)
         assert refused.exit_code == 2 and "does not name a table" in refused.output
+
+
+def test_a_log_that_is_not_there_yet(
+    run: Run, change_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With --follow it is waited for, which is said once; without, that is an error."""
+    refused = run("tail", tmp_path / "later")
+    assert refused.exit_code == 1 and "no change log here" in refused.output
+    waited = list[float]()
+
+    def arrives(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            shutil.copytree(change_log, tmp_path / "later", dirs_exist_ok=True)
+
+    monkeypatch.setattr("pgoutput_construct.cli.commands._tail_log.time.sleep", arrives)
+    shown = run("tail", tmp_path / "later", "--follow", "--limit", "1")
+    assert shown.exit_code == 0 and len(waited) == 3 and shown.stderr.count("waiting for the capture's first") == 1
+    assert shown.stdout == run("tail", change_log, "--limit", "1").stdout

@@ -1,8 +1,9 @@
 """The chart of a pipeline, and sparklines."""
 
 from pathlib import Path
+from xml.etree import ElementTree
 
-from pgoutput_construct.demo.freshness import Freshness, Lag, Sample
+from pgoutput_construct.demo.freshness import Event, Freshness, Lag, Sample
 from pgoutput_construct.demo.picture import bars, median_lags, picture, rates
 
 
@@ -15,10 +16,22 @@ def watched() -> Freshness:
 
 
 def test_each_batch_of_a_table_is_a_point() -> None:
-    """A table with one batch is seen, too; names are text of XML."""
+    """A table with one batch is seen, too; names are text of XML; the same numbers give the same picture."""
     drawn = picture(watched())
-    assert drawn.count("<circle") == 2 * 3 + 3
+    markers = drawn.count("<use ")
+    found = watched()
+    found.lags.append(Lag(2.2, "public.a", (1.0,)))
+    assert picture(found).count("<use ") >= markers + 1
     assert "public.b&lt;c" in drawn and "public.b<c" not in drawn
+    assert picture(watched()) == drawn
+
+
+def test_events_are_numbered() -> None:
+    """Each has its number at its time and its text at the side, however near they are."""
+    found = watched()
+    found.events = [Event(1.0, "capture killed"), Event(1.01, "server killed")]
+    texts = [element.text for element in ElementTree.fromstring(picture(found)).iter() if element.tag.endswith("text")]
+    assert {"1: capture killed", "2: server killed", "1", "2"} <= set(texts)
 
 
 def test_figures() -> None:

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import Block, LogWriter, Position
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._facts.events import COPIED_TABLE, PUBLICATION_FACTS
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
+from pgoutput_construct.changelog._segment.events import COPIED_TABLE, PUBLICATION_FACTS
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.publisher._feed.cursor import Cursor
 from pgoutput_construct.publisher.log_feed import LogFeed

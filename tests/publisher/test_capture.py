@@ -1,4 +1,4 @@
-"""Our capture against a publisher with faults: whatever shows, its log has each change once."""
+"""Our capture, and our client, against a publisher with faults: whatever shows, each change comes once."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +11,7 @@ from pgoutput_construct import testing
 from pgoutput_construct.changelog._facts.catalog_readings import publication_readings, table_readings
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ReplicationError
+from pgoutput_construct.postgres import stream
 from pgoutput_construct.postgres.capture import capture
 from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.faults import FAULTS, Fault
@@ -81,6 +82,38 @@ def test_each_change_once(shop: testing.TestPublisher, tmp_path: Path, name: str
     assert captured(shop, tmp_path / "log", end) == list(range(next(numbers)))
     assert all(fault.shown for several in faults for fault in several)
     assert eventually(lambda: (slot := shop.slot("captured")) is not None and slot.confirmed == end)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_change_once_by_the_client(name: str) -> None:
+    """The fault shows between transactions, and in the middle of them; the live client gives each change once."""
+    places = PLACES.get(name, (0, 1, 2))
+    faults = [[Fault(name, ARGUMENTS.get(name, {}))] if place in places else [] for place in range(3)]
+    numbers, found = iter(range(1000)), list[int]()
+    with testing.publisher(publications=["shop"]) as publisher:
+        table = publisher.table("t", {"id": "int4", "note": "text"}, key=["id"])
+
+        def rows(count: int) -> list[Any]:
+            return [table.insert({"id": next(numbers), "note": "x"}) for _ in range(count)]
+
+        publisher.commit(rows(3))
+        publisher.commit(faults[0])
+        publisher.stray_stream_abort()  # PostgreSQL 18 sends one, also with streaming off
+        publisher.commit([*rows(2), *faults[1], *rows(2)])
+        publisher.commit([*rows(200), *faults[2], *rows(300)])
+        end = publisher.commit(rows(1))
+        dsn = publisher.dsn + " user=me"
+        with stream(
+            dsn, "mine", ["shop"], create_slot=True, status_interval=0.25, reconnect_seconds=60
+        ) as transactions:
+            for transaction in transactions:
+                found += [change.new["id"] for change in transaction]
+                transactions.confirm(transaction)
+                if transaction.end_lsn == end:
+                    break
+        assert found == list(range(next(numbers)))
+        assert all(fault.shown for several in faults for fault in several)
+        assert eventually(lambda: (slot := publisher.slot("mine")) is not None and slot.confirmed == end)
 
 
 def test_a_slot_that_a_capture_makes(tmp_path: Path) -> None:

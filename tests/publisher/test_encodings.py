@@ -198,9 +198,13 @@ def test_codecs_convert_as_postgresql_does(server18: EmbeddedServer) -> None:
 
 
 def test_encodings_that_are_refused() -> None:
-    """The README names each, and a client is refused that asks for one of them."""
-    readme = " ".join((Path(__file__).parents[2] / "README.md").read_text("utf-8").split())
-    listed = readme.partition("cannot be converted exactly are refused: ")[2].partition(".")[0]
+    """The page names each, and a client is refused that asks for one of them."""
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "serve-and-replay.md"
+    listed = (
+        " ".join(page.read_text("utf-8").split())
+        .partition("cannot be converted exactly are refused: ")[2]
+        .partition(".")[0]
+    )
     names = listed.replace(" and ", ", ").split(", ")
     assert len(names) == len(set(names)) and {*names} == {*REFUSED}
     for name in names:

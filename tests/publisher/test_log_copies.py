@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW
 from pgoutput_construct.changelog._facts.visibility import Visibility
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.embedded_server import EmbeddedServer

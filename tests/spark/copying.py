@@ -8,8 +8,8 @@ import pyarrow as pa
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import Block, ChangeLog, LogWriter, Position
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._facts.events import COPIED_TABLE
 from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.changelog._segment.events import COPIED_TABLE
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 
 __all__ = ["copy_table"]

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 
 import pgoutput_construct as pgo
-from pgoutput_construct.changelog._facts.events import PUBLICATION_FACTS, TABLE_FACTS
+from pgoutput_construct.changelog._segment.events import PUBLICATION_FACTS, TABLE_FACTS
 from pgoutput_construct.changelog._segment.footer import Position
 from pgoutput_construct.changelog._store.store import Address, LogStore
 from pgoutput_construct.postgres import LogOptions, LogWriter, capture, current_lsn

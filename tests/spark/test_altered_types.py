@@ -1,4 +1,4 @@
-"""Columns that get another type on a real server: their type is as README says, their rows as in the source."""
+"""Columns that get another type on a real server: their type is the documented one, their rows as in the source."""
 
 import re
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from tests.spark.replicate.rounds import check_equal
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.usefixtures("compiled")]
 
-README: Final = Path(__file__).parents[2] / "README.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "types.md"
 
 
 class Alteration(NamedTuple):
-    """An alteration as README has it, and values before and after it."""
+    """An alteration as the page has it, and values before and after it."""
 
     before: str
     after: str
@@ -108,9 +108,9 @@ def test_what_becomes_of_a_column(spark: Any, shop: Shop, tmp_path: Path) -> Non
     assert not open_log(spark, shop.directory).lacks
 
 
-def test_readme_has_each() -> None:
-    """The table of README is what is tested."""
-    rows = re.findall(r"^\| `([^`]+)` to `([^`]+)` \| ([^|]+) \|", README.read_text("utf-8"), re.MULTILINE)
+def test_the_page_has_each() -> None:
+    """The table of the page is what is tested."""
+    rows = re.findall(r"^\| `([^`]+)` to `([^`]+)` \| ([^|]+) \|", PAGE.read_text("utf-8"), re.MULTILINE)
     assert {(before, after): kind.strip() for before, after, kind in rows} == {
         (each.before, each.after): each.spark for each in ALTERATIONS
     }

@@ -1,4 +1,4 @@
-"""The README's recipes for clusters, on a master and two workers."""
+"""The documentation's recipes for clusters, on a master and two workers."""
 
 import re
 import shlex
@@ -20,7 +20,7 @@ from tests.spark.test_phases import BY_CODE, BY_ID, BY_ROW, FIRST, written
 pytestmark = pytest.mark.spark
 
 ROOT: Final = Path(__file__).parents[2]
-PAGE: Final = re.findall(r"^## On a cluster\n(.*?)^##", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.M)[0]
+PAGE: Final = (ROOT / "docs" / "how-to" / "clusters.md").read_text("utf-8")
 [PROGRAM] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 LACKING: Final = """#!/bin/sh
 case $PWD in {work}/*) PYTHONPATH=$(echo "$PYTHONPATH" | sed 's|{root}||'); set -- -S "$@" ;; esac
@@ -62,7 +62,7 @@ def master(folder: Path) -> Iterator[str]:
 
 
 def run(line: str, folder: Path, master: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command of the README in a folder, where its paths are relative ones."""
+    """Run a command of the page in a folder, where its paths are relative ones."""
     words = shlex.split(line.replace("/shared/", "").replace("spark://host:7077", master))
     command = {
         "pgoutput": [sys.executable, "-m", "pgoutput_construct.cli"],
@@ -84,6 +84,7 @@ def lines(name: str) -> list[str]:
     return re.findall(rf"^    ({name}.*)$", PAGE, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_recipes(folder: Path, master: str) -> None:
     """A program, ``tables`` and ``replicate`` do there what they do elsewhere; executors work in other directories."""
     submitted, tables, replicated = (lines(each)[0] for each in ("spark-submit", "pgoutput tables", "pgoutput repl"))
@@ -101,6 +102,7 @@ def test_recipes(folder: Path, master: str) -> None:
     assert re.search(r"public.orders: .*50 inserts, 14 updates, 9 deletes", done.stdout)
 
 
+@pytest.mark.long
 def test_executors_that_are_lost(folder: Path, master: str) -> None:
     """What an executor had of a state that is made in steps is made again."""
     written(folder / "phases", FIRST, BY_CODE, BY_ROW, BY_ID)

@@ -10,8 +10,8 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.changelog import Block, LogWriter, Position
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._facts.events import COPIED_TABLE
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
+from pgoutput_construct.changelog._segment.events import COPIED_TABLE
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.prune import prune

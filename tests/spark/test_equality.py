@@ -161,6 +161,8 @@ def _both(name: str, kind: T.DataType) -> Any:
     return same & (F.xxhash64(one) == F.xxhash64(other))
 
 
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_a_type_of_which_nothing_is_said() -> None:
     """It is refused: whoever adds it says when its values are the same."""
     for value in (pa.array([{"a": 1.0}]), pa.array([timedelta(1)])):

@@ -12,7 +12,6 @@ import pytest
 from pgoutput_construct.changelog import ChangeLog
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index import indexes, log_index
-from pgoutput_construct.changelog._index.listing import Pruned, write_pruned
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.manifest import Blocks
 from pgoutput_construct.changelog._index.planning import (
@@ -22,7 +21,8 @@ from pgoutput_construct.changelog._index.planning import (
     earliest_after,
     last_commit,
 )
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex, struct_array
+from pgoutput_construct.changelog._segment.prune_note import Pruned, write_pruned
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex, struct_array
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.errors import ChangeLogError

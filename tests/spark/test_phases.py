@@ -83,6 +83,7 @@ BY_ROW = [
 BY_ID = [relation(["id"]), update("K", (b"8", None, None), b"5", b"z", U), delete("K", b"4", None, None)]
 
 
+@pytest.mark.long
 def test_each_change_by_its_own_identity(spark: Any, tmp_path: Path) -> None:
     """Primary key, index, full row and primary key again: unsent values are carried through all of them."""
     steps = [FIRST, BY_CODE, BY_ROW, BY_ID]
@@ -98,6 +99,7 @@ def leaves(frame: Any) -> int:
     return int(frame._jdf.queryExecution().optimizedPlan().collectLeaves().size())
 
 
+@pytest.mark.long
 def test_a_plan_does_not_grow_with_phases(spark: Any, tmp_path: Path) -> None:
     """After six changes of the identity a plan reads no more than after two; what a phase left is read as it is."""
     two = [FIRST, BY_CODE, [relation(["id"]), update("K", (b"9", None, None), b"8", b"y", U)]]
@@ -134,6 +136,7 @@ class WatchedLog(OpenLog):
         return noted
 
 
+@pytest.mark.long
 def test_a_phase_reads_its_part_of_the_log(spark: Any, tmp_path: Path) -> None:
     """Of the log the state, and what is missing, need no more for a phase than the transactions from its first change
     to that of the next one."""

@@ -1,5 +1,6 @@
 """A warehouse against its source while both change: what is equal, what is not, and what is not there yet."""
 
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.cli.commands.verify_command import _lines
 from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
@@ -139,6 +141,11 @@ def test_what_differs_is_named(spark: Any, shop: Shop, warehouse: Path) -> None:
     assert next(each for each in found.examples if each.columns == ("note",)).warehouse == {"note": "another"}
     _check_command(spark, shop, warehouse)
     record = VerificationRecord(open_store(shop.directory.parent), "resume.json")
+    record.record(found)
+    earlier = verdicts(spark, shop, warehouse, tables=["public.orders"], record=record)["public.orders"]
+    assert earlier == replace(found, is_earlier=True) and "was interrupted (--restart " in _lines(earlier)[0]
+    record.restart()
+    assert record.done("public.orders") is None
     record.record(replace(found, different_parts=0, different_rows=0, examples=()), after="405")
     with shop.capturing():
         again = verdicts(spark, shop, warehouse, tables=["public.orders"], record=record)["public.orders"]
@@ -190,7 +197,7 @@ def test_generated_columns_that_are_not_published(spark: Any, shop: Shop, tmp_pa
         done = {
             command: CliRunner().invoke(cli, [command, str(shop.directory), *map(str, arguments)])
             for command, arguments in {
-                "replicate": ["--into", "parquet", "--once", *into],
+                "replicate": ["--into", "parquet", "--once", "--json", *into],
                 "verify": ["--dsn", shop.dsn, *into],
                 "log": [],
             }.items()
@@ -198,6 +205,9 @@ def test_generated_columns_that_are_not_published(spark: Any, shop: Shop, tmp_pa
     for command, result in done.items():
         assert (result.exit_code, result.output.count(f"note: {text}")) == (0, 1), (command, result.output)
     assert "public.billed: equal: 2 rows" in done["verify"].stdout
+    batch = json.loads(done["replicate"].stdout)
+    assert (batch["event"], batch["tables"], batch["troubled"]) == ("batch", {"public.billed": "written"}, {})
+    assert batch["unpublished"][0]["columns"] == ["gross", "net"] and "/" in batch["commit_lsn"]
 
 
 ODD = """
@@ -212,6 +222,7 @@ INSERT INTO op VALUES (1, 'a')
 """
 
 
+@pytest.mark.long
 def test_odd_names(spark: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
     """Names in quotes, another prefix, histories; a column called ``_op``."""
     odd = '"Odd.Schema"."a ""b"" `c`.d"'

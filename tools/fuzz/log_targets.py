@@ -21,13 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pgoutput_construct.changelog import ChangeLog, LogWriter
-from pgoutput_construct.changelog._facts.events import LogEvent
-from pgoutput_construct.changelog._index.listing import read_pruned
 from pgoutput_construct.changelog._index.manifest import Manifest, read_manifest
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._notes.confirmation_note import NOTE_NAME, read_note
 from pgoutput_construct.changelog._segment.block import Block
+from pgoutput_construct.changelog._segment.events import LogEvent
 from pgoutput_construct.changelog._segment.footer import DAMAGE, Position
+from pgoutput_construct.changelog._segment.prune_note import read_pruned
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.changelog.registry import readers

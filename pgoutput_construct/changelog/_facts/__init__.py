@@ -4,9 +4,8 @@ In: the index of a log, with its events and the Relations sent. Out: for each ta
 renames (``lineage``), what changed without messages (``stale_tables``), what a log lacks (``completeness``), and which
 changes count in addition to a copy (``visibility``, where the theory of that stands).
 
-- ``events``: the event rows of a log. ``catalog_readings``: what the catalog said, from events.
+- ``catalog_readings``: what the catalog said, from events (``_segment.events``).
 - ``visibility``, ``copies``: snapshots and table copies. Start reading at ``visibility``.
-- ``segment_descriptions``: which Relation is in force for each row, carried from segment to segment.
 - ``lineage``, with ``numbering`` (column numbers of a description) and ``description_usage`` (when a description was
   used).
 - ``successive_texts``: reads versions of a table's columns by parsing only what changed.

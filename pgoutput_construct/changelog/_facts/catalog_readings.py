@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from pgoutput_construct.changelog._facts.events import (
+from pgoutput_construct.changelog._facts.successive_texts import SharedColumns, SuccessiveText
+from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.changelog._segment.events import (
     PUBLICATION_FACTS,
     TABLE_FACTS,
     EventRow,
@@ -21,9 +23,7 @@ from pgoutput_construct.changelog._facts.events import (
     event_rows,
     events_of,
 )
-from pgoutput_construct.changelog._facts.successive_texts import SharedColumns, SuccessiveText
-from pgoutput_construct.changelog._facts.visibility import Snapshot
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.wire import Lsn
 

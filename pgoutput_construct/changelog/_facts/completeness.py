@@ -13,11 +13,11 @@ from pgoutput_construct.changelog._facts.catalog_readings import (
     table_readings,
 )
 from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of, snapshot_command
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, events_of
 from pgoutput_construct.changelog._facts.lineage import lineage_of
-from pgoutput_construct.changelog._facts.segment_descriptions import described
 from pgoutput_construct.changelog._index.planning import lost_histories, run_spans
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, events_of
+from pgoutput_construct.changelog._segment.segment_descriptions import described
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.columnar.batch_arrays import look_up, tag_table
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.wire.messages import Truncate

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pgoutput_construct.changelog._facts.events import COPIED_TABLE, LogEvent, events_of
 from pgoutput_construct.changelog._facts.visibility import Snapshot, Visibility
 from pgoutput_construct.changelog._index.log_index import LogIndex, apart
 from pgoutput_construct.changelog._index.planning import (
@@ -17,8 +16,9 @@ from pgoutput_construct.changelog._index.planning import (
     lost_histories,
     xid_distances,
 )
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
+from pgoutput_construct.changelog._segment.events import COPIED_TABLE, LogEvent, events_of
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.wire import Lsn

@@ -12,8 +12,8 @@ from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index.planning import run_spans
 from pgoutput_construct.changelog._index.row_counts import COPIED
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.wire import Lsn
 
 __all__ = ["DescriptionUse", "DescriptionUses", "uses_of"]

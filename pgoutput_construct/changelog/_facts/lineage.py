@@ -34,14 +34,6 @@ from pgoutput_construct.changelog._facts.catalog_readings import (
 )
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._facts.description_usage import DescriptionUses, uses_of
-from pgoutput_construct.changelog._facts.events import (
-    BEGUN_ANEW,
-    COPIED_TABLE,
-    PUBLICATION_FACTS,
-    TABLE_FACTS,
-    EventRow,
-    event_rows,
-)
 from pgoutput_construct.changelog._facts.numbering import ReadingWindow
 from pgoutput_construct.changelog._facts.stale_tables import (
     PublicationChanges,
@@ -56,7 +48,15 @@ from pgoutput_construct.changelog._facts.stale_tables import (
 from pgoutput_construct.changelog._facts.successive_texts import RelationReader, SharedColumns
 from pgoutput_construct.changelog._facts.visibility import Snapshot
 from pgoutput_construct.changelog._index.row_counts import COPIED
-from pgoutput_construct.changelog._index.segment_index import BinaryValues, SegmentIndex
+from pgoutput_construct.changelog._segment.events import (
+    BEGUN_ANEW,
+    COPIED_TABLE,
+    PUBLICATION_FACTS,
+    TABLE_FACTS,
+    EventRow,
+    event_rows,
+)
+from pgoutput_construct.changelog._segment.segment_index import BinaryValues, SegmentIndex
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.wire import Lsn
 from pgoutput_construct.wire.messages import RelationColumn

@@ -13,8 +13,8 @@ from pgoutput_construct.changelog._facts.catalog_readings import (
     snapshot_of,
 )
 from pgoutput_construct.changelog._facts.copies import snapshot_command
-from pgoutput_construct.changelog._facts.events import LogEvent
 from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.changelog._segment.events import LogEvent
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import qualified_name
 

@@ -3,9 +3,9 @@
 In: blocks and events while they are written; footers and manifests when a log is opened. Out: transactions that ended
 and that are open, the Relations in force, row counts by table and transaction, events, snapshot chunks, positions.
 
-- ``segment_index``: the index of one or more segments, an Arrow table with one row per segment. Start reading here.
-- ``index_builder``: builds it while a segment is filled; what is open and in force is carried to the next segment.
-  ``row_counts`` counts rows by table, description and transaction.
+- ``index_builder``: builds the index of a segment (``_segment.segment_index``; start reading there) while that is
+  filled; what is open and in force is carried to the next segment. ``row_counts`` counts rows by table, description
+  and transaction.
 - ``listing``: the consecutive segments of a log, with no gap, while compaction and prune replace and remove files.
 - ``manifest``: the footers of many segments in one file. ``indexes`` reads the index of a listing through manifests.
 - ``log_index``: the index of a whole log, whose memory does not grow with the transactions that ended.

@@ -7,11 +7,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, CONNECTED, LogEvent
-from pgoutput_construct.changelog._facts.segment_descriptions import Descriptions, Sent
 from pgoutput_construct.changelog._index.row_counts import copied_rows, count_copied, count_rows, settled, spans_of
-from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex, struct_array
 from pgoutput_construct.changelog._segment.block import Block, Flags, Numbers, header_role
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, CONNECTED, LogEvent
+from pgoutput_construct.changelog._segment.segment_descriptions import Descriptions, Sent
+from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex, struct_array
 from pgoutput_construct.changelog._segment.segment_schema import Part
 from pgoutput_construct.columnar.batch_arrays import look_up, tag_table
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope

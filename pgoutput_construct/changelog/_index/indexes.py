@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._facts.segment_descriptions import Sent
 from pgoutput_construct.changelog._index.index_builder import IndexBuilder
 from pgoutput_construct.changelog._index.listing import Listing, Run, list_log
 from pgoutput_construct.changelog._index.log_index import Ended, LogIndex, Stretch
 from pgoutput_construct.changelog._index.manifest import Manifest, ManifestName, manifest_names, read_manifest
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import DAMAGE, Segment, SegmentName, damaged, read_footer
+from pgoutput_construct.changelog._segment.segment_descriptions import Sent
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import ChangeLogError
 

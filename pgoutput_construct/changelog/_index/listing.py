@@ -8,18 +8,16 @@ own end is complete if the next listing has no gap there either. So a gap, or a 
 to list again, and an error only after several attempts.
 """
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final, NamedTuple, overload
 
 import numpy as np
 
 from pgoutput_construct.changelog._index.manifest import Manifest, manifest_names, read_manifest
-from pgoutput_construct.changelog._index.segment_index import InheritedEvent
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import (
     NamedSegments,
@@ -28,20 +26,16 @@ from pgoutput_construct.changelog._segment.footer import (
     chosen_segments,
     read_footer,
 )
+from pgoutput_construct.changelog._segment.prune_note import read_pruned
+from pgoutput_construct.changelog._segment.segment_index import InheritedEvent
 from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
 from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.wire import Lsn, Timestamp
 
 __all__ = [
     "Listing",
-    "Pruned",
     "Run",
-    "first_kept",
-    "first_promised",
     "list_log",
-    "read_pruned",
-    "write_pruned",
 ]
 
 
@@ -288,57 +282,3 @@ class Listing(Sequence[Segment]):
         """The number of rows that are messages."""
         events = (run.events if isinstance(run, Segment) else run.manifest.events(run.rows) for run in self.runs())
         return int((self.last_seqs - self.first_seqs + 1).sum()) - sum(events)
-
-
-_FILE: Final = "pruned.json"
-
-
-@dataclass(frozen=True)
-class Pruned:
-    """What was pruned from a log."""
-
-    first_seq: int = 0
-    """The first retained seq."""
-    lsn: Lsn = field(default_factory=Lsn)
-    """All transactions that ended before this LSN were removed."""
-    time: Timestamp = field(default_factory=Timestamp)
-    """When the last of them was committed: microseconds since 2000-01-01 UTC."""
-    planned: int = 0
-    """The first seq that a running prune is going to retain; 0 for none. The segments before it still exist, but new
-    readers must not need them. A prune that was killed leaves it; the next one resets it."""
-    copied: tuple[int, ...] = ()
-    """The OIDs of tables whose copies were removed: a capture copies them again only on request."""
-    publications: tuple[InheritedEvent, ...] = ()
-    """The facts of publications (PUBLICATION_FACTS) that were in force at the end of what was removed. Empty in logs
-    that an earlier version pruned."""
-
-
-def read_pruned(store: LogStore) -> Pruned:
-    """Return what was pruned from a log; raises ChangeLogError if the file that says so is damaged."""
-    try:
-        note = json.loads(store.read(_FILE))
-        lsn, time, planned = Lsn(note.get("lsn", 0)), Timestamp(note.get("time", 0)), int(note.get("planned", 0))
-        copied = tuple(map(int, note.get("copied", ())))
-        publications = tuple(InheritedEvent(*event) for event in note.get("publications", ()))
-        return Pruned(int(note["first_seq"]), lsn, time, planned, copied, publications)
-    except MissingFileError:
-        return Pruned()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        place = store.path_of(_FILE)
-        raise ChangeLogError(f"{place}: damaged: it should have the first retained seq of the log: {error}") from error
-
-
-def write_pruned(store: LogStore, pruned: Pruned) -> None:
-    """Record durably what is going to be removed."""
-    store.write(_FILE, json.dumps(asdict(pruned)).encode())
-
-
-def first_kept(store: LogStore) -> int:
-    """Return the first seq of a log: 0, or more if older segments were pruned."""
-    return read_pruned(store).first_seq
-
-
-def first_promised(store: LogStore) -> int:
-    """Return the first seq that a new reader may need: the running prune, if any, retains it."""
-    pruned = read_pruned(store)
-    return max(pruned.first_seq, pruned.planned)

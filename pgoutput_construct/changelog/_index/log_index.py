@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog._index.segment_index import COLUMNS, INDEX_SCHEMA, SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog._segment.segment_index import COLUMNS, INDEX_SCHEMA, SegmentIndex
 from pgoutput_construct.stream.transaction_reader import COMMITTED
 
 __all__ = [

@@ -30,9 +30,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._index.log_index import LISTS, LOG_SCHEMA, Ended, LogIndex, parts_of
-from pgoutput_construct.changelog._index.segment_index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import DAMAGE, Position, Segment, footer_content, of_kinds, options_of
+from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.changelog.log_options import LogOptions
 from pgoutput_construct.errors import ChangeLogError

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._facts.events import BEGUN_ANEW, events_of
-from pgoutput_construct.changelog._facts.segment_descriptions import Sent, described
 from pgoutput_construct.changelog._index.log_index import NUMBERS, LogIndex, apart, count_commits
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, events_of
+from pgoutput_construct.changelog._segment.segment_descriptions import Sent, described
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.stream.transaction_reader import COMMITTED, Spans
 from pgoutput_construct.wire.messages import Relation

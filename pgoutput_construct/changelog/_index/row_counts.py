@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._index.segment_index import COLUMNS
 from pgoutput_construct.changelog._segment.block import Block, Numbers
+from pgoutput_construct.changelog._segment.segment_index import COLUMNS
 from pgoutput_construct.columnar.batch_arrays import all_same, look_up, tag_table
 from pgoutput_construct.columnar.descriptions import OUTSIDE, find_descriptions
 from pgoutput_construct.columnar.index import IS_ROW

@@ -5,6 +5,7 @@ the slot is where this capture left it, or was moved or re-created by somebody e
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final, Self
 
@@ -18,6 +19,7 @@ __all__ = [
     "NOTE_NAME",
     "Note",
     "note_after",
+    "reached_lsn",
     "read_note",
     "write_note",
 ]
@@ -73,6 +75,15 @@ class Note:
                 f"{self.confirmed_lsn} was confirmed, and the server will not send them again: restore the removed "
                 "segments, or begin a new log in an empty directory, with a new slot and an initial copy of the tables"
             )
+
+
+def reached_lsn(store: LogStore, segments: Sequence[Segment]) -> Lsn:
+    """Return the LSN before which nothing that the server sends is lacking in a log.
+
+    It is the log's ``complete_lsn``, or further: on an idle server, or one whose changes are not published, a capture
+    confirms positions that no segment records. Raises ChangeLogError if the note of them is damaged.
+    """
+    return read_note(store).reached(segments[-1] if segments else None)
 
 
 def read_note(store: LogStore) -> Note:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog._index.segment_index import check_index
+from pgoutput_construct.changelog._segment.segment_index import check_index
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.changelog.log_options import READABLE_FORMATS, LogOptions
 from pgoutput_construct.errors import ChangeLogError

@@ -14,8 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog._index.listing import first_kept
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.footer import (
     DAMAGE,
     Segment,
@@ -25,6 +23,8 @@ from pgoutput_construct.changelog._segment.footer import (
     read_footer,
     read_tail,
 )
+from pgoutput_construct.changelog._segment.prune_note import first_kept
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.segment_schema import SCHEMA, checksums, upgraded
 from pgoutput_construct.changelog._store.store import MissingFileError
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._facts.events import LogEvent, log_events
 from pgoutput_construct.changelog._segment.block import NO_XID, Block, Numbers
+from pgoutput_construct.changelog._segment.events import LogEvent, log_events
 from pgoutput_construct.columnar.batch_arrays import first_bytes
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.columnar.index import payload_bounds

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pgoutput_construct.changelog._facts.events import OPTIONS_CHANGED, log_events
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._segment.events import OPTIONS_CHANGED, log_events
 from pgoutput_construct.changelog._segment.footer import Position, Segment, footer_pairs, segment_name
 from pgoutput_construct.changelog._segment.large_payload import ends_large, write_large
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.segment_schema import SCHEMA, checksums
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.changelog.log_options import LOG_FORMAT, LogOptions

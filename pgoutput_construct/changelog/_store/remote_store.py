@@ -25,6 +25,8 @@ __all__ = ["RemoteStore"]
 
 _SHOWN = {"allow_bucket_creation", "endpoint_override", "region", "scheme"}
 """Parameters of a URL that hold no secrets."""
+_CONTAINER_FIRST = {"abfs", "abfss"}
+"""Schemes whose URLs have a container where others have a user."""
 _WHOLE_OBJECTS = {"s3", "gcs", "abfs"}
 """Stores (``FileSystem.type_name``) where an object becomes visible when its upload is complete, not before."""
 
@@ -216,6 +218,9 @@ def _split(uri: str) -> tuple[str, tuple[str, ...]]:
             f"{scheme}://...: not a valid URL; percent-encode the credentials, or better, set them in the environment"
         ) from None
     user, _, host = parts.netloc.rpartition("@")
+    if user and parts.scheme in _CONTAINER_FIRST:  # abfss://CONTAINER[:PASSWORD]@ACCOUNT.dfs.core.windows.net
+        container, _, user = user.partition(":")
+        host = f"{container}@{host}"
     query = parse_qsl(parts.query)
     shown = urlencode([(key, value) for key, value in query if key in _SHOWN], safe=":/")
     hidden = [value for key, value in query if key not in _SHOWN]

@@ -9,7 +9,7 @@ from pgoutput_construct.wire.messages import PgoutputMessage, Relation
 
 if TYPE_CHECKING:
     from pgoutput_construct.changelog import LogEntry
-    from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+    from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 
 __all__ = ["LogRelations"]
 

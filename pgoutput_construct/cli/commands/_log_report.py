@@ -86,7 +86,7 @@ def _times(transactions: Any) -> dict[str, str | None]:
 
 def _tables(log: "ChangeLog") -> Iterator[dict[str, Any]]:
     """Yield the tables: rows by operation, and descriptions that differ from the previous one."""
-    from pgoutput_construct.changelog._facts.segment_descriptions import described
+    from pgoutput_construct.changelog._segment.segment_descriptions import described
 
     counts = _counts(log)
     found: dict[int, list[Description]] = {oid: [] for oid in counts}

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pgoutput_construct.cli._logging import warn_of_lacks
+from pgoutput_construct.cli._printing import say
 from pgoutput_construct.cli.commands._log_relations import LogRelations
 from pgoutput_construct.cli.commands._tail_output import Header, TailSelection
 from pgoutput_construct.errors import ChangeLogError
@@ -35,18 +36,16 @@ def tail_log(address: str, selection: TailSelection, from_lsn: Lsn | None, follo
         address: The log's.
         selection: What is shown, and how.
         from_lsn: The first commit LSN; None: all.
-        follow: Continue with what a capture adds, until interrupted.
+        follow: Wait for the log, if it has no segment yet, and continue with what a capture adds, until interrupted.
 
     Raises:
         ChangeLogError: The log does not exist or is damaged, or a table is selected that it does not know.
         ProtocolError: The log contradicts itself.
     """
-    from pgoutput_construct.changelog import ChangeLog
-
     last_seq = -1
     while True:
-        began = time.monotonic()
-        reader = _Reader(ChangeLog(address), selection)
+        log, began = _opened(address, follow), time.monotonic()
+        reader = _Reader(log, selection)
         if not follow:
             reader.check()
         if last_seq < 0:
@@ -57,6 +56,23 @@ def tail_log(address: str, selection: TailSelection, from_lsn: Lsn | None, follo
         if selection.enough or not follow:
             return
         time.sleep(max(_PAUSE, 2 * (time.monotonic() - began)))
+
+
+def _opened(address: str, follow: bool) -> "ChangeLog":
+    from pgoutput_construct.changelog import ChangeLog
+    from pgoutput_construct.changelog.reader import EmptyLogError
+
+    has_told = False
+    while True:
+        try:
+            return ChangeLog(address)
+        except EmptyLogError as error:
+            if not follow:
+                raise
+            if not has_told:
+                say(f"{error}: waiting for the capture's first segment", err=True)
+            has_told = True
+            time.sleep(_PAUSE)
 
 
 class _Reader:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pgoutput_construct.cli._options import LOG, LSN, LSN_OR_TIME
-from pgoutput_construct.cli._printing import counted, printable, say, sized
+from pgoutput_construct.cli._printing import counted, json_line, printable, say, sized
 from pgoutput_construct.cli._progress import progress_line
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.cli.commands._log_report import SHOWN, print_report
@@ -18,11 +18,15 @@ from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Lsn, Timestamp
 
 if TYPE_CHECKING:
+    from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.changelog.compact import Compaction
     from pgoutput_construct.changelog.prune import Prune
     from pgoutput_construct.changelog.registry import RegisteredReader
 
 __all__ = ["log_command"]
+
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON: an object of each line's figures.")
 
 
 class _ShowByDefault(click.Group):
@@ -79,7 +83,7 @@ def show_command(log: str, verify: bool, as_json: bool, everything: bool, dsn: s
 
     checked = _verify(log) if verify else {}
     opened = ChangeLog(log)
-    report = {**checked, **describe_log(opened), **({} if dsn is None else _lag(dsn, opened.complete_lsn))}
+    report = {**checked, **describe_log(opened), **({} if dsn is None else _lag(dsn, opened))}
     if as_json:
         click.echo(json.dumps({**report, "segments": list(describe_segments(opened))}, default=str))
     else:
@@ -97,13 +101,16 @@ def _verify(log: str) -> dict[str, Any]:
     return {"verification": asdict(found)}
 
 
-def _lag(dsn: str, complete_lsn: Lsn) -> dict[str, Any]:
+def _lag(dsn: str, log: "ChangeLog") -> dict[str, Any]:
     require("cli", "postgres")
+    from pgoutput_construct.changelog._notes.confirmation_note import reached_lsn
     from pgoutput_construct.postgres import connect, current_lsn
+
+    reached = reached_lsn(log.store, log.segments)
 
     with connect(dsn, replication=False) as connection:
         end = current_lsn(connection)
-    return {"server_lsn": str(end), "lag_bytes": max(end - complete_lsn, 0)}
+    return {"server_lsn": str(end), "lag_bytes": max(end - reached, 0)}
 
 
 @log_command.command("compact", short_help="Merge small segments into large ones.")
@@ -117,7 +124,8 @@ def _lag(dsn: str, complete_lsn: Lsn) -> dict[str, Any]:
     help="How long the small segments are retained for readers that have them open.  [default: 10]",
 )
 @click.option("--dry-run", is_flag=True, help="Only print what would be done.")
-def _compact_command(log: str, dry_run: bool, **given: Any) -> None:
+@_JSON
+def _compact_command(log: str, dry_run: bool, as_json: bool, **given: Any) -> None:
     """Merge the small segments of a change log into large ones, while a capture and readers run.
 
     Nothing is lost: a large segment is durable before the small ones are removed, and a crash leaves a log that reads
@@ -132,11 +140,12 @@ def _compact_command(log: str, dry_run: bool, **given: Any) -> None:
 
     limits = CompactionLimits(**{name: value for name, value in given.items() if value is not None})
     if dry_run:
-        say(f"would be done: {_compacted(plan_compaction(log, limits))}")
+        planned = plan_compaction(log, limits)
+        say(json_line(planned, dry_run=True) if as_json else f"would be done: {_compacted(planned)}")
         return
     with progress_line() as show:
         done = compact(log, limits, lambda done: show(_compacted(done)))
-    say(_compacted(done))
+    say(json_line(done, dry_run=False) if as_json else _compacted(done))
 
 
 @log_command.command("prune", short_help="Remove old segments that nobody needs.")
@@ -157,7 +166,8 @@ def _compact_command(log: str, dry_run: bool, **given: Any) -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Only print what would be removed, and what retains the rest.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation (which happens only on a terminal).")
-def _prune_command(log: str, before: Lsn | Timestamp, states: bool, dry_run: bool, yes: bool) -> None:
+@_JSON
+def _prune_command(log: str, before: Lsn | Timestamp, states: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Remove the segments of a change log that have only transactions that ended before a time or an LSN.
 
     A segment is retained, with all after it, if an open or prepared transaction, a transaction that ended later, or a
@@ -175,13 +185,14 @@ def _prune_command(log: str, before: Lsn | Timestamp, states: bool, dry_run: boo
     asks = not yes and sys.stdin is not None and sys.stdin.isatty()
     if dry_run or asks:
         planned = prune(log, before, states=states, dry_run=True)
-        click.echo(f"would be removed: {_pruned(planned)}")
+        shown = json_line(planned, dry_run=True) if as_json and dry_run else f"would be removed: {_pruned(planned)}"
+        click.echo(shown, err=not dry_run)
         if dry_run or not planned.size:
             return
-        click.confirm("Remove them?", abort=True)
+        click.confirm("Remove them?", abort=True, err=True)
     with progress_line() as show:
         done = prune(log, before, states=states, on_progress=lambda done: show(f"{done.removed:,} files removed"))
-    click.echo(f"removed: {_pruned(done)}")
+    click.echo(json_line(done, dry_run=False) if as_json else f"removed: {_pruned(done)}")
 
 
 def _pruned(done: "Prune") -> str:
@@ -206,7 +217,10 @@ def _compacted(done: "Compaction") -> str:
     help="Seconds after its last update for which segments are retained.  [default: no limit]",
 )
 @click.option("--remove", metavar="NAME", help="Remove a reader: what only it needed may be pruned.")
-def _readers_command(log: str, add: str | None, at: Lsn | None, wait: float | None, remove: str | None) -> None:
+@_JSON
+def _readers_command(
+    log: str, add: str | None, at: Lsn | None, wait: float | None, remove: str | None, as_json: bool
+) -> None:
     """List the registered readers of a change log: prune removes nothing that one of them has not read.
 
     Register a reader before its first read, and update its position after each read: --at with the LSN up to which the
@@ -226,12 +240,13 @@ def _readers_command(log: str, add: str | None, at: Lsn | None, wait: float | No
     if add is None and not (at is None and wait is None):
         raise click.UsageError("--at and --wait need a reader: name it with --add")
     if add is not None:
-        say(_shown(_added(log, add, at, wait)))
+        added = _added(log, add, at, wait)
+        say(json_line(added) if as_json else _shown(added))
     elif remove is not None:
         _remove(log, remove)
     else:
         for reader in readers(log):
-            say(_shown(reader))
+            say(json_line(reader) if as_json else _shown(reader))
 
 
 def _added(log: str, name: str, at: Lsn | None, wait: float | None) -> "RegisteredReader":

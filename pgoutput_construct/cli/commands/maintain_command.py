@@ -1,13 +1,11 @@
 """``pgoutput maintain``: puts small files of a warehouse together, and removes what readers no longer need."""
 
-import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-from pgoutput_construct.cli._options import SECONDS, TABLE, retention_options
-from pgoutput_construct.cli._printing import say
+from pgoutput_construct.cli._options import SECONDS, TABLE, retention_options, spark_options
+from pgoutput_construct.cli._printing import json_line, say
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.extras import require
 
@@ -25,7 +23,7 @@ __all__ = ["described", "maintain_command"]
     "--seconds", type=SECONDS, metavar="SECONDS", help="Begin no other table after this time.  [default: no limit]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per table.")
-@click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
+@spark_options
 def maintain_command(
     warehouse: str,
     *,
@@ -35,12 +33,13 @@ def maintain_command(
     seconds: float | None,
     as_json: bool,
     master: str,
+    conf: tuple[tuple[str, str], ...],
 ) -> None:
     """Maintain the tables of a WAREHOUSE of pgoutput replicate, by the procedures of their formats.
 
     Iceberg: small data files and position deletes are rewritten, snapshots expire, orphan files are removed. Delta
-    Lake: OPTIMIZE and VACUUM. Parquet needs no maintenance. Tables and histories have the same rows before and after,
-    and may be read meanwhile.
+    Lake: OPTIMIZE and VACUUM. Parquet: files that were replaced are removed. Tables and histories have the same rows
+    before and after, and may be read meanwhile.
 
     pgoutput replicate --continuous does so itself; this is for warehouses that are updated with --once. Both lock the
     warehouse. An object store has no locks: end replicate first, since the second of the two makes the other one fail.
@@ -61,10 +60,10 @@ def maintain_command(
 
     into, retention = format_of(warehouse), Retention(age=retain, count=retain_snapshots)
     failed = 0
-    with spark_session(master, into=[into], warehouse=warehouse) as spark:
+    with spark_session(master, dict(conf), into=[into], warehouse=warehouse) as spark:
         for report in maintain(spark, warehouse, tables or None, retention, seconds):
             failed += bool(report.error)
-            say(json.dumps(asdict(report)) if as_json else described(report))
+            say(json_line(report) if as_json else described(report))
     if failed:
         raise click.ClickException(f"{failed} could not be maintained")
 

@@ -16,8 +16,18 @@ from pgoutput_construct.cli._logging import (
     serving_metrics,
     warn_of_lacks,
 )
-from pgoutput_construct.cli._options import KEY_VALUE, SECONDS, TABLE, TABLE_FORMATS, Listen, retention_options
-from pgoutput_construct.cli._printing import counted
+from pgoutput_construct.cli._options import (
+    KEY_VALUE,
+    PARTITIONING,
+    SECONDS,
+    TABLE,
+    TABLE_FORMATS,
+    WRITE_MODES,
+    Listen,
+    retention_options,
+    spark_options,
+)
+from pgoutput_construct.cli._printing import counted, json_line
 from pgoutput_construct.cli._progress import Estimate, progress_line
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.cli.commands.maintain_command import described
@@ -78,9 +88,9 @@ _NAMED: Final = 8
 )
 @click.option(
     "--write-mode",
-    type=click.Choice(("merge-on-read", "copy-on-write")),
-    help="Delta, Iceberg: whether a batch marks the rows that it replaces, or rewrites the files that contain them.  "
-    "[default: merge-on-read for iceberg, copy-on-write for delta]",
+    type=click.Choice(WRITE_MODES),
+    help="Whether a batch marks the rows that it replaces, or rewrites the files that contain them.  [default: "
+    "merge-on-read for iceberg and large tables of parquet, copy-on-write for delta]",
 )
 @click.option(
     "--table-property",
@@ -89,6 +99,20 @@ _NAMED: Final = 8
     type=KEY_VALUE,
     metavar="NAME=VALUE",
     help="Delta, Iceberg: a property of the tables, such as format-version=3; can be repeated.",
+)
+@click.option(
+    "--catalog",
+    metavar="NAME",
+    help="Iceberg: the catalog that has the tables, as --conf spark.sql.catalog.NAME=... defines it.  [default: DIR]",
+)
+@click.option(
+    "--partition-by",
+    "partitionings",
+    multiple=True,
+    type=PARTITIONING,
+    metavar="TABLE=FIELD,...",
+    help="Delta, Iceberg: partition a table, when it is written as a whole, by columns, or Iceberg's day(column), "
+    "bucket(16, column) and the like; can be repeated.",
 )
 @click.option(
     "--maintain/--no-maintain",
@@ -116,7 +140,10 @@ _NAMED: Final = 8
     is_flag=True,
     help="Rebuild from LOG the tables in DIR that belong to another log; without it that is an error.",
 )
-@click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print each batch, and each maintenance of a table, as a JSON object."
+)
+@spark_options
 @metrics_option
 def replicate_command(
     changelog: str,
@@ -135,13 +162,17 @@ def replicate_command(
     grace: float,
     write_mode: str | None,
     table_properties: tuple[tuple[str, str], ...],
+    catalog: str | None,
+    partitionings: tuple[tuple[str, tuple[str, ...]], ...],
     maintains: bool | None,
     retain: float,
     retain_snapshots: int,
     batch_transactions: int | None,
     batch_bytes: int,
     adopt: bool,
+    as_json: bool,
     master: str,
+    conf: tuple[tuple[str, str], ...],
     metrics: Listen | None,
 ) -> None:
     """Replicate the tables of the change log LOG to the warehouse DIR, once or continuously.
@@ -156,7 +187,8 @@ def replicate_command(
     DIR is registered with LOG as a reader, so that pgoutput log prune retains what it has not applied yet. DIR records
     the log of its tables; another log is refused, and the error says what --adopt would do.
 
-    Delta Lake and Iceberg need jars, which Spark downloads from Maven Central once. Iceberg's catalog is DIR itself.
+    Delta Lake and Iceberg need jars, which Spark downloads from Maven Central once. Iceberg's catalog is DIR itself,
+    unless --catalog names another one of the Spark session; DIR then has the notes of the tables.
 
     An update or delete of a row that should exist and does not is an error of its table, which is left unchanged; with
     --on-missing report replication continues, and DIR/missing/schema.table has these changes as Parquet.
@@ -200,12 +232,12 @@ def replicate_command(
 
     warnings.simplefilter("ignore", IncompleteTableWarning)
     chosen = tables or None
-    check_request(changelog, warehouse, into, chosen, mode == "continuous", metadata_prefix, resync, adopt)
+    check_request(changelog, warehouse, into, chosen, mode == "continuous", metadata_prefix, resync, adopt, catalog)
     report = _Report()
     with (
         logging_to_stderr("text"),
         _metrics(metrics) as collect,
-        spark_session(master, into=[into], warehouse=warehouse) as spark,
+        spark_session(master, dict(conf), into=[into], warehouse=warehouse) as spark,
         collected_signals(True) as wishes,
         progress_line() as show,
     ):
@@ -215,10 +247,14 @@ def replicate_command(
             show("")
             collect.report(batch)
             report(batch)
+            if as_json and (batch.tables or batch.removed or batch.troubled):
+                click.echo(json_line(batch, event="batch"))
 
         def on_maintenance(maintained: "MaintenanceReport") -> None:
             show("")
             collect.report_maintenance(maintained)
+            if as_json:
+                click.echo(json_line(maintained, event="maintenance"))
             LOGGER.log(
                 logging.WARNING if maintained.error else logging.INFO, "maintenance of %s", described(maintained)
             )
@@ -240,6 +276,8 @@ def replicate_command(
             grace=grace,
             write_mode=write_mode,
             table_properties=dict(table_properties),
+            catalog=catalog,
+            partition_by=dict(partitionings),
             maintains=maintains,
             retention=Retention(age=retain, count=retain_snapshots),
             batch_transactions=batch_transactions,

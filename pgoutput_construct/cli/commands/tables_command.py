@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pgoutput_construct.cli._logging import warn_of_lacks
-from pgoutput_construct.cli._options import LOG, TABLE
+from pgoutput_construct.cli._options import LOG, TABLE, spark_options
 from pgoutput_construct.cli._printing import counted, say
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.extras import require
@@ -27,7 +27,7 @@ OUTPUT = click.Path(file_okay=False, path_type=Path)
     metavar="PREFIX",
     help="Prefix of the columns that are added to each table, such as pg_.",
 )
-@click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
+@spark_options
 @click.option("--overwrite", is_flag=True, help="Replace existing datasets.")
 def tables_command(
     changelog: str,
@@ -36,6 +36,7 @@ def tables_command(
     types: str,
     metadata_prefix: str,
     master: str,
+    conf: tuple[tuple[str, str], ...],
     overwrite: bool,
 ) -> None:
     """Decode the committed changes of a change log into one typed Parquet dataset per table, OUTPUT/schema.table.
@@ -61,7 +62,8 @@ def tables_command(
     known = LogTables.from_log(ChangeLog(changelog), types=types)
     for name in tables:
         known.table(name)
-    with spark_session(master, {"spark.sql.caseSensitive": "true"}) as spark:  # column names may differ in case only
+    settings = {"spark.sql.caseSensitive": "true", **dict(conf)}  # column names may differ in case only
+    with spark_session(master, settings) as spark:
         log = open_log(spark, changelog, types=types, metadata_prefix=metadata_prefix)
         names = tables or log.tables
         for number, name in enumerate(names, 1):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pgoutput_construct.cli._logging import note_unpublished
-from pgoutput_construct.cli._options import LOG, SECONDS, TABLE
+from pgoutput_construct.cli._options import LOG, SECONDS, TABLE, spark_options
 from pgoutput_construct.cli._printing import counted, printable, say
 from pgoutput_construct.cli._progress import Estimate, progress_line
 from pgoutput_construct.cli.command_table import COMMANDS
@@ -28,20 +28,23 @@ __all__ = ["verify_command"]
 @click.option("--warehouse", required=True, help="The warehouse of pgoutput replicate: a directory, or a URL.")
 @click.option("--table", "tables", multiple=True, type=TABLE, help="Compare only this table; can be repeated.")
 @click.option("--resume", type=click.Path(dir_okay=False, path_type=Path), help="File that records the progress.")
+@click.option("--restart", is_flag=True, help="Compare again what an interrupted verification has compared.")
 @click.option(
     "--wait", type=SECONDS, default=600.0, show_default=True, help="Seconds to wait for log and warehouse to catch up."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per table.")
-@click.option("--master", default="local[*]", show_default=True, help="Spark's master, such as spark://host:7077.")
+@spark_options
 def verify_command(
     log: str,
     dsn: str,
     warehouse: str,
     tables: tuple[str, ...],
     resume: Path | None,
+    restart: bool,
     wait: float,
     as_json: bool,
     master: str,
+    conf: tuple[tuple[str, str], ...],
 ) -> None:
     """Compare the tables of a warehouse with the server whose changes the change log LOG holds; exit with 1 if any
     differs.
@@ -49,8 +52,8 @@ def verify_command(
     Nothing is locked, and writers, the capture of LOG (which must be running) and replicate continue meanwhile. Each
     table is compared under a snapshot of the server, by checksums of ranges of its key; only ranges that differ are
     read row by row. A table that cannot be compared is reported with the reason, and the exit status is 1; the others
-    are compared. After an interruption it resumes where it was: the progress is recorded in the warehouse, or in the
-    file given as --resume.
+    are compared. After an interruption it resumes where it was, and prints what it has compared before as such: the
+    progress is recorded in the warehouse, or in the file given as --resume; --restart begins again.
 
     \b
     Examples:
@@ -75,13 +78,15 @@ def verify_command(
         if resume
         else VerificationRecord(open_store(warehouse, private=False))
     )
+    if restart:
+        record.restart()
     names, into = chosen_tables(warehouse, tables or None), format_of(warehouse)
     if not tables:
         known = LogTables.from_log(changelog).tables.items()
         _report_others({name for name, table in known if not table.dropped} - {*names})
     note_unpublished([each for each in unpublished_columns(changelog.index) if each.name in names])
     verdicts: list[TableVerdict] = []
-    with spark_session(master, into=[into], warehouse=warehouse) as spark, progress_line() as show:
+    with spark_session(master, dict(conf), into=[into], warehouse=warehouse) as spark, progress_line() as show:
         spark.conf.set("spark.sql.caseSensitive", "true")  # column names may differ in case only
         estimate = Estimate()
 
@@ -110,6 +115,8 @@ def _lines(verdict: "TableVerdict") -> list[str]:
     if verdict.problem:
         return [f"{name}: not compared: {verdict.problem}"]
     compared = f"{counted(verdict.rows, 'row')} in {counted(verdict.parts, 'part')}, as of {verdict.lsn}"
+    if verdict.is_earlier:
+        compared += ", by the verification that was interrupted (--restart compares it again)"
     if verdict.equal:
         return [f"{name}: equal: {compared}"]
     differ = f"{counted(verdict.different_rows, 'row')} in {counted(verdict.different_parts, 'part')}"

@@ -16,8 +16,8 @@ from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._facts.lineage import lineage_of
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.row_counts import COPIED
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog.reader import ChangeLog, explain, index_as_of
 from pgoutput_construct.columnar import AS_USUAL, Choices, chosen_types
 from pgoutput_construct.columnar.descriptions import UNDESCRIBED

@@ -63,6 +63,8 @@ def replicate(
     grace: float = 600.0,
     write_mode: str | None = None,
     table_properties: Mapping[str, str] = MappingProxyType({}),
+    catalog: str | None = None,
+    partition_by: Mapping[str, Collection[str]] = MappingProxyType({}),
     batch_transactions: int | None = None,
     batch_bytes: int | None = BATCH_BYTES,
     adopt: bool = False,
@@ -106,9 +108,14 @@ def replicate(
         grace: For how many seconds replaced Parquet files are retained for their readers.
         write_mode: What a merge does with a data file in which it changes rows: ``merge-on-read`` keeps it, and writes
             which of its rows are gone; ``copy-on-write`` writes it again without them. None for the format's own:
-            merge-on-read for Iceberg; copy-on-write for Delta Lake, where merge-on-read needs readers that know
-            deletion vectors. Delta Lake's tables get another mode when they are next written as a whole.
+            merge-on-read for Iceberg, and for Parquet but for small tables; copy-on-write for Delta Lake, where
+            merge-on-read needs readers that know deletion vectors. Delta Lake's tables get another mode when they are
+            next written as a whole.
         table_properties: Further properties of the tables, by the names that the format has for them.
+        catalog: The session's catalog that has the tables of Iceberg, each in the namespace of its schema; None for one
+            of files in the warehouse. The notes are in the warehouse in any case. It cannot be changed later.
+        partition_by: How tables are partitioned, by their names: ``column``, or for Iceberg also ``day(column)``,
+            ``bucket(16, column)`` and the like. It applies to tables that are written as a whole, and is remembered.
         batch_transactions: The most transactions of a batch; None for no limit.
         batch_bytes: About how many bytes of payloads a batch has, and how many bytes of changes are staged at a time; a
             single transaction or table copy may have more. None for no limit.
@@ -134,12 +141,12 @@ def replicate(
     """
     check_on_missing(on_missing)
     check_format(spark, into)
-    write_options = write_options_of(into, write_mode, table_properties, grace)
-    destination = check_request(log, warehouse, into, tables, not once, metadata_prefix, resync, adopt)
+    write_options = write_options_of(into, write_mode, table_properties, grace, catalog, partition_by)
+    named = [*(tables or ()), *write_options.partitions]
+    destination = check_request(log, warehouse, into, named, not once, metadata_prefix, resync, adopt, catalog)
     if not await_log(log, stop):
         return None
-    check_request(log, warehouse, into, tables, prefix=metadata_prefix, resync=resync, adopt=adopt)
-    chosen = None if tables is None else {normal_name(table) for table in tables}
+    check_request(log, warehouse, into, named, False, metadata_prefix, resync, adopt, catalog)
     destination.store.prepare()
     with destination.store.lock("replicate") as lock:
         sink, known_before, from_scratch = (
@@ -148,7 +155,7 @@ def replicate(
             set(map(normal_name, resync)),
         )
         sink.naming = Naming(known_before.prefix if known_before else metadata_prefix or PREFIX)
-        chosen = None if chosen is None else chosen | from_scratch
+        chosen = None if tables is None else set(map(normal_name, tables)) | from_scratch
         reporter = Reporter(on_progress, batch_bytes)
         all_tables = WarehouseTables(
             spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, from_scratch
@@ -158,8 +165,7 @@ def replicate(
         is_maintained = maintains if maintains is not None else not once
         known, limits = ChangeLog(log), Limits(batch_transactions, batch_bytes)
         all_tables.attach(known, adopt)
-        warned: set[Lack] = set()
-        batches: list[Batch] = []
+        warned, batches = set[Lack](), list[Batch]()
 
         def advance_to(target: int) -> None:
             """Bring the tables up to a seq of the log, in batches within the limits."""
@@ -221,6 +227,7 @@ def check_request(
     prefix: str | None = None,
     resync: Collection[str] = (),
     adopt: bool = False,
+    catalog: str | None = None,
 ) -> Warehouse:
     """Check the arguments of ``replicate`` before anything is started or written; return the warehouse.
 
@@ -235,12 +242,14 @@ def check_request(
         prefix: The prefix of added columns, None for that of the warehouse.
         resync: Tables to write from scratch.
         adopt: Whether to take over tables that another log made.
+        catalog: The catalog that has the tables, None for files in the warehouse.
 
     Raises:
         ChangeLogError: There is no such log, unless it is waited for; it lacks one of ``tables``, which the warehouse
             does not have either, or of ``resync``; or the tables of the warehouse are of another log, and not to
             ``adopt``.
-        PgoutputError: The tables of the warehouse are of another format, or have another ``prefix``.
+        PgoutputError: The tables of the warehouse are of another format, in another ``catalog``, or have another
+            ``prefix``.
     """
     if prefix is not None:
         check_prefix(prefix)
@@ -250,6 +259,10 @@ def check_request(
         raise PgoutputError(
             f"{destination.store}: the tables there are {known.format}, not {into}: choose another warehouse"
         )
+    if known is not None and known.catalog != catalog:
+        there = "in the warehouse itself" if known.catalog is None else f"in the catalog {known.catalog!r}"
+        remedy = "omit --catalog (catalog=)" if known.catalog is None else f"give --catalog {known.catalog} (catalog=)"
+        raise PgoutputError(f"{destination.store}: its tables are {there}: {remedy}, or choose another warehouse")
     if known is not None and prefix not in (None, known.prefix):
         raise PgoutputError(
             f"{destination.store}: the prefix of its added columns is {known.prefix!r}, not {prefix!r}: omit "

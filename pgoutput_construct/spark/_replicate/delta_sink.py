@@ -8,18 +8,21 @@ from dataclasses import replace as with_values
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType, StringType
 
 from pgoutput_construct.changelog._facts.copies import snapshot_command
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._log_view.change_columns import quoted
+from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statement
 from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
+    PARTITIONS,
     MergingSink,
     NetChanges,
     Retention,
     WriteMode,
     WriteOptions,
+    partition_fields,
 )
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 
@@ -52,6 +55,7 @@ class DeltaSink(MergingSink):
         vectors = {} if options.mode is None else {_VECTORS: str(options.mode is WriteMode.MERGE_ON_READ).lower()}
         self._wanted = {**vectors, **options.properties}
         """The properties that were asked for."""
+        self._partitions = options.partitions
 
     def prepare(self, spark: SparkSession) -> None:
         """Do nothing: tables are found by their paths."""
@@ -73,21 +77,44 @@ class DeltaSink(MergingSink):
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Overwrite a table in one commit, with its columns; column mapping is used only where a name needs it."""
         names = [name for name in rows.columns if _NEEDS_MAPPING.search(name)]
+        fields = self._partition_columns(dataset, rows)
         wanted, present = {**self._wanted, **(_MAPPED if names else {})}, self._properties(spark, dataset)
         if present is None or (_is_mapped(present) == bool(names) and wanted.items() <= present.items()):
             writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").options(**wanted)
+            writer = writer.partitionBy(*fields) if fields else writer
             writer.option("userMetadata", self.warehouse.commit_text(dataset.version)).save(self._path(dataset))
         else:
-            self._redefine(spark, dataset, rows, {**_unmapped(present), **wanted})
-        return _with_mapped_columns(dataset, names)
+            self._redefine(spark, dataset, rows, {**_unmapped(present), **wanted}, fields)
+        done = _with_mapped_columns(dataset, names)
+        return with_values(done, details={**done.details, PARTITIONS: fields}) if fields else done
 
-    def _redefine(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, properties: Mapping[str, str]) -> None:
+    def _redefine(
+        self,
+        spark: SparkSession,
+        dataset: Dataset,
+        rows: DataFrame,
+        properties: Mapping[str, str],
+        partitions: list[str],
+    ) -> None:
         """Replace a table, with its properties, in one commit: an overwrite keeps the former properties."""
         writer = rows.writeTo(self._table(dataset)).using("delta")
         for name, value in properties.items():
             writer = writer.tableProperty(name, value)
+        if partitions:
+            writer = writer.partitionedBy(*map(column, partitions))
         spark.conf.set(_COMMIT_METADATA, self.warehouse.commit_text(dataset.version))
         writer.createOrReplace()
+
+    def _partition_columns(self, dataset: Dataset, rows: DataFrame) -> list[str]:
+        """Return the columns of partitions; raise PgoutputError for one whose empty values would become NULL."""
+        names = [each.column for each in partition_fields(dataset, self._partitions, rows.columns)]
+        for name in names:
+            if isinstance(rows.schema[name].dataType, StringType | BinaryType):
+                raise PgoutputError(
+                    f"{dataset.version.table} cannot be partitioned by {name!r}: Delta Lake reads the empty text of a "
+                    "column of partitions as NULL; choose one of another type"
+                )
+        return names
 
     def _properties(self, spark: SparkSession, dataset: Dataset) -> Mapping[str, str] | None:
         """Return the properties of a table; None if it does not exist."""

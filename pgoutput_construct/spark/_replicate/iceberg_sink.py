@@ -2,28 +2,34 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace as with_values
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._log_view.change_columns import quoted
+from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 from pgoutput_construct.spark._replicate.merge_statement import history_statement, literal, merge_statement
 from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
+    PARTITIONS,
     MergingSink,
     NetChanges,
+    PartitionField,
     Retention,
     WriteMode,
     WriteOptions,
+    partition_fields,
 )
 from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset, Version, Warehouse
 
 _PROPERTY: Final = "pgoutput.version"
+_DATASET: Final = "pgoutput.dataset"
 _SNAPSHOT: Final = "spark.sql.iceberg.snapshot-property."
 _CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
 _SETTINGS: Final = {
@@ -52,28 +58,26 @@ class IcebergSink(MergingSink):
 
     format = "iceberg"
 
-    def __init__(
-        self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS, catalog: str | None = None
-    ) -> None:
-        """Take the warehouse.
-
-        Args:
-            warehouse: The warehouse.
-            options: How tables are written.
-            catalog: The name of a catalog of the session; None for files in the warehouse (``type=hadoop``).
-        """
+    def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
+        """Take the warehouse, and how tables are written; without a catalog it is of files there (``type=hadoop``)."""
         super().__init__(warehouse)
+        self.catalog, self._partitions = options.catalog, options.partitions
         mode = options.mode or WriteMode.MERGE_ON_READ
         self._new_properties = {**_DEFAULTS, **dict.fromkeys(_MODES, str(mode)), **options.properties}
         self._asked = {**({} if options.mode is None else dict.fromkeys(_MODES, str(mode))), **options.properties}
         """What the caller asked for, which tables that exist get, too."""
         self._altered = set[str]()
         """The directories of tables that have what was asked for."""
-        self._own = catalog is None
-        self._catalog = catalog or f"pgoutput_{sha256(warehouse.path.encode()).hexdigest()[:12]}"
+        self._own = self.catalog is None
+        self._catalog = self.catalog or f"pgoutput_{sha256(warehouse.path.encode()).hexdigest()[:12]}"
 
     def prepare(self, spark: SparkSession) -> None:
-        """Configure the warehouse's catalog."""
+        """Configure the warehouse's catalog; raise PgoutputError where the session has not the one that was named."""
+        if not self._own and spark.conf.get(f"spark.sql.catalog.{self._catalog}", None) is None:
+            raise PgoutputError(
+                f"the Spark session has no catalog {self._catalog!r}: set spark.sql.catalog.{self._catalog} and its "
+                "properties (--conf), as Iceberg's documentation has them for Spark"
+            )
         if self._own:
             place = f"spark.sql.catalog.{self._catalog}"
             for key, value in (_SETTINGS | {".warehouse": self.warehouse.path}).items():
@@ -108,14 +112,35 @@ class IcebergSink(MergingSink):
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Replace a table in one commit, with its columns; earlier snapshots stay readable."""
         namespace, _ = self._names(dataset.directory)
+        if before is None and not self._own:
+            self._check_free(spark, dataset)
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self._catalog)}.{quoted(namespace)}")
         spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
         writer = rows.writeTo(self._table(dataset.directory))
         for name, value in self._new_properties.items():
             writer = writer.tableProperty(name, value)
+        writer = writer.tableProperty(_DATASET, self._identity(dataset))
+        if fields := partition_fields(dataset, self._partitions, rows.columns):
+            writer = writer.partitionedBy(*(_partition(each) for each in fields))
         writer.createOrReplace()
         self._altered.add(dataset.directory)
-        return dataset
+        return with_values(dataset, details={PARTITIONS: list(map(str, fields))} if fields else {})
+
+    def _check_free(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Raise PgoutputError for a table of a shared catalog that is not of this warehouse.
+
+        A first batch that was interrupted before its note may have written it.
+        """
+        table = self._table(dataset.directory)
+        is_there = spark.catalog.tableExists(table)
+        if is_there and self._properties(spark, table).get(_DATASET) != self._identity(dataset):
+            raise PgoutputError(
+                f"{table} exists already, and is not of this warehouse: drop or rename it, or choose another catalog"
+            )
+
+    def _identity(self, dataset: Dataset) -> str:
+        """Return what the property of a table says of whose it is; in hexadecimal, which Spark never redacts."""
+        return sha256(f"{self.warehouse.path}\n{dataset.directory}".encode()).hexdigest()[:32]
 
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge in one commit; changes of columns are a commit of their own, which makes no snapshot."""
@@ -213,6 +238,17 @@ class IcebergSink(MergingSink):
         """Return namespace and name; a shortened directory may have lost the dot between them."""
         namespace, _, name = directory.partition(".")
         return (namespace, name) if name else ("_", namespace)
+
+
+def _partition(each: PartitionField) -> Column:
+    value = column(each.column)
+    match each.transform:
+        case "identity":
+            return value
+        case "bucket":
+            return F.partitioning.bucket(each.buckets, value)
+        case transform:
+            return getattr(F.partitioning, f"{transform}s")(value)
 
 
 def _timestamp(seconds: float) -> str:

@@ -20,7 +20,7 @@ from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._execution import reason_of
 from pgoutput_construct.spark._replicate.sink import Retention, Sink
-from pgoutput_construct.spark._replicate.sinks import open_sink
+from pgoutput_construct.spark._replicate.sinks import existing_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.stream.identifiers import normal_name
@@ -126,7 +126,7 @@ def maintain(
         progress = place.existing_progress()
         if not progress.done:
             raise PgoutputError(f"{place.store}: its last batch was interrupted: run pgoutput replicate first")
-        sink = open_sink(progress.format, place)
+        sink = existing_sink(place, progress)
         sink.prepare(spark)
         for dataset in _chosen(place, tables):
             if seconds is not None and time.monotonic() - began > seconds:

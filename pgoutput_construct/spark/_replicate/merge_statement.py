@@ -1,8 +1,12 @@
-"""Net changes merged into a table by a MERGE statement that Delta Lake and Iceberg both understand."""
+"""Net changes merged into a table: by a MERGE statement that Delta Lake and Iceberg both understand, or by parts of it.
+
+``merge_expressions`` says what a merge does, column by column; Parquet, which has no statement, uses it as it is.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
@@ -19,6 +23,7 @@ from pgoutput_construct.spark._state.demands import Demand
 from pgoutput_construct.spark._state.equality import exact_key, is_always_typed, same_sql
 
 _SOURCE: Final = "pgoutput_net_changes"
+_EPOCH: Final = datetime(1970, 1, 1)
 _OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
 _LOST: Final = "s._key IS NULL"
 """No row has the values that a change did not send: a row that was deleted before has its key, in the table, too."""
@@ -42,17 +47,22 @@ def merge_statement(
     """
     rows, naming, demand = changes.rows.persist(), changes.naming, changes.demand
     try:
-        target = T.StructType([field for field in rows.schema if field.name not in _OF_CHANGES])
+        target = target_columns(rows)
         stored = T.StructType([T.StructField(naming.reader_name(field.name), field.dataType) for field in target])
         for statement in _alterations(table, read().schema, stored):
             spark.sql(statement)
         keys, current = (tuple(map(escaped, names)) for names in (shape.key_columns, shape.current))
         there = naming.from_dataset(read(), is_history=False)
-        found = _with_moved_values(rows, there, keys, current, demand) if changes.may_move_values else rows
+        found = with_moved_values(rows, there, keys, current, demand) if changes.may_move_values else rows
         naming.unescape(found).createOrReplaceTempView(_SOURCE)
-        yield _statement(table, keys, target, demand, naming, _LOST if found is rows else "false")
+        yield merge_expressions(keys, target, changes, found is not rows).as_statement(table)
     finally:
         rows.unpersist()
+
+
+def target_columns(rows: DataFrame) -> T.StructType:
+    """Return the columns that a table has of net changes."""
+    return T.StructType([field for field in rows.schema if field.name not in _OF_CHANGES])
 
 
 @contextmanager
@@ -95,7 +105,7 @@ def _alterations(table: str, there: T.StructType, target: T.StructType, drop: bo
             yield f"ALTER TABLE {table} DROP COLUMN {quoted(name)}"
 
 
-def _with_moved_values(
+def with_moved_values(
     changes: DataFrame, table: DataFrame, keys: Collection[str], columns: Collection[str], demand: Demand
 ) -> DataFrame:
     """Return net changes in which only the row with their own key is still to be looked up, given the present rows.
@@ -117,34 +127,88 @@ def _with_moved_values(
     return joined.select(*found, untyped, *POSITION, "_op", left.alias("_unchanged"), "_missing")
 
 
-def _statement(table: str, keys: Collection[str], rows: T.StructType, demand: Demand, naming: Naming, lost: str) -> str:
-    """Return the statement: names in the source ``s`` are those of replays, in the table ``t`` those of datasets.
+class MergeExpressions(NamedTuple):
+    """What a merge does, in Spark's SQL: the changes ``s`` have the names of replays, the table ``t`` its own."""
 
-    ``lost`` is the condition under which the values that a change did not send are not those of the table's row.
+    on: str
+    """The condition under which a change is one of a row of the table."""
+    updated: Mapping[str, str]
+    """The values of a row that is there, by the names of the table's columns."""
+    inserted: Mapping[str, str]
+    """The values of a row that comes, by the same names in the same order."""
+    comes: str
+    """The condition under which a change that finds no row becomes one, or fails."""
+
+    def as_statement(self, table: str) -> str:
+        """Return the statement that merges the view of the changes into a table."""
+        updated = ", ".join(f"t.{quoted(name)} = {value}" for name, value in self.updated.items())
+        return (
+            f"MERGE INTO {table} t USING {_SOURCE} s ON {self.on} "
+            "WHEN MATCHED AND s._op = 'delete' THEN DELETE "
+            f"WHEN MATCHED THEN UPDATE SET {updated} "
+            f"WHEN NOT MATCHED AND {self.comes} THEN INSERT ({', '.join(map(quoted, self.inserted))}) "
+            f"VALUES ({', '.join(self.inserted.values())})"
+        )
+
+
+def merge_expressions(
+    keys: Collection[str], rows: T.StructType, changes: NetChanges, is_looked_up: bool
+) -> MergeExpressions:
+    """Return what merges net changes into a table.
+
+    Args:
+        keys: The columns of the key, under the names of replays.
+        rows: The columns of the table, under these names.
+        changes: The net changes.
+        is_looked_up: Whether values of rows with another key were looked up (``with_moved_values``).
     """
+    naming, demand = changes.naming, changes.demand
+    lost = "false" if is_looked_up else _LOST
     columns = [name for name in rows.names if name != "_untyped"]
-    on = " AND ".join(part for name in keys for part in _same(name, rows[name].dataType, naming))
-    kept = {
-        name: _sent_or_stored(name, demand, naming, lost)
-        for name in columns
-        if name not in POSITION and name not in keys
-    }
+    same = (part for name in keys for part in _same(name, rows[name].dataType, naming))
+    on = " AND ".join([*same, *key_conditions(keys, rows, changes)])
+    kept = {name: _sent_or_stored(name, demand, naming, lost) for name in columns if name in changes.unsent}
     values = {name: kept.get(name, f"s.{quoted(name)}") for name in columns}
-    values["_untyped"] = _untyped(naming, lost)
+    values["_untyped"] = _untyped(naming, lost) if kept else "s._untyped"
     inserted = {name: _required(name, demand, naming) if name in kept else value for name, value in values.items()}
     inserted["_untyped"] = "s._untyped"
     comes = "s._op <> 'delete'"
     if demand.rows:
         # A change of a row that does not exist becomes an insert that fails.
         comes, inserted["_seq"] = f"({comes} OR s._missing > 0)", _missing_row_error(keys, demand, naming)
-    places = {name: quoted(naming.reader_name(name)) for name in values}
-    return (
-        f"MERGE INTO {table} t USING {_SOURCE} s ON {on} "
-        "WHEN MATCHED AND s._op = 'delete' THEN DELETE "
-        f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{places[name]} = {value}' for name, value in values.items())} "
-        f"WHEN NOT MATCHED AND {comes} THEN INSERT ({', '.join(places[name] for name in inserted)}) "
-        f"VALUES ({', '.join(inserted.values())})"
-    )
+    updated, added = ({naming.reader_name(name): each[name] for name in each} for each in (values, inserted))
+    return MergeExpressions(on, updated, added, comes)
+
+
+def key_conditions(keys: Collection[str], rows: T.StructType, changes: NetChanges) -> Iterator[str]:
+    """Yield what is true of the key of every row of a table that the changes can be of.
+
+    Formats look only into files, and parts of files, whose statistics allow it.
+    """
+    for name in keys:
+        if name in changes.bounds:
+            place = f"t.{quoted(changes.naming.reader_name(name))}"
+            limits = [_bound(value, rows[name].dataType) for value in changes.bounds[name]]
+            for sign, limit in zip((">=", "<="), limits, strict=True):
+                if limit is not None:
+                    yield f"{place} {sign} {limit}"
+
+
+def _bound(value: int | str, kind: T.DataType) -> str | None:
+    """Return a bound as a literal; None for a time that Python has not."""
+    if isinstance(value, str):
+        return literal(value)
+    try:
+        match kind:
+            case T.DateType():
+                return f"DATE '{_EPOCH.date() + timedelta(days=value)}'"
+            case T.TimestampType():
+                return f"TIMESTAMP '{_EPOCH + timedelta(microseconds=value)}+00:00'"
+            case T.TimestampNTZType():
+                return f"TIMESTAMP_NTZ '{_EPOCH + timedelta(microseconds=value)}'"
+    except OverflowError:
+        return None
+    return str(value)
 
 
 def _exact_key(kinds: Mapping[str, T.DataType], texts: Column, *path: str) -> Column:
@@ -173,6 +237,8 @@ def _required(name: str, demand: Demand, naming: Naming) -> str:
         return f"s.{quoted(name)}"
     there = naming.reader_name(name)
     failing = f"raise_error({literal(_missing_value_text(there, demand))})"
+    if demand.rows:  # of a row that must exist that is said, in ``_seq``, which may be evaluated later
+        failing = f"CASE WHEN s._missing > 0 THEN NULL ELSE {failing} END"
     return f"CASE WHEN array_contains(s._unchanged, {literal(there)}) THEN {failing} ELSE s.{quoted(name)} END"
 
 

@@ -1,29 +1,81 @@
-"""Tables as plain Parquet files: each version in a directory of its own, and a note that names the one that counts."""
+"""Tables as plain Parquet files, in directories that a note names: a base, and what changes have added and removed.
+
+A table is the rows of its *parts*, without those whose places are listed as deleted. A part is a directory ``v`` and
+the number of the batch that wrote it: the base, which has the whole table of that time, and the parts of later changes,
+each with the rows that came or changed in it. A changed row stays where it is, and its place, the file and the number
+of the row in it, is written into a directory of deleted places next to the part with its present values
+(``v7-deleted``). So a batch writes what has changed, however large the table is.
+
+Readers have more to do for each part and each place. So parts are put together when they add up (``first_merged``): a
+batch that does this writes the rows of some latest parts together with its own. It is the base, too, when changes have
+replaced a third of it, and each time if the table is small.
+
+The note is the table: readers see the parts that it names, which do not change any more; what it no longer names is
+retained for a while.
+"""
 
 import time
-from dataclasses import replace
-from typing import Final
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
 
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.types import StructType
 
+from pgoutput_construct.spark._log_view.added_columns import escaped
+from pgoutput_construct.spark._log_view.change_columns import column
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
-from pgoutput_construct.spark._replicate.sink import Sink
+from pgoutput_construct.spark._replicate.dataset_columns import ROW_KEY
+from pgoutput_construct.spark._replicate.merge_statement import (
+    MergeExpressions,
+    key_conditions,
+    merge_expressions,
+    target_columns,
+    with_moved_values,
+)
+from pgoutput_construct.spark._replicate.sink import (
+    DEFAULT_OPTIONS,
+    MergingSink,
+    NetChanges,
+    Retention,
+    WriteMode,
+    WriteOptions,
+)
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 
 SMALL: Final = 1 << 22
 """The most bytes of the files of a small table."""
+_PARTS: Final = 16
+"""The most parts of changes."""
+_SHARE: Final = 3
+"""The base is written again when changes that replaced rows have this part of its bytes, or places of its rows."""
+_DELETED: Final = "-deleted"
+"""The suffix of the directory of deleted places."""
+_PLACES: Final = T.StructType().add("part", "string").add("file", "string").add("row", "long")
+"""A place: the names of a part and of a file in it, which no other file has, and the number of a row, from 0 on."""
+_FEW: Final = 1_000_000
+"""The most changes of which each task of a lookup gets the keys of all."""
 
 
-class ParquetSink(Sink):
-    """The note is the table: readers see the version that it names; replaced ones are retained for a while."""
+class ParquetSink(MergingSink):
+    """The note is the table: readers see the parts that it names; replaced ones are retained for a while."""
 
     format = "parquet"
+    alters = False  # files have columns by name: one that is dropped and added again would have its former values
 
-    def __init__(self, warehouse: Warehouse, grace: float = 600.0) -> None:
-        """``grace``: for how many seconds a replaced version is retained for its readers."""
+    def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
+        """Take the warehouse, and how tables are written."""
         super().__init__(warehouse)
-        self._grace = grace
+        self._mode = options.mode
+        self._grace = options.grace
+
+    @property
+    def writes_small_as_whole(self) -> bool:
+        """Whether small tables have a base alone."""
+        return self._mode is not WriteMode.MERGE_ON_READ
 
     def prepare(self, spark: SparkSession) -> None:
         """Do nothing: every session has Parquet."""
@@ -33,48 +85,305 @@ class ParquetSink(Sink):
         return dataset.version
 
     def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
-        """Return the rows of the version that the note names."""
+        """Return the rows of the parts that the note names."""
+        parts = Parts.of(dataset)
+        if not parts.deleted:
+            return self._rows(spark, dataset, parts.paths)
+        return self._live_rows(spark, dataset, parts.paths).drop(*_place_names(dataset))
+
+    def _rows(self, spark: SparkSession, dataset: Dataset, paths: Collection[str]) -> DataFrame:
         schema = StructType.fromJson(dataset.details["schema"])
-        return spark.read.schema(schema).parquet(plain_path(f"{self.warehouse.path}/{dataset.details['path']}"))
+        return spark.read.schema(schema).parquet(*(self._location(path) for path in paths))
+
+    def _placed_rows(self, spark: SparkSession, dataset: Dataset, paths: Collection[str]) -> DataFrame:
+        """Return the rows of some parts, also deleted ones, with their places: the path of the file for the part."""
+        rows = self._rows(spark, dataset, paths)
+        metadata = rows.metadataColumn("_metadata")
+        fields = zip(("file_path", "file_name", "row_index"), _place_names(dataset), strict=True)
+        return rows.select("*", *(metadata.getField(field).alias(name) for field, name in fields))
+
+    def _live_rows(self, spark: SparkSession, dataset: Dataset, paths: Collection[str]) -> DataFrame:
+        """Return the rows of some parts that were not deleted, as ``_placed_rows`` does."""
+        return self._without_deleted(spark, dataset, self._placed_rows(spark, dataset, paths))
+
+    def _without_deleted(self, spark: SparkSession, dataset: Dataset, placed: DataFrame) -> DataFrame:
+        parts = Parts.of(dataset)
+        if not parts.deleted:
+            return placed
+        return _without(placed, self._places(spark, parts.deleted).toDF(*_place_names(dataset)), parts.places)
+
+    def _places(self, spark: SparkSession, paths: Collection[str]) -> DataFrame:
+        return spark.read.schema(_PLACES).parquet(*(self._location(path) for path in paths))
+
+    def _location(self, path: str) -> str:
+        return plain_path(f"{self.warehouse.path}/{path}")
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
-        """Write a version next to the others."""
+        """Write a base next to the present parts."""
         rows.write.mode("overwrite").parquet(f"{self.warehouse.path}/{self.path(dataset)}")
         return self.replaced(dataset, rows.schema, before)
 
     def path(self, dataset: Dataset) -> str:
-        """Return the directory of the version that a dataset will have."""
+        """Return the directory of the part that a dataset will have."""
         return _path(dataset.directory, dataset.version.batch)
 
     def replaced(self, dataset: Dataset, schema: StructType, before: Dataset | None) -> Dataset:
-        """Return a dataset whose version is written; remove former versions whose grace is over."""
-        details = {"path": self.path(dataset), "schema": schema.jsonValue(), "replaced": self._replaced(before)}
-        return replace(dataset, details=details)
+        """Return a dataset whose base is written; remove former parts whose grace is over."""
+        return self._noted(dataset, schema.jsonValue(), Parts(self.path(dataset)), before)
+
+    def _noted(self, dataset: Dataset, schema: Any, parts: "Parts", before: Dataset | None) -> Dataset:
+        details = {
+            "path": parts.base,
+            "rows": parts.rows,
+            "changes": dict(parts.changes),
+            "deleted": dict(parts.deleted),
+        }
+        return replace(dataset, details=details | {"schema": schema, "replaced": self._replaced(before, parts)})
+
+    def _replaced(self, before: Dataset | None, parts: "Parts") -> dict[str, float]:
+        """Return the retained directories that are no part any more, and since when (seconds since 1970)."""
+        if before is None:
+            return {}
+        now, found = time.time(), dict[str, float]()
+        for path, replaced_at in before.details["replaced"].items():
+            if path in parts.directories:
+                continue
+            if replaced_at + self._grace <= now:
+                self.warehouse.store.remove(path)
+            else:
+                found[path] = replaced_at
+        return found | dict.fromkeys(Parts.of(before).directories - parts.directories, now)
+
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
+        """Write the rows that came or changed, and the places of those that changed or are gone."""
+        rows, naming, shape = changes.rows.persist(), changes.naming, dataset.version.shape
+        keys, current = (tuple(map(escaped, names)) for names in (shape.key_columns, shape.current))
+        found, target = rows, target_columns(rows)
+        try:
+            if changes.may_move_values:
+                stored = naming.from_dataset(self.read(spark, dataset), is_history=False)
+                found = with_moved_values(rows, stored, keys, current, changes.demand)
+            own, merged = naming.unescape(found), merge_expressions(keys, target, changes, found is not rows)
+            there = self._placed_rows(spark, dataset, Parts.of(dataset).paths).alias("t")
+            for condition in key_conditions(keys, target, changes):
+                there = there.where(condition)
+            unsent = (name for name in target.names if name in changes.unsent)
+            needed = [*map(naming.reader_name, (*keys, *unsent)), naming.added_name("_untyped")]
+            wanted = _broadcast_if_few(own.select(*map(column, keys), "_untyped"), changes.most)
+            matches = there.join(wanted.alias("s"), F.expr(merged.on)).select(
+                *(column("t", name) for name in dict.fromkeys([*needed, *_place_names(dataset)]))
+            )
+            matches.persist()  # few: what is deleted is looked for among them alone
+            try:
+                live = self._without_deleted(spark, dataset, matches)
+                new = _merged_rows(own, live, merged, _place_names(dataset)[-1])
+                return self._write(spark, dataset, new, live, changes.most)
+            finally:
+                matches.unpersist()
+        finally:
+            rows.unpersist()
+
+    def append(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Write a part of new rows."""
+        return self._write(spark, dataset, rows, None)
+
+    def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Write rows that are new or have ended, and the former places of the latter; these keep dropped columns."""
+        naming, places = self.naming_of(dataset), _place_names(dataset)
+        key = [naming.added_name(name) for name in ROW_KEY]
+        ends = [naming.added_name(name) for name in ("_valid_to", "_ended_by")]
+        there = self._live_rows(spark, dataset, Parts.of(dataset).paths).drop(*ends)
+        most = rows.count()
+        ended = _broadcast_if_few(rows.select(*map(column, (*key, *ends))), most)
+        matches = there.join(ended, key).persist()
+        try:
+            come = rows.join(matches.select(*map(column, key)), key, "left_anti")
+            new = matches.drop(*places).unionByName(come, allowMissingColumns=True)
+            return self._write(spark, dataset, new, matches, most)
+        finally:
+            matches.unpersist()
+
+    def _write(
+        self, spark: SparkSession, dataset: Dataset, new: DataFrame, matches: DataFrame | None, most: int = 0
+    ) -> Dataset:
+        """Write a part, together with the latest ones if they have added up.
+
+        Args:
+            spark: The session.
+            dataset: The dataset as it will be, with the parts that it has.
+            new: The rows that came or changed.
+            matches: The places of those that changed or are gone, None for none; with other columns, too.
+            most: The number of these places, or more.
+        """
+        parts, names = Parts.of(dataset), _place_names(dataset)
+        parts = replace(parts, rows=self._row_count(parts.base)) if parts.rows is None else parts
+        first = self._first_merged(parts, matches is not None)
+        kept, merged = parts.paths[:first], parts.paths[first:]
+        places = None if matches is None else _as_places(matches, names)
+        columns = StructType.fromJson(dataset.details["schema"]).names
+        if merged:
+            live = self._live_rows(spark, dataset, merged)
+            live = live if places is None else _without(live, places.toDF(*names), most)
+            new = live.drop(*names).unionByName(new)
+            if parts.deleted:
+                earlier = self._places(spark, parts.deleted)
+                places = earlier if places is None else earlier.unionAll(places)
+        path = self.path(dataset)
+        new.select(*map(column, columns)).write.mode("overwrite").parquet(f"{self.warehouse.path}/{path}")
+        if not kept:
+            return self._noted(dataset, dataset.details["schema"], Parts(path), dataset)
+        changes = {each: parts.changes[each] for each in kept[1:]} | {path: self._size(path)}
+        deleted = {} if merged else dict(parts.deleted)
+        if places is not None:
+            of_kept = F.col("part").isin([each.rpartition("/")[2] for each in kept])
+            places = places.where(of_kept) if merged else places
+            places_path = f"{path}{_DELETED}"
+            places.coalesce(1).write.mode("overwrite").parquet(f"{self.warehouse.path}/{places_path}")
+            if count := self._row_count(places_path):
+                deleted[places_path] = count
+            else:
+                self.warehouse.store.remove(places_path)
+        return self._noted(dataset, dataset.details["schema"], Parts(parts.base, parts.rows, changes, deleted), dataset)
+
+    def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
+        """Remove former parts whose grace is over; else the next batch of the table does."""
+        grace, parts, removed = max(self._grace, retention.grace), Parts.of(dataset), 0
+        for path, replaced_at in dataset.details["replaced"].items():
+            if replaced_at + grace <= time.time() and path not in parts.directories:
+                removed += bool(self.warehouse.store.files(path))
+                self.warehouse.store.remove(path)
+        yield "directories removed", removed
+
+    def _first_merged(self, parts: "Parts", replaces_rows: bool) -> int:
+        if self._mode is WriteMode.COPY_ON_WRITE and (replaces_rows or parts.deleted):
+            return 0
+        sizes = [self._size(parts.base), *parts.changes.values()]
+        if self.writes_small_as_whole and sum(sizes) <= SMALL:
+            return 0
+        return first_merged(sizes, parts.places, parts.rows or 0)
+
+    def _row_count(self, path: str) -> int:
+        """Return the number of rows of the files in a directory, as they say themselves."""
+        found, store = 0, self.warehouse.store
+        for name in store.files(path):
+            if name.endswith(".parquet"):
+                with store.explained("cannot be read", f"{path}/{name}"), store.open(f"{path}/{name}") as file:
+                    found += pq.read_metadata(file).num_rows
+        return found
+
+    def _size(self, path: str) -> int:
+        return sum(self.warehouse.store.files(path).values())
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Remove all versions."""
+        """Remove all parts."""
         self.warehouse.store.remove(dataset.directory)
 
     def recover(self, dataset: Dataset, batch: int) -> None:
-        """Remove an incomplete version."""
-        if dataset.details.get("path") != (path := _path(dataset.directory, batch)):
+        """Remove an incomplete part."""
+        path = _path(dataset.directory, batch)
+        if not dataset.details or path not in Parts.of(dataset).directories:
             self.warehouse.store.remove(path)
+            self.warehouse.store.remove(f"{path}{_DELETED}")
 
     def is_small(self, dataset: Dataset) -> bool:
         """Return whether the files are small."""
-        return sum(self.warehouse.store.files(dataset.details["path"]).values()) <= SMALL
+        parts = Parts.of(dataset)
+        return self._size(parts.base) + sum(parts.changes.values()) <= SMALL
 
-    def _replaced(self, before: Dataset | None) -> dict[str, float]:
-        """Return the retained former versions, and when they were replaced (seconds since 1970)."""
-        if before is None:
-            return {}
-        now = time.time()
-        for path, replaced_at in before.details["replaced"].items():
-            if replaced_at + self._grace <= now:
-                self.warehouse.store.remove(path)
-        retained = {path: each for path, each in before.details["replaced"].items() if each + self._grace > now}
-        return retained | {before.details["path"]: now}
+
+@dataclass(frozen=True)
+class Parts:
+    """The directories of a table."""
+
+    base: str
+    """That of the base."""
+    rows: int | None = None
+    """The number of rows of the base, None where it was not asked for yet."""
+    changes: Mapping[str, int] = field(default_factory=dict)
+    """Those of the parts of changes in their order, and the bytes of each."""
+    deleted: Mapping[str, int] = field(default_factory=dict)
+    """Those of deleted places, and the number of these in each."""
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> Self:
+        """Return the directories that a note has; those of earlier versions have a base alone."""
+        details = dataset.details
+        return cls(details["path"], details.get("rows"), details.get("changes", {}), details.get("deleted", {}))
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The directories of rows."""
+        return (self.base, *self.changes)
+
+    @property
+    def places(self) -> int:
+        """The number of deleted places."""
+        return sum(self.deleted.values())
+
+    @property
+    def directories(self) -> frozenset[str]:
+        """All of them."""
+        return frozenset((*self.paths, *self.deleted))
+
+
+def first_merged(sizes: Sequence[int], places: int, rows: int) -> int:
+    """Return the place of the first part that is put together with all later ones, by the size of parts; or their end.
+
+    There are at most ``_PARTS`` parts of changes. Since those that are put together are of about one size, a row is
+    written again as often as the number of changes since the base doubles.
+
+    Args:
+        sizes: The bytes of the base, and of the parts of changes.
+        places: The number of deleted places.
+        rows: The number of rows of the base.
+    """
+    if places and (sum(sizes[1:]) * _SHARE >= sizes[0] or places * _SHARE >= rows):
+        return 0
+    if len(sizes) <= _PARTS:
+        return len(sizes)
+    first = len(sizes) - _PARTS // 2
+    while first > 0 and sizes[first - 1] <= sum(sizes[first:]):
+        first -= 1
+    return first
 
 
 def _path(directory: str, batch: int) -> str:
     return f"{directory}/v{batch}"
+
+
+def _place_names(dataset: Dataset) -> tuple[str, ...]:
+    """Return the names of the columns of a place, none of which is the name of a column of the dataset."""
+    taken = {each["name"].lower() for each in dataset.details["schema"]["fields"]}
+    names = tuple(_PLACES.names)
+    while not taken.isdisjoint(names):
+        names = tuple(f"_{name}" for name in names)
+    return names
+
+
+def _as_places(placed: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Return the places of rows, given the names of their columns."""
+    path, file, row = map(column, names)
+    part = F.substring_index(F.substring_index(path, "/", -2), "/", 1)
+    return placed.select(part, file, row).toDF(*_PLACES.names)
+
+
+def _without(placed: DataFrame, places: DataFrame, most: int) -> DataFrame:
+    """Return rows without those at some places, at most ``most``; both with the same three names."""
+    _, file, row = places.columns
+    rows = placed.join(_broadcast_if_few(places.select(column(file), column(row)), most), [file, row], "left_anti")
+    return rows.select(*map(column, placed.columns))
+
+
+def _broadcast_if_few(keys: DataFrame, count: int) -> DataFrame:
+    return F.broadcast(keys) if count <= _FEW else keys
+
+
+def _merged_rows(changes: DataFrame, matches: DataFrame, merged: MergeExpressions, place: str) -> DataFrame:
+    """Return the rows that come or change, given those of the table that changes are of."""
+    joined = changes.alias("s").join(matches.alias("t"), F.expr(merged.on), "left")
+    is_there, is_deleted = column("t", place).isNotNull(), F.expr("s._op = 'delete'")
+    values = [
+        F.when(is_there, F.expr(merged.updated[name])).otherwise(F.expr(merged.inserted[name])).alias(name)
+        for name in merged.inserted
+    ]
+    return joined.where((is_there & ~is_deleted) | (~is_there & F.expr(merged.comes))).select(*values)

@@ -1,18 +1,25 @@
 """What a format of tables must do, so that ``replicate`` can write it."""
 
+import logging
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
+from pgoutput_construct.spark._state.change_survey import KeyBounds
 from pgoutput_construct.spark._state.demands import Demand
 
+_LOG: Final = logging.getLogger("pgoutput_construct")
+_PARTITION: Final = re.compile(
+    r"(year|month|day|hour)\(([^()]+)\)|(bucket)\((\d+)\s*,\s*([^()]+)\)|([^()]+)", re.IGNORECASE
+)
 _LEAST_ORPHAN_AGE: Final = 86_400.0
 """As Iceberg's remove_orphan_files demands it."""
 
@@ -27,17 +34,75 @@ class WriteMode(StrEnum):
     """It is written again without them: a batch writes many rows that have not changed, and readers have less to do."""
 
 
+class PartitionField(NamedTuple):
+    """What one level of partitions is made of."""
+
+    transform: str
+    """``identity``, or a transform of Iceberg: ``year``, ``month``, ``day``, ``hour``, ``bucket``."""
+    column: str
+    """The name of a column."""
+    buckets: int = 0
+    """Their number, for ``bucket``."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``column``, ``day(column)`` or ``bucket(16, column)``; raise PgoutputError for anything else."""
+        found = _PARTITION.fullmatch(text.strip())
+        if found is None:
+            raise PgoutputError(
+                f"{text!r} says not how a table is partitioned: give column, year(column), month(column), day(column), "
+                "hour(column) or bucket(16, column)"
+            )
+        of_time, its_column, bucket, buckets, in_buckets, plain = found.groups()
+        transform = (of_time or bucket or "identity").lower()
+        return cls(transform, (its_column or in_buckets or plain).strip(), int(buckets or 0))
+
+    def __str__(self) -> str:
+        if self.transform == "identity":
+            return self.column
+        return f"{self.transform}({f'{self.buckets}, ' if self.buckets else ''}{self.column})"
+
+
+PARTITIONS: Final = "partitions"
+"""Where a note has how its table is partitioned."""
+
+
+def partition_fields(
+    dataset: Dataset, partitions: Mapping[str, tuple[PartitionField, ...]], columns: Collection[str]
+) -> tuple[PartitionField, ...]:
+    """Return how a table is to be partitioned that is written as a whole: as it is asked for, else as it was.
+
+    Args:
+        dataset: The dataset.
+        partitions: What is asked for, by the names of tables.
+        columns: The columns that the table has; a field of another one, which was dropped, is left out.
+    """
+    if dataset.is_history:
+        return ()
+    known = tuple(map(PartitionField.parse, dataset.details.get(PARTITIONS, ())))
+    wanted = partitions.get(dataset.version.table, known)
+    for each in wanted:
+        if each.column not in columns:
+            _LOG.warning("%s is not partitioned by %s: it has no such column", dataset.version.table, each)
+    return tuple(each for each in wanted if each.column in columns)
+
+
 @dataclass(frozen=True)
 class WriteOptions:
     """How a format writes its tables."""
 
     mode: WriteMode | None = None
-    """None for the format's own: merge-on-read for Iceberg, copy-on-write for Delta Lake, since not all its readers
-    know deletion vectors."""
+    """None for the format's own: merge-on-read for Iceberg and Parquet (small tables of which are written as a whole),
+    copy-on-write for Delta Lake, since not all its readers know deletion vectors.
+    """
     properties: Mapping[str, str] = field(default_factory=dict)
     """Further properties of the tables, as the format calls them."""
     grace: float = 600.0
     """For how many seconds replaced Parquet files are retained for their readers."""
+    catalog: str | None = None
+    """The session's catalog that has the tables of Iceberg; None for files in the warehouse."""
+    partitions: Mapping[str, tuple[PartitionField, ...]] = field(default_factory=dict)
+    """How tables are partitioned, by their names."""
 
 
 DEFAULT_OPTIONS: Final = WriteOptions()
@@ -82,8 +147,14 @@ class NetChanges(NamedTuple):
 
     rows: DataFrame
     """As ``net_changes`` returns them."""
+    most: int
+    """Their number, or more."""
+    unsent: Collection[str]
+    """The columns whose value some change did not send."""
     may_move_values: bool
     """Whether an unsent value may be that of a row with another key."""
+    bounds: Mapping[str, KeyBounds]
+    """The least and the greatest value of columns of the key, of all rows that the changes can be of."""
     naming: Naming
     """The names of columns in the table: ``rows`` have those of replays."""
     demand: Demand
@@ -100,6 +171,8 @@ class Sink(ABC):
 
     format: ClassVar[str]
     """The name of the format."""
+    catalog: str | None = None
+    """The catalog of the session that has the tables; None where they are in the warehouse."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
@@ -169,6 +242,11 @@ class MergingSink(Sink):
 
     alters: ClassVar[bool] = True
     """Whether changes may come with other columns."""
+
+    def can_merge(self, dataset: Dataset) -> bool:
+        """Return whether changes can be merged into a dataset as it will be: it has what it is partitioned by."""
+        fields = map(PartitionField.parse, dataset.details.get(PARTITIONS, ()))
+        return all(each.column in dataset.version.shape.current for each in fields)
 
     @abstractmethod
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:

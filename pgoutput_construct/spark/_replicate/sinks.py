@@ -1,14 +1,16 @@
 """The sinks by format; ``_replicate/__init__`` says how to add one."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
-from pgoutput_construct.spark._replicate.sink import DEFAULT_OPTIONS, Sink, WriteMode, WriteOptions
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from pgoutput_construct.spark._replicate.sink import DEFAULT_OPTIONS, PartitionField, Sink, WriteMode, WriteOptions
+from pgoutput_construct.spark._replicate.warehouse_notes import Progress, Warehouse
+from pgoutput_construct.stream.identifiers import normal_name
 
 _OURS: Final = ("delta.columnMapping.", "delta.enableDeletionVectors", "write.delete.mode", "write.merge.mode")
 """How the names of properties begin that have options of their own, or that names of columns decide."""
@@ -27,9 +29,7 @@ def open_sink(name: str, warehouse: Warehouse, options: WriteOptions = DEFAULT_O
     """
     match name:
         case "parquet":
-            if options.mode is not None or options.properties:
-                raise PgoutputError("Parquet has no write mode and no table properties: choose delta or iceberg")
-            return ParquetSink(warehouse, options.grace)
+            return ParquetSink(warehouse, options)
         case "delta":
             return DeltaSink(warehouse, options)
         case "iceberg":
@@ -37,7 +37,19 @@ def open_sink(name: str, warehouse: Warehouse, options: WriteOptions = DEFAULT_O
     raise AssertionError(name)
 
 
-def write_options_of(name: str, mode: str | None, properties: Mapping[str, str], grace: float) -> WriteOptions:
+def existing_sink(warehouse: Warehouse, progress: Progress) -> Sink:
+    """Return the sink of the tables that a warehouse has."""
+    return open_sink(progress.format, warehouse, WriteOptions(catalog=progress.catalog))
+
+
+def write_options_of(
+    name: str,
+    mode: str | None,
+    properties: Mapping[str, str],
+    grace: float,
+    catalog: str | None = None,
+    partitions: Mapping[str, Collection[str]] = MappingProxyType({}),
+) -> WriteOptions:
     """Return options as a caller gives them; raise PgoutputError for what a format does not have.
 
     Args:
@@ -45,11 +57,20 @@ def write_options_of(name: str, mode: str | None, properties: Mapping[str, str],
         mode: One of WriteMode, None for the format's own.
         properties: Further properties of the tables.
         grace: As in WriteOptions.
+        catalog: As in WriteOptions.
+        partitions: By the names of tables, as ``PartitionField.parse`` reads each.
     """
-    if name == "parquet" and (mode is not None or properties):
-        raise PgoutputError("Parquet files have no write mode and no table properties: choose delta or iceberg")
+    if catalog is not None and name != "iceberg":
+        raise PgoutputError(f"a catalog has tables of Iceberg: {name} has them in the warehouse")
+    if partitions and name == "parquet":
+        raise PgoutputError("Parquet files are not partitioned: choose delta or iceberg")
+    found = {normal_name(table): tuple(map(PartitionField.parse, each)) for table, each in partitions.items()}
+    if name == "delta" and any(each.transform != "identity" for fields in found.values() for each in fields):
+        raise PgoutputError("Delta Lake partitions by the values of columns alone: name a column")
+    if name == "parquet" and properties:
+        raise PgoutputError("Parquet files have no table properties: choose delta or iceberg")
     if mode is not None and mode not in list(WriteMode):
         raise PgoutputError(f"write mode {mode!r}: it must be {' or '.join(WriteMode)}")
     if ours := sorted(name for name in properties if name.startswith(_OURS)):
         raise PgoutputError(f"table property {ours[0]!r} is set by replicate itself: choose --write-mode (write_mode=)")
-    return WriteOptions(None if mode is None else WriteMode(mode), dict(properties), grace)
+    return WriteOptions(None if mode is None else WriteMode(mode), dict(properties), grace, catalog, found)

@@ -352,7 +352,8 @@ def _is_simple(log: OpenLog, step: TableStep, table: Table, staged: StagedChange
     """Return whether few rows changed, all told apart by one identity, and nothing else did."""
     request = _request(step)
     return (
-        not (step.dataset.is_history and step.mode is UpdateMode.WRITTEN and step.before is not None)
+        (step.before is None or not step.before.details.get("changes"))
+        and not (step.dataset.is_history and step.mode is UpdateMode.WRITTEN and step.before is not None)
         and staged.summary(request).changes <= _CHANGES
         and not staged.errors(request)
         and _has_one_identity(step, table)

@@ -5,6 +5,7 @@ executor ``stage`` decodes the part, and writes a file for each table that has c
 decoded are the error of their table. The files are removed when the batch has used them.
 """
 
+import json
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,7 @@ from pgoutput_construct.spark._source.task_plan import (
     reader_columns,
 )
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, combined_summary, summarize
+from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 _NOTHING: Final = ChangeSummary(0, False, frozenset(), False, False, False, True)
 
@@ -144,6 +146,8 @@ class StagedTable:
     """Its columns."""
     schema: pa.Schema
     """The columns of its changes."""
+    keys: tuple[str, ...]
+    """Those of its key; none where rows are told apart by all of them."""
     used: Mapping[int, ReaderColumns]
     """The Relations that describe its rows, by their seqs."""
 
@@ -214,15 +218,17 @@ def staging_tasks(
 
 
 def _staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns]) -> StagedTable:
-    return StagedTable(number, table.columns, changes_schema(table.columns), used)
+    keys = () if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
+    known = tuple(name for name in keys if name in table.columns.names)
+    return StagedTable(number, table.columns, changes_schema(table.columns), known, used)
 
 
 def _with(files: _StagedFiles, result: Row) -> _StagedFiles:
     if result["error"] is not None:
         return _StagedFiles(files.schema, files.names, files.summary, (*files.errors, result["error"]))
-    summary = ChangeSummary(
-        **{name: result[name] for name in ChangeSummary._fields} | {"unsent": frozenset(result["unsent"])}
-    )
+    bounds = {name: (low, high) for name, (low, high) in json.loads(result["bounds"]).items()}
+    fields = {name: result[name] for name in ChangeSummary._fields}
+    summary = ChangeSummary(**fields | {"unsent": frozenset(result["unsent"]), "bounds": bounds})
     return _StagedFiles(
         files.schema, (*files.names, result["file"]), combined_summary(files.summary, summary), files.errors
     )
@@ -240,6 +246,7 @@ STAGING_RESULT: Final = pa.schema(
         "chained": pa.bool_(),
         "untyped": pa.bool_(),
         "inserts_only": pa.bool_(),
+        "bounds": pa.string(),
     }
 )
 """What a task reports of each table: the file of its changes and their summary, or an error."""
@@ -257,7 +264,8 @@ def stage(task: StagingTask) -> Iterator[dict[str, Any]]:
             if file.summary:
                 write_file(task.store, name, file.content())
             summary = reduce(combined_summary, file.summary, _NOTHING)
-            yield {"table": number, "file": name, "error": file.error, **summary._asdict(), "unsent": [*summary.unsent]}
+            report = summary._asdict() | {"unsent": [*summary.unsent], "bounds": json.dumps(dict(summary.bounds))}
+            yield {"table": number, "file": name, "error": file.error, **report}
 
 
 def write_file(store: LogStore, name: str, content: pa.Buffer) -> None:
@@ -301,4 +309,4 @@ class _ChangesFile:
         if self._writer is None:
             self._writer = RowsFile(self._sink, self._table.schema, group_bytes=0)  # many at once
         self._writer.write(batch)
-        self.summary.append(summarize(batch))
+        self.summary.append(summarize(batch, self._table.keys))

@@ -4,7 +4,7 @@
 
 - A dataset's ``Version`` says up to which seq of the log it has everything that ended. It is written in the same commit
   as the rows: Delta Lake has it in the commit's ``userMetadata``, Iceberg in a property of the snapshot; a Parquet
-  dataset is the directory that its note names, and the note is written last, atomically. So rows and seq never
+  dataset is the directories that its note names, and the note is written last, atomically. So rows and seq never
   disagree, and a batch reads for each table the changes after that table's own seq.
 - A batch is announced before it begins: ``Progress.batch`` and ``seq`` with ``done=False``. It is done when every note
   says what its data are; then ``applied`` is the seq.
@@ -30,16 +30,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import SparkSession
 
 from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedColumns
 from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog.reader import ChangeLog, identity_of
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._execution import SparkSessions
-from pgoutput_construct.spark._log_view.added_columns import escaped
-from pgoutput_construct.spark._log_view.change_columns import POSITION, column
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import (
@@ -52,12 +49,13 @@ from pgoutput_construct.spark._replicate.batch_plan import (
     latest_datasets,
     obsolete_datasets,
 )
-from pgoutput_construct.spark._replicate.dataset_columns import Naming, escape_log
+from pgoutput_construct.spark._replicate.dataset_columns import escape_log
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
-from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges, Sink
+from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.small_tables import advance_together
 from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, TableChanges, staging
 from pgoutput_construct.spark._replicate.table_history import record_history
+from pgoutput_construct.spark._replicate.table_write import write_table
 from pgoutput_construct.spark._replicate.troubles import Troubles, WaitingError
 from pgoutput_construct.spark._replicate.warehouse_log import (
     Coverage,
@@ -70,14 +68,10 @@ from pgoutput_construct.spark._replicate.warehouse_log import (
     register_warehouse,
     release_tables,
 )
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, Version, note_name
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, note_name
 from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing, report_missing
-from pgoutput_construct.spark._state.change_survey import survey
-from pgoutput_construct.spark._state.copy_visibility import counted_changes
-from pgoutput_construct.spark._state.demands import OnMissing, demand_of
-from pgoutput_construct.spark._state.table_state import advance, net_changes
+from pgoutput_construct.spark._state.demands import OnMissing
 from pgoutput_construct.wire import Lsn, Timestamp
-from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
 _CASE: Final = "spark.sql.caseSensitive"
@@ -152,10 +146,15 @@ class WarehouseTables:
         self._chosen = chosen
         self._keep_dropped = keep_dropped
         self._sessions = SparkSessions(spark, workers, sink.prepare)
-        self._progress = self._warehouse.progress() or Progress(sink.format, prefix=sink.naming.prefix)
+        self._progress = self._warehouse.progress() or Progress(
+            sink.format, prefix=sink.naming.prefix, catalog=sink.catalog
+        )
         self._noted = self._progress
         self._interrupted = None if self._progress.done else self._progress.batch
         self._datasets, self._damaged = self._warehouse.readable_datasets()
+        # Numbers are those of directories, too: a note of the progress that is lost must not start them again.
+        latest = max((each.version.batch for each in self._datasets.values()), default=0)
+        self._progress = replace(self._progress, batch=max(self._progress.batch, latest))
         self._missing: dict[str, int] = {}
         self._resync = set(resync)
         self._is_registered = False
@@ -479,7 +478,7 @@ class WarehouseTables:
     def _apply_small(self, log: OpenLog, steps: Sequence[TableStep], staged: StagedChanges) -> list[TableStep]:
         """Bring small tables up to date together where the format can; return the other steps."""
         done: Mapping[int, Dataset] = {}
-        if isinstance(self._sink, ParquetSink):
+        if isinstance(self._sink, ParquetSink) and self._sink.writes_small_as_whole:
             try:
                 done = advance_together(log, self._spark, self._sink, steps, staged, self._on_missing)
             except Exception:
@@ -511,28 +510,14 @@ class WarehouseTables:
         """Write a table, or its history, as it is now; return its dataset."""
         if step.dataset.is_history:
             return record_history(log, spark, self._sink, step, changes)
-        before = None if step.mode is UpdateMode.WRITTEN else step.before
-        there = None if before is None else self._sink.read_for_replay(spark, before)
+        before, sink = None if step.mode is UpdateMode.WRITTEN else step.before, self._sink
         if before is None:
             forget_missing(self._warehouse, step.dataset)
         if self._on_missing == "report":
+            there = None if before is None else sink.read_for_replay(spark, before)
             found = report_missing(self._warehouse, step, log.missing_rows(step.table, changes.rows, there))
             self._missing |= {step.table: found} if found else {}
-        naming = self._sink.naming_of(step.dataset)
-        if there is None or before is None:
-            rows = advanced_table(log, step.table, None, changes, self._on_missing)
-        else:
-            sink = self._sink
-            if isinstance(sink, MergingSink) and naming == sink.naming_of(before):
-                if _can_append(log, step, before.version, changes):
-                    rows = inserted_rows(log, step.table, changes)
-                    return sink.append(spark, step.dataset, naming.for_dataset(rows))
-                if _can_merge(log, step, before.version, sink.alters):
-                    merged = net_of_step(log, step.table, changes, self._on_missing, naming)
-                    if merged is not None:
-                        return sink.merge(spark, step.dataset, merged)
-            rows = advanced_table(log, step.table, there, changes, self._on_missing, self._sink.is_small(before))
-        return self._sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
+        return write_table(log, spark, sink, step, changes, before, self._on_missing)
 
     def _remove(self, dataset: Dataset) -> None:
         """Remove a dataset; if its files cannot be removed, its table is in trouble."""
@@ -565,102 +550,6 @@ def _last_commit(log: OpenLog) -> tuple[Lsn | None, Timestamp | None]:
     """Return LSN and timestamp of the last commit in a log."""
     last = last_commit(log.opened.index, log.opened.index.last_seq)
     return (None, None) if last is None else (Lsn(last["commit_lsn"]), Timestamp(last["commit_time"]))
-
-
-def _can_merge(log: OpenLog, step: TableStep, before: Version, alters: bool) -> bool:
-    """Return whether changes can be merged into the rows of a version, as far as is known without reading them."""
-    has_same = alters or before.shape.current == step.dataset.version.shape.current
-    return has_same and not step.has_defaults and has_key(log.table(step.table), before)
-
-
-def _can_append(log: OpenLog, step: TableStep, before: Version, changes: TableChanges) -> bool:
-    """Return whether the rows of changes are new rows of a version, which so need not be read.
-
-    A key that is inserted may be there already in a table of which the log does not have everything, or whose deletes
-    or truncates were not sent: such changes are merged.
-    """
-    table = log.table(step.table)
-    is_new = not table.key_columns or log.publishes_all
-    has_same = before.shape.current == step.dataset.version.shape.current
-    return has_same and changes.summary.inserts_only and log.is_whole(table) and is_new
-
-
-def inserted_rows(log: OpenLog, name: str, changes: TableChanges) -> DataFrame:
-    """Return the rows that inserts add to a table: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``."""
-    table = log.table(name)
-    return counted_changes(changes.rows, table).select(*map(column, table.current), "_untyped", *POSITION)
-
-
-def advanced_table(
-    log: OpenLog,
-    name: str,
-    before: DataFrame | None,
-    changes: TableChanges,
-    on_missing: OnMissing,
-    is_small: bool = False,
-) -> DataFrame:
-    """Return the rows of a table after changes: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``.
-
-    Args:
-        log: The log.
-        name: The table.
-        before: The rows before, None for none: then the changes are all that the log has of it.
-        changes: The changes.
-        on_missing: As in ``OpenLog.state``.
-        is_small: Whether the rows before are few.
-
-    Raises:
-        ChangeLogError: Without rows before, changes that the state needs were pruned.
-    """
-    table = log.table(name)
-    if before is None:
-        log.check_retained(table)
-    return advance(
-        before,
-        changes.rows,
-        table,
-        on_missing,
-        summary=changes.summary,
-        is_small=is_small,
-        is_whole=log.is_whole(table),
-    )
-
-
-def has_key(table: Table, version: Version) -> bool:
-    """Return whether the rows of a version can be found by the key with which all later changes are described."""
-    keys = {tuple(each.key_columns) for each in table.identities if each.last > version.last}
-    return (
-        table.replica_identity != RelationReplicaIdentity.FULL
-        and bool(table.key_columns)
-        and set(table.key_columns) <= set(table.current)  # DROP COLUMN drops the key too, and sends no message
-        and keys <= {table.key_columns}
-        and tuple(map(escaped, version.shape.key_columns)) == table.key_columns
-    )
-
-
-def net_of_step(
-    log: OpenLog, name: str, changes: TableChanges, on_missing: OnMissing, naming: Naming
-) -> NetChanges | None:
-    """Return the net changes of a table; None if a truncate is among them.
-
-    Args:
-        log: The log.
-        name: The table.
-        changes: Its changes.
-        on_missing: As in ``OpenLog.state``.
-        naming: The names of columns in its dataset.
-    """
-    table = log.table(name)
-    counted = counted_changes(changes.rows, table)
-    if survey(counted, summary=changes.summary).truncated is not None:
-        return None
-    demand = demand_of(table, on_missing, log.is_whole(table))
-    rows = net_changes(counted, table.key_columns, table.current, changes.summary)
-    if demand.rows:
-        key = F.to_json(F.struct(*map(column, table.key_columns)))
-        refused = demand.refuse_row(F.struct("_commit_lsn", "_seq"), key).cast("bigint")
-        rows = rows.withColumn("_missing", F.when(F.col("_missing") > 1, refused).otherwise(F.col("_missing")))
-    return NetChanges(rows, changes.summary.moved and bool(changes.summary.unsent), naming, demand)
 
 
 def check_whole(log: OpenLog, progress: Progress, step: TableStep) -> None:

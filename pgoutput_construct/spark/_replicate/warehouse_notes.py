@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
+from threading import Lock
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit, urlunsplit
 
@@ -167,6 +168,8 @@ class Progress:
     """The name of the warehouse as a reader of its log."""
     lacking: tuple[int, ...] = ()
     """The OIDs of tables that the log did not have completely when they were applied last."""
+    catalog: str | None = None
+    """The catalog of the session that has its tables; None where they are in the warehouse."""
     own_seqs: Mapping[int, int] = field(default_factory=dict)
     """The seqs of tables in trouble, by OID: each has everything that ended by its own."""
 
@@ -215,6 +218,7 @@ class Warehouse:
         self.store = open_store(address, private=False)  # as Spark writes its tables
         self.path = spark_path(self.store)
         self._written_shapes = set[str]()
+        self._shapes_lock = Lock()
 
     def progress(self) -> Progress | None:
         """Return how far it has come, None where there is no warehouse; raises PgoutputError for a damaged note."""
@@ -294,9 +298,10 @@ class Warehouse:
         content = version.to_json()
         text = json.dumps(content["shape"])
         content["shape"] = digest = sha256(text.encode()).hexdigest()[:_DIGITS]
-        if digest not in self._written_shapes:
-            self.store.write(_shape_name(digest), text.encode())
-            self._written_shapes.add(digest)
+        with self._shapes_lock:  # a table and its history have one shape, and may be written at the same time
+            if digest not in self._written_shapes:
+                self.store.write(_shape_name(digest), text.encode())
+                self._written_shapes.add(digest)
         return json.dumps(content)
 
     def version_of_commit(self, text: str) -> Version:

@@ -10,7 +10,7 @@ from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.dataset_columns import unescape_references
-from pgoutput_construct.spark._replicate.sinks import open_sink
+from pgoutput_construct.spark._replicate.sinks import existing_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.stream.identifiers import normal_name
@@ -53,7 +53,7 @@ def _read_rows(spark: SparkSession, warehouse: Address, table: str, is_history: 
     progress = place.existing_progress()
     check_format(spark, progress.format)
     dataset = place.find(normal_name(table), is_history)
-    sink = open_sink(progress.format, place)
+    sink = existing_sink(place, progress)
     sink.prepare(spark)
     return sink.read(spark, dataset)
 

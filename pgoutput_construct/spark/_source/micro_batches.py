@@ -24,9 +24,9 @@ from pyspark.sql.types import StructType
 from pgoutput_construct.changelog._facts.copies import copies_of
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.planning import committed_transactions, earliest_after, last_commit
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._index.segment_sizes import Sizes
 from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog.reader import ChangeLog, LogIdentity, identity_of
 from pgoutput_construct.changelog.registry import readers, register
 from pgoutput_construct.columnar import unify

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql.datasource import InputPartition
 
-from pgoutput_construct.changelog._facts.events import LogEvent
 from pgoutput_construct.changelog._index.log_index import messages_of
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
+from pgoutput_construct.changelog._segment.events import LogEvent
 from pgoutput_construct.changelog._segment.footer import Segment
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.spark._log_view.committed_rows import index_payloads, timestamps

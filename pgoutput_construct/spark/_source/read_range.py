@@ -16,8 +16,8 @@ from pgoutput_construct.changelog._index.planning import (
     committed_transactions,
     lost_histories,
 )
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError

@@ -15,9 +15,9 @@ from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._index.log_index import is_own
 from pgoutput_construct.changelog._index.planning import relation_history, spans_of
 from pgoutput_construct.changelog._index.row_counts import COPIED
-from pgoutput_construct.changelog._index.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.changelog._segment.footer import Segment
+from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.changelog._segment.segment_reader import Needed, read_indexed
 from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.changelog.reader import explain, table_entries

@@ -4,10 +4,11 @@
 once more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import add
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,6 +37,8 @@ _BITS: Final = 62
 _ADDED: Final = pa.array([OPERATIONS[Insert], SNAPSHOT])
 _FEW: Final = 200_000
 """The most changes whose keys are broadcast."""
+KeyBounds: TypeAlias = tuple[int, int] | tuple[str, str]
+"""The least and the greatest of values: texts, integers, or the days or microseconds since 1970 that times are."""
 
 
 def moves_key(changes: DataFrame, key_columns: Sequence[str]) -> Column:
@@ -93,6 +96,10 @@ class ChangeSummary(NamedTuple):
     """Whether ``_untyped`` is not null in some change."""
     inserts_only: bool
     """Whether each is an insert, or a row of a table copy; unlike the others no upper bound, but certain where True."""
+    bounds: Mapping[str, KeyBounds] = MappingProxyType({})
+    """The least and the greatest value of columns of the key, of new and old rows, where some have one and their type
+    is one of ``_ORDERED``; without values of which ``_untyped`` has texts.
+    """
 
 
 def survey(
@@ -160,11 +167,42 @@ def combined_summary(one: ChangeSummary, other: ChangeSummary) -> ChangeSummary:
         chained,
         untyped,
         one.inserts_only and other.inserts_only,
+        {name: _joined(one.bounds.get(name), other.bounds.get(name)) for name in {**one.bounds, **other.bounds}},
     )
 
 
-def summarize(batch: pa.RecordBatch) -> ChangeSummary:
-    """Return the summary of a batch of changes."""
+def _joined(one: KeyBounds | None, other: KeyBounds | None) -> KeyBounds:
+    """Return the bounds of the values of both, of which one has some."""
+    known: list[Any] = [each for each in (one, other) if each is not None]
+    return min(low for low, _ in known), max(high for _, high in known)
+
+
+_ORDERED: Final[Sequence[tuple[Callable[[pa.DataType], bool], pa.DataType | None]]] = (
+    (pa.types.is_integer, None),
+    (pa.types.is_string, None),
+    (pa.types.is_date32, pa.int32()),
+    (pa.types.is_timestamp, pa.int64()),
+)
+"""The types whose values Arrow, Spark and the statistics of files order in the same way, and what they are taken as."""
+
+
+def _bounds(batch: pa.RecordBatch, keys: Collection[str]) -> Iterator[tuple[str, KeyBounds]]:
+    """Yield the bounds of columns of the key in the new and the old rows of changes."""
+    before = batch.column("_before") if "_before" in batch.schema.names else None
+    for name in keys:
+        kind = batch.schema.field(name).type
+        taken = next(((kind if other is None else other) for matches, other in _ORDERED if matches(kind)), None)
+        if taken is None:
+            continue
+        old = [] if before is None else [pc.struct_field(before, [before.type.get_field_index(name)])]
+        for values in (batch.column(name), *old):
+            found = pc.min_max(values.cast(taken)).as_py()
+            if found["min"] is not None:
+                yield name, (found["min"], found["max"])
+
+
+def summarize(batch: pa.RecordBatch, keys: Collection[str] = ()) -> ChangeSummary:
+    """Return the summary of a batch of changes; ``keys`` are the columns of the key."""
     op, unchanged = batch.column("_op"), batch.column("_unchanged")
     # Changes of a table without columns have no ``_before``.
     old = batch.column("_before") if "_before" in batch.schema.names else pa.nulls(len(batch))
@@ -177,4 +215,7 @@ def summarize(batch: pa.RecordBatch) -> ChangeSummary:
     unsent = frozenset(pc.unique(unchanged.flatten()).to_pylist())
     inserts_only = pc.all(pc.is_in(op, _ADDED), min_count=0).as_py()
     has_untyped = len(batch.column("_untyped").keys) > 0
-    return ChangeSummary(batch.num_rows, truncates, unsent, moved, chained, has_untyped, inserts_only)
+    bounds: dict[str, KeyBounds] = {}
+    for name, found in _bounds(batch, keys):
+        bounds[name] = _joined(bounds.get(name), found)
+    return ChangeSummary(batch.num_rows, truncates, unsent, moved, chained, has_untyped, inserts_only, bounds)

@@ -20,7 +20,7 @@ from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.dataset_columns import Naming, unescape_references
 from pgoutput_construct.spark._replicate.sink import Sink
-from pgoutput_construct.spark._replicate.sinks import open_sink
+from pgoutput_construct.spark._replicate.sinks import existing_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, VersionShape, Warehouse, note_owner
 from pgoutput_construct.spark._state.table_state import advance
 from pgoutput_construct.spark._verify.part_checksums import TEXTS
@@ -159,7 +159,7 @@ def read_warehouse_table(spark: SparkSession, address: Address, name: str) -> Wa
     warehouse = Warehouse(address)
     progress = warehouse.existing_progress()
     check_format(spark, progress.format)
-    sink = open_sink(progress.format, warehouse)
+    sink = existing_sink(warehouse, progress)
     sink.naming = Naming(progress.prefix)
     sink.prepare(spark)
     while True:

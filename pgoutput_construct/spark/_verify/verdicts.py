@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
@@ -48,6 +48,8 @@ class TableVerdict:
     """Some of these rows."""
     problem: str = ""
     """Why the table could not be compared; empty if it was."""
+    is_earlier: bool = False
+    """Whether an earlier verification has compared it, which was interrupted."""
 
     @property
     def equal(self) -> bool:
@@ -75,9 +77,13 @@ class VerificationRecord:
         self._tables: dict[str, Any] = self._read()
 
     def done(self, table: str) -> TableVerdict | None:
-        """Return the verdict on a table that was compared completely."""
+        """Return the verdict on a table that an interrupted verification has compared completely."""
         verdict, after = self.so_far(table)
-        return None if after is not None else verdict
+        return None if after is not None or verdict is None else replace(verdict, is_earlier=True)
+
+    def restart(self) -> None:
+        """Discard all that was found."""
+        self._tables.clear()
 
     def so_far(self, table: str) -> tuple[TableVerdict | None, str | None]:
         """Return the verdict on a table so far, and the key to resume after; None for a table that was not begun."""

@@ -16,8 +16,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
-from pgoutput_construct.changelog._notes.confirmation_note import read_note
-from pgoutput_construct.changelog._store.address import open_store
+from pgoutput_construct.changelog._notes.confirmation_note import reached_lsn
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import PgoutputError
@@ -188,7 +187,7 @@ class _VerificationRun:
 def wait_for_log(address: Address, lsn: Lsn, options: VerifyOptions) -> None:
     """Wait until the log has everything that the server committed before an LSN."""
     deadline = time.monotonic() + options.wait
-    while (reached := _reached(address)) < lsn:
+    while (reached := _reached(ChangeLog(address))) < lsn:
         if time.monotonic() >= deadline:
             raise PgoutputError(
                 f"the log is at {reached}, and did not reach the server's snapshot at {lsn} within {options.wait:g} "
@@ -198,7 +197,5 @@ def wait_for_log(address: Address, lsn: Lsn, options: VerifyOptions) -> None:
         time.sleep(_PAUSE)
 
 
-def _reached(address: Address) -> Lsn:
-    # The note first: segments written in between reach further, not less far.
-    note, log = read_note(open_store(address)), ChangeLog(address)
-    return note.reached(log.segments[-1])
+def _reached(log: ChangeLog) -> Lsn:
+    return reached_lsn(log.store, log.segments)

@@ -1,8 +1,10 @@
 """What a batch has to do, and the notes that it is decided by."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -88,6 +90,22 @@ def test_versions_in_commits(tmp_path: Path) -> None:
     (tmp_path / "wh" / "_shapes").rename(tmp_path / "away")
     with pytest.raises(pgo.PgoutputError, match=r"unreadable metadata of a commit: .*: replicate --resync TABLE"):
         warehouse.version_of_commit(warehouse.commit_text(wide))
+
+
+def test_versions_in_commits_at_the_same_time(tmp_path: Path) -> None:
+    """A table and its history have one shape, and tables are written in several threads."""
+    for number in range(20):
+        warehouse = Warehouse(tmp_path / str(number))
+        warehouse.store.prepare()
+        both = Barrier(2)
+
+        def text(warehouse: Warehouse = warehouse, both: Barrier = both) -> str:
+            both.wait()
+            return warehouse.commit_text(VERSION)
+
+        with ThreadPoolExecutor(2) as pool:
+            found = [each.result() for each in [pool.submit(text) for _ in range(2)]]
+        assert [warehouse.version_of_commit(each) for each in found] == [VERSION] * 2
 
 
 @pytest.mark.parametrize("name", ["select", "a$b"])

@@ -55,7 +55,7 @@ ROUNDS = (
 )
 
 
-@pytest.fixture(params=["parquet", "parquet, by Spark", *SHORT_IN_PARQUET[1:]])
+@pytest.fixture(params=["parquet", pytest.param("parquet, by Spark", marks=pytest.mark.long), *SHORT_IN_PARQUET[1:]])
 def into(request: pytest.FixtureRequest, lake: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each format in turn, and both ways into Parquet."""
     if request.param != "parquet":

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,7 @@ def test_metrics(shop: Shop, tmp_path: Path) -> None:
         first = _metrics(address)
         assert first['pgoutput_replicate_table_troubled{reason="PgoutputError",table="public.bad"}'] == 1
         assert first["pgoutput_replicate_troubled_tables"] == 1 and first["pgoutput_replicate_rows_total"] > 0
+        assert 0 < time.time() - first["pgoutput_replicate_applied_commit_timestamp_seconds"] < 600
         assert first["pgoutput_replicate_batch_seconds"] > 0 and first["pgoutput_replicate_applied_lsn"] > 0
         shop.execute("INSERT INTO good VALUES (2, 'b')")
         shop.capture()

@@ -14,7 +14,7 @@ from tests.spark.replicate.rounds import ROUNDS, TABLES, check_equal
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
-FORMATS = ("delta", "iceberg")
+FORMATS: tuple[Any, ...] = (pytest.param("delta", marks=pytest.mark.long), "iceberg")
 
 
 @pytest.fixture(params=FORMATS)
@@ -52,6 +52,7 @@ def test_batch_by_batch(lake: Any, shop: Shop, into: str, tmp_path: Path) -> Non
                 read_current(lake, warehouse, "public.gone")
 
 
+@pytest.mark.long
 def test_more_batches_than_a_checkpoint_has(lake: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
     """Delta Lake writes a checkpoint with every tenth commit, which the session that wrote it reads next."""
     with Shop.create(server18, "checkpoints", tmp_path / "log") as shop:

@@ -104,7 +104,7 @@ def test_a_table_that_ends_its_executor(spark: Any, tmp_path: Path, monkeypatch:
 
     def staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns]) -> StagedTable:
         known = _Fatal(used) if table.name == "t2" else used
-        return StagedTable(number, table.columns, changes_schema(table.columns), known)
+        return StagedTable(number, table.columns, changes_schema(table.columns), (), known)
 
     with monkeypatch.context() as patch:
         patch.setattr("pgoutput_construct.spark._replicate.staging._staged_table", staged_table)

@@ -20,7 +20,7 @@ from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehou
 from pgoutput_construct.spark._verify import VerifyOptions, verify
 from pgoutput_construct.wire import Lsn
 from tests.postgres.shop import Shop
-from tests.table_formats import SHORT_IN_PARQUET
+from tests.table_formats import ALL_FORMATS, SHORT_IN_PARQUET
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
@@ -316,6 +316,7 @@ def test_the_history_of_a_table_that_waits(spark: Any, server18: EmbeddedServer,
         _check(spark, shop, warehouse, [before, _moment(shop, -1)])
 
 
+@pytest.mark.long
 def test_verified(spark: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
     """Each table is compared with what has its name: before the names are exchanged here, too, that is another one."""
     warehouse = tmp_path / "wh"
@@ -346,7 +347,8 @@ class _Killed(BaseException):
     """The process ends here."""
 
 
-@pytest.mark.parametrize("into", SHORT_IN_PARQUET)
+@pytest.mark.long
+@pytest.mark.parametrize("into", ALL_FORMATS)
 def test_killed(
     lake: Any, server18: EmbeddedServer, tmp_path: Path, into: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,7 +196,7 @@ def test_files_that_are_gone(lake: Any, pair: Shop, tmp_path: Path, into: str) -
         replicate(lake, pair.directory, warehouse, into, resync=["public.x"])
 
 
-@pytest.mark.parametrize("into", ["parquet", "delta"])
+@pytest.mark.parametrize("into", SHORT_IN_PARQUET[:2])
 def test_a_damaged_note(lake: Any, pair: Shop, tmp_path: Path, into: str) -> None:
     """It is its table's trouble, with place and remedy; others are brought up to date and read."""
     warehouse = tmp_path / "wh"
@@ -246,7 +246,7 @@ def test_from_scratch(spark: Any, pair: Shop, tmp_path: Path) -> None:
     assert {row["_ended_by"]: row["count"] for row in ended} == {None: 2, "update": 1}
 
 
-@pytest.mark.parametrize("into", ["parquet", "iceberg"])
+@pytest.mark.parametrize("into", ["parquet", pytest.param("iceberg", marks=pytest.mark.long)])
 def test_from_scratch_with_a_new_copy(lake: Any, pair: Shop, tmp_path: Path, into: str) -> None:
     """The history is continued: what it had has ended with the copy, and what is open is the source's."""
     warehouse = tmp_path / "wh"
@@ -333,7 +333,7 @@ def test_a_plan_that_fails(
     assert _rows(spark, warehouse, "public.bad") == _rows(spark, warehouse, "public.good") == _expected(3)
 
 
-@pytest.mark.parametrize("into", ["parquet", "iceberg"])
+@pytest.mark.parametrize("into", ["parquet", pytest.param("iceberg", marks=pytest.mark.long)])
 def test_partitions_with_another_identity(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None:
     """A root is FULL, its partition is not: an update without its old row is an error; mended, the table is there."""
     warehouse, reason = tmp_path / "wh", r"public\.parted: .* did not send the old row: .*each partition.*--table"
@@ -367,9 +367,12 @@ def test_partitions_with_another_identity(lake: Any, shop: Shop, tmp_path: Path,
     assert _rows(lake, warehouse, "public.parted") == [(2, "again")]
 
 
-def test_a_row_that_enters_a_row_filter(spark: Any, shop: Shop, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options", [{}, {"write_mode": "merge-on-read"}, {"into": "iceberg"}], ids=["whole", "parts", "iceberg"]
+)
+def test_a_row_that_enters_a_row_filter(lake: Any, shop: Shop, tmp_path: Path, options: dict[str, str]) -> None:
     """Its UPDATE is sent as an INSERT without the unchanged TOASTed value: an error with the remedy, which helps."""
-    warehouse = tmp_path / "wh"
+    spark, warehouse = lake, tmp_path / "wh"
     shop.execute(
         "CREATE TABLE small (id int PRIMARY KEY, v text, n int)",
         "ALTER TABLE small ALTER v SET STORAGE EXTERNAL",
@@ -377,16 +380,16 @@ def test_a_row_that_enters_a_row_filter(spark: Any, shop: Shop, tmp_path: Path) 
         "INSERT INTO small VALUES (1, 'one', 1), (200, repeat('x', 3000), 2)",
     )
     shop.capture(publications=["small"], snapshot=True)
-    replicate(spark, shop.directory, warehouse)
+    replicate(spark, shop.directory, warehouse, **options)
     shop.execute("UPDATE small SET id = 2 WHERE id = 200")
     shop.capture(publications=["small"])
     with pytest.raises(
         pgo.ChangeLogError, match=r"public\.small: .* of the column 'v'.*copy the table again .*--table"
     ):
-        replicate(spark, shop.directory, warehouse)
+        replicate(spark, shop.directory, warehouse, **options)
     assert [row[0] for row in _rows(spark, warehouse, "public.small")] == [1]
     snapshot(shop.dsn, shop.directory, ["public.small"])
     shop.execute("UPDATE small SET n = 3 WHERE id = 2")
     shop.capture(publications=["small"])
-    replicate(spark, shop.directory, warehouse)
+    replicate(spark, shop.directory, warehouse, **options)
     assert _rows(spark, warehouse, "public.small") == [(1, "one", 1), (2, "x" * 3000, 3)]

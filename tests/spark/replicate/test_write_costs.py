@@ -108,6 +108,34 @@ def test_inserts_are_appended(lake: Any, shop: Shop, into: str, tmp_path: Path) 
     check_equal(lake, shop, warehouse, NAMES)
 
 
+def test_partitions(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
+    """They are remembered, and go with their column; Delta Lake has none of texts, and none of what is not a column."""
+    warehouse, names = tmp_path / "wh", ["public.article"]
+    given: dict[str, Any] = {"partition_by": {"public.article": ["part"]}}
+    shop.execute("ALTER TABLE article ADD part int", "UPDATE article SET part = id % 2 WHERE id < 100")
+    for statement, options in (
+        ("UPDATE article SET note = 'new' WHERE id < 3", given),
+        ("UPDATE article SET part = 7 WHERE id = 5", {}),
+        ("TRUNCATE article; INSERT INTO article VALUES (1, 'a', 1), (2, 'b', NULL)", {}),
+        ("ALTER TABLE article DROP part; UPDATE article SET note = 'c' WHERE id = 2", {}),
+    ):
+        shop.execute(*statement.split("; "))
+        shop.capture(snapshot=True)
+        replicate(lake, shop.directory, warehouse, into, names, **options)
+        check_equal(lake, shop, warehouse, ["article"])
+        partitions = {path.parent.name for path in _files(warehouse, "article") if "part=" in str(path)}
+        details = Warehouse(warehouse).find("public.article").details
+        assert bool(partitions) and (details.get("partitions") == ["part"]) == ("DROP" not in statement)
+    wrong = {"partition_by": {"public.article": ["note"]}, "resync": names}
+    if into == "delta":
+        with pytest.raises(
+            pgo.ChangeLogError, match="cannot be partitioned by 'note': Delta Lake reads the empty text"
+        ):
+            replicate(lake, shop.directory, warehouse, into, names, **wrong)
+    with pytest.raises(pgo.ChangeLogError, match=r"the log has no table public\.other"):
+        replicate(lake, shop.directory, warehouse, into, names, partition_by={"public.other": ["id"]})
+
+
 @pytest.mark.parametrize("into", LAKES[1:], indirect=True)
 def test_keys_whose_deletes_are_not_published(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """They may be there already: the batch is merged, though the log has inserts alone."""
@@ -143,6 +171,7 @@ def test_maintenance_between_batches(lake: Any, shop: Shop, into: str, tmp_path:
     assert not report.error and sink.version(lake, dataset) == dataset.version
 
 
+@pytest.mark.parametrize("into", [pytest.param("delta", marks=pytest.mark.long), "iceberg"], indirect=True)
 def test_maintenance(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """Files are put together and old ones removed; rows stay, and an interrupted batch still knows what it has done."""
     warehouse = tmp_path / "wh"
@@ -181,8 +210,8 @@ def test_options_that_are_refused(lake: Any, tmp_path: Path, options: Any, probl
     """Before anything is written."""
     with pytest.raises(pgo.PgoutputError, match=problem):
         replicate(lake, tmp_path / "log", tmp_path / "wh", "iceberg", **options)
-    with pytest.raises(pgo.PgoutputError, match="Parquet files have no write mode"):
-        replicate(lake, tmp_path / "log", tmp_path / "wh", write_mode="merge-on-read")
+    with pytest.raises(pgo.PgoutputError, match="Parquet files have no table properties"):
+        replicate(lake, tmp_path / "log", tmp_path / "wh", table_properties={"a": "b"})
     assert not (tmp_path / "wh").exists()
 
 

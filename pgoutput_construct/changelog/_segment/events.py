@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pgoutput_construct.changelog._index.segment_index import BinaryValues, SegmentIndex
+from pgoutput_construct.changelog._segment.segment_index import BinaryValues, SegmentIndex
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
 

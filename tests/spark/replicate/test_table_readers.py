@@ -1,26 +1,31 @@
-"""Tables of Delta Lake, read without Spark: each reader has the rows that Spark has, or refuses the table."""
+"""Tables read without Spark: each reader has the rows that Spark has, or refuses the table."""
 
 import logging
+import os
 import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._log_view.replicated_tables import directory_name
 from pgoutput_construct.spark._replicate import delta_sink, read_current, replicate
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from tests.postgres.shop import Shop
-from tests.spark.replicate import delta_readers
+from tests.spark.replicate import table_readers
 from tools.environments import READERS, missing_environment, python_with
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
 
+BY_LAKE = ("lake", "duckdb", "polars")
+"""Readers that go by ``pgoutput_construct.lake``."""
 VALUES = """
     id bigint PRIMARY KEY, b boolean, s smallint, i int, f real, d double precision, n numeric(12, 4),
     wide numeric(38, 10), any_n numeric, t text, x bytea, day date, at timestamp, z timestamptz, u uuid, j jsonb,
@@ -61,23 +66,29 @@ def shop(server18: EmbeddedServer, tmp_path: Path, lake: Any) -> Iterator[Shop]:
     """A database, where there is what reads without Spark."""
     if problem := missing_environment(READERS):
         pytest.skip(problem)
-    with Shop.create(server18, "delta_readers", tmp_path / "log") as shop:
+    with Shop.create(server18, "table_readers", tmp_path / "log") as shop:
         yield shop
 
 
-def _read(reader: str, table: Path) -> "subprocess.CompletedProcess[str]":
-    arguments = [python_with(READERS), delta_readers.__file__, reader, table, table.parent / "read.arrow"]
-    return subprocess.run(arguments, check=False, capture_output=True, text=True, timeout=120)
+def _read(reader: str, table: Path | str, warehouse: Path) -> "subprocess.CompletedProcess[str]":
+    arguments = [python_with(READERS), table_readers.__file__, reader, table, warehouse / "read.arrow"]
+    project = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    return subprocess.run(arguments, check=False, capture_output=True, text=True, timeout=120, env=project)
 
 
 def _check_equal(spark: Any, warehouse: Path, name: str, *readers: str) -> None:
     """Compare what readers have of a table with what Spark has."""
     expected = _sorted(read_current(spark, warehouse, f'public."{name}"').toArrow())
     for reader in readers:
-        done = _read(reader, warehouse / directory_name("public", name))
-        assert done.returncode == 0, done.stderr
+        found = _locate(warehouse, f'public."{name}"') if reader not in BY_LAKE else f'{warehouse}:public."{name}"'
+        done = _read(reader, found, warehouse)
+        assert done.returncode == 0, f"{reader}: {done.stderr}"
         with pa.ipc.open_file(warehouse / "read.arrow") as file:
             assert _sorted(file.read_all()) == expected, reader
+
+
+def _locate(warehouse: Path, table: str) -> str:
+    return lake_tables.locate(warehouse, table).path
 
 
 def _sorted(rows: pa.Table) -> list[str]:
@@ -85,23 +96,43 @@ def _sorted(rows: pa.Table) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in the one form of those that readers have of it: Polars has lists of entries for maps."""
+    """Return a value in the one form of those that readers have of it: Polars has lists of entries for maps.
+
+    UTC has several names.
+    """
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).isoformat()
     if isinstance(value, list):
         return [tuple(item.values()) if isinstance(item, dict) else item for item in value]
     return value
 
 
+@pytest.mark.parametrize(
+    ("into", "readers"),
+    [("parquet", BY_LAKE), pytest.param("iceberg", ("lake", "pyiceberg", "polars-iceberg"), marks=pytest.mark.long)],
+    ids=["parquet", "iceberg"],
+)
+def test_tables_in_parts(lake: Any, shop: Shop, tmp_path: Path, into: str, readers: tuple[str, ...]) -> None:
+    """Rows that batches replaced are still in the files, and do not count."""
+    warehouse = tmp_path / "wh"
+    for statements in (TABLES, ROUNDS[0]):
+        shop.execute(*statements)
+        shop.capture(snapshot=True)
+        replicate(lake, shop.directory, warehouse, into, ['public."Select"'], write_mode="merge-on-read")
+        _check_equal(lake, warehouse, "Select", *readers)
+
+
 @pytest.mark.long
 def test_the_rows_that_spark_has(lake: Any, shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Written, merged and replaced: every type, NULL, what types cannot hold; then with a name that Parquet refuses."""
-    both, warehouse = ("deltalake", "polars"), tmp_path / "wh"
+    readers, warehouse = ("deltalake", "polars-delta", "lake"), tmp_path / "wh"
     chosen = ['public."Select"', '"Mapped"']
     for statements in (TABLES, *ROUNDS):
         shop.execute(*statements)
         shop.capture(snapshot=True)
         replicate(lake, shop.directory, warehouse, "delta", tables=chosen)
         for name in ("Select", "Mapped"):
-            _check_equal(lake, warehouse, name, *both)
+            _check_equal(lake, warehouse, name, *readers)
     assert "column mapping" not in "\n".join(caplog.messages)
     _check_mapped(lake, shop, warehouse, caplog)
 
@@ -120,7 +151,7 @@ def _check_mapped(lake: Any, shop: Shop, warehouse: Path, caplog: pytest.LogCapt
     ]
     rows = read_current(lake, warehouse, '"Mapped"').select("id", "v", "`a (b)`")
     assert set(map(tuple, rows.collect())) == {(9, "after11", None), (10, None, 1)}
-    assert "column mapping" in _read("polars", table).stderr
+    assert "column mapping" in _read("polars-delta", table, warehouse).stderr
     shop.execute('ALTER TABLE "Mapped" RENAME "a (b)" TO c', 'UPDATE "Mapped" SET c = 2 WHERE id = 9')
     shop.capture(snapshot=True)
     replicate(lake, shop.directory, warehouse, "delta")

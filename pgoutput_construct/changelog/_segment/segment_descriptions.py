@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from pgoutput_construct.changelog._index.segment_index import struct_array
+from pgoutput_construct.changelog._segment.segment_index import struct_array
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.stream.state import ControlMessage
 from pgoutput_construct.wire.engine import parse

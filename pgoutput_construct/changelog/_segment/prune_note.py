@@ -1,0 +1,65 @@
+"""``pruned.json``: from which seq on a log is retained. It is written before the first segment before it is removed."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Final
+
+from pgoutput_construct.changelog._segment.segment_index import InheritedEvent
+from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.wire import Lsn, Timestamp
+
+__all__ = ["Pruned", "first_kept", "first_promised", "read_pruned", "write_pruned"]
+
+_FILE: Final = "pruned.json"
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What was pruned from a log."""
+
+    first_seq: int = 0
+    """The first retained seq."""
+    lsn: Lsn = field(default_factory=Lsn)
+    """All transactions that ended before this LSN were removed."""
+    time: Timestamp = field(default_factory=Timestamp)
+    """When the last of them was committed: microseconds since 2000-01-01 UTC."""
+    planned: int = 0
+    """The first seq that a running prune is going to retain; 0 for none. The segments before it still exist, but new
+    readers must not need them. A prune that was killed leaves it; the next one resets it."""
+    copied: tuple[int, ...] = ()
+    """The OIDs of tables whose copies were removed: a capture copies them again only on request."""
+    publications: tuple[InheritedEvent, ...] = ()
+    """The facts of publications (PUBLICATION_FACTS) that were in force at the end of what was removed. Empty in logs
+    that an earlier version pruned."""
+
+
+def read_pruned(store: LogStore) -> Pruned:
+    """Return what was pruned from a log; raises ChangeLogError if the file that says so is damaged."""
+    try:
+        note = json.loads(store.read(_FILE))
+        lsn, time, planned = Lsn(note.get("lsn", 0)), Timestamp(note.get("time", 0)), int(note.get("planned", 0))
+        copied = tuple(map(int, note.get("copied", ())))
+        publications = tuple(InheritedEvent(*event) for event in note.get("publications", ()))
+        return Pruned(int(note["first_seq"]), lsn, time, planned, copied, publications)
+    except MissingFileError:
+        return Pruned()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        place = store.path_of(_FILE)
+        raise ChangeLogError(f"{place}: damaged: it should have the first retained seq of the log: {error}") from error
+
+
+def write_pruned(store: LogStore, pruned: Pruned) -> None:
+    """Record durably what is going to be removed."""
+    store.write(_FILE, json.dumps(asdict(pruned)).encode())
+
+
+def first_kept(store: LogStore) -> int:
+    """Return the first seq of a log: 0, or more if older segments were pruned."""
+    return read_pruned(store).first_seq
+
+
+def first_promised(store: LogStore) -> int:
+    """Return the first seq that a new reader may need: the running prune, if any, retains it."""
+    pruned = read_pruned(store)
+    return max(pruned.first_seq, pruned.planned)

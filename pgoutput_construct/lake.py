@@ -1,0 +1,381 @@
+"""Tables of a warehouse, read without Spark: into Arrow, and from there into pandas, Polars or DuckDB.
+
+    >>> from pgoutput_construct import lake
+    >>> lake.tables("lake")  # doctest: +SKIP
+    ['public.orders']
+    >>> orders = lake.read("lake", "public.orders")  # doctest: +SKIP
+
+A warehouse is what ``replicate`` writes. Its notes say which datasets it has: of Parquet also which directories count
+(``spark/_replicate/parquet_sink`` has the theory). Tables of Delta Lake and Iceberg are opened by ``deltalake`` and
+``pyiceberg``, which have to be installed for them.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+from typing import Any, Final, NamedTuple
+
+from pgoutput_construct.extras import needing
+
+with needing("changelog"):
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from pgoutput_construct.changelog._store.address import open_store
+    from pgoutput_construct.changelog._store.store import Address, LogStore, MissingFileError
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.stream.identifiers import normal_name
+
+__all__ = ["Location", "TableStatus", "WarehouseStatus", "locate", "read", "read_batches", "status", "tables"]
+
+_PROGRESS: Final = "_warehouse.json"
+_NOTES: Final = "_datasets"
+_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "date": pa.date32(),
+    "double": pa.float64(),
+    "float": pa.float32(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "short": pa.int16(),
+    "string": pa.string(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+"""Arrow's types by the names of Spark's, in which a note of Parquet has the columns."""
+
+_METADATA: Final = re.compile(r"v(\d+)(\.gz)?\.metadata\.json")
+_PLACES: Final = pa.schema([("file", pa.string()), ("row", pa.int64())])
+
+
+class Location(NamedTuple):
+    """Where the present rows of a table are, for other programs."""
+
+    format: str
+    """``parquet``, ``delta`` or ``iceberg``."""
+    path: str
+    """Of Delta Lake the table's directory; of Iceberg the file of its present metadata; of Parquet the warehouse."""
+    files: tuple[str, ...] = ()
+    """Of Parquet the files of rows, below the path."""
+    deleted: tuple[str, ...] = ()
+    """Of Parquet the files of deleted places, below the path: ``file`` is the name of a file of rows, and ``row`` the
+    number of a row in it, from 0 on. These rows do not count."""
+
+
+class TableStatus(NamedTuple):
+    """How far a table of a warehouse has come."""
+
+    table: str
+    """The table as SQL writes it."""
+    history: bool
+    """Whether it is the table's history."""
+    seq: int
+    """Everything that ended in the log up to this seq is in it."""
+    trouble: str | None
+    """Why the last batch could not bring it up to date; None if it did."""
+
+
+class WarehouseStatus(NamedTuple):
+    """How far a warehouse has come."""
+
+    address: str
+    """Its directory, or its URL without credentials."""
+    format: str
+    """``parquet``, ``delta`` or ``iceberg``."""
+    batch: int
+    """The number of the last batch."""
+    done: bool
+    """Whether that batch is complete: not while it is under way, nor after it was interrupted or failed in a table."""
+    log: Mapping[str, Any] | None
+    """The server, database and slot of its log, and the log's own id; None in a warehouse of an earlier version."""
+    tables: tuple[TableStatus, ...]
+    """Its tables, by name; and those in trouble that have no rows yet."""
+
+
+def tables(warehouse: Address) -> list[str]:
+    """Return the names of the tables of a warehouse, as SQL writes them.
+
+    Args:
+        warehouse: Its directory, or its URL (``s3://``, ``gs://``, ``abfs://``).
+
+    Raises:
+        PgoutputError: There is no warehouse, or it cannot be read.
+    """
+    store = open_store(warehouse, private=False)
+    _format(store)
+    return sorted(note["table"] for note in _notes(store) if not note["is_history"])
+
+
+def status(warehouse: Address) -> WarehouseStatus:
+    """Return how far a warehouse and each of its tables have come.
+
+    Args:
+        warehouse: Its directory, or its URL.
+
+    Raises:
+        PgoutputError: There is no warehouse, or it cannot be read.
+    """
+    store = open_store(warehouse, private=False)
+    with _explained(store):
+        progress = _progress(store)
+        applied, troubled = progress.get("applied"), progress.get("troubled", {})
+        if applied is None:
+            applied = progress["seq"] if progress["done"] else -1
+        own = {int(oid): int(seq) for oid, seq in progress.get("own_seqs", {}).items()}
+        found = [
+            TableStatus(
+                note["table"],
+                note["is_history"],
+                max(note["seq"], own.get(note["oid"], applied)),
+                troubled.get(note["table"]),
+            )
+            for note in _notes(store)
+        ]
+        known = {each.table for each in found}
+        found += [TableStatus(name, False, -1, reason) for name, reason in troubled.items() if name not in known]
+        return WarehouseStatus(
+            str(store),
+            progress["format"],
+            progress["batch"],
+            progress["done"],
+            progress.get("log"),
+            tuple(sorted(found, key=lambda each: (each.table, each.history))),
+        )
+
+
+def locate(warehouse: Address, table: str, *, history: bool = False) -> Location:
+    """Return where the present rows of a table are. It changes with the next batch: ask again then.
+
+    What is replaced stays for a while (``replicate --grace``, ``--retain``), so that readers can finish.
+
+    Args:
+        warehouse: The warehouse's directory, or its URL.
+        table: The table as SQL writes it, such as ``public.orders``.
+        history: The history of the table instead of its present rows (``replicate --history``).
+
+    Raises:
+        PgoutputError: There is no such warehouse or table, or it cannot be read.
+    """
+    store = open_store(warehouse, private=False)
+    return _location(store, _format(store), _note(store, normal_name(table), history))
+
+
+def read(warehouse: Address, table: str, columns: Collection[str] | None = None, *, history: bool = False) -> pa.Table:
+    """Return the present rows of a table: its columns, and those of the change that made each row.
+
+    Args:
+        warehouse: The warehouse's directory, or its URL.
+        table: The table as SQL writes it, such as ``public.orders``.
+        columns: The names of the columns to read, None for all.
+        history: The history of the table instead of its present rows.
+
+    Raises:
+        PgoutputError: As for ``read_batches``.
+    """
+    return read_batches(warehouse, table, columns, history=history).read_all()
+
+
+def read_batches(
+    warehouse: Address, table: str, columns: Collection[str] | None = None, *, history: bool = False
+) -> pa.RecordBatchReader:
+    """Return a reader of the rows of ``read``, batch by batch, for tables that do not fit into memory.
+
+    All batches are of one version of the table.
+
+    Args:
+        warehouse: The warehouse's directory, or its URL.
+        table: The table as SQL writes it.
+        columns: The names of the columns to read, None for all.
+        history: The history of the table instead of its present rows.
+
+    Raises:
+        PgoutputError: There is no such warehouse, table or column, or it cannot be read; or the package is not
+            installed that reads the format of its tables.
+    """
+    store = open_store(warehouse, private=False)
+    kind, note = _format(store), _note(store, normal_name(table), history)
+    found = _location(store, kind, note)
+    if kind == "delta":
+        return _read_delta(found, columns)
+    if kind == "iceberg":
+        return _read_iceberg(found, columns)
+    schema = _schema(note)
+    chosen = schema if columns is None else pa.schema([_field(schema, name) for name in columns])
+    return pa.RecordBatchReader.from_batches(chosen, _parquet_batches(store, found, chosen))
+
+
+def _format(store: LogStore) -> str:
+    with _explained(store):
+        return str(_progress(store)["format"])
+
+
+def _progress(store: LogStore) -> dict[str, Any]:
+    return dict(json.loads(store.read(_PROGRESS)))
+
+
+@contextmanager
+def _explained(store: LogStore) -> Iterator[None]:
+    """Raise PgoutputError for a warehouse that does not exist, or whose own note is damaged."""
+    try:
+        yield
+    except PgoutputError as error:
+        if isinstance(error, MissingFileError):
+            raise PgoutputError(f"{store}: no warehouse here (no table was replicated into it)") from None
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PgoutputError(f"{store.path_of(_PROGRESS)}: invalid metadata of a warehouse: {error}") from None
+
+
+def _notes(store: LogStore) -> Iterator[dict[str, Any]]:
+    for name in sorted(name for name in store.files(_NOTES) if name.endswith(".json")):
+        try:
+            note = dict(json.loads(store.read(f"{_NOTES}/{name}")))
+            yield {key: note[key] for key in ("directory", "is_history", "table", "oid", "seq", "details")}
+        except MissingFileError:  # its table was removed meanwhile
+            continue
+        except (ValueError, KeyError, TypeError) as error:
+            place = store.path_of(f"{_NOTES}/{name}")
+            raise PgoutputError(f"{place}: the note of a table is damaged: {error}") from None
+
+
+def _note(store: LogStore, table: str, history: bool) -> dict[str, Any]:
+    known = {note["table"]: note for note in _notes(store) if note["is_history"] == history}
+    if table not in known:
+        what = "history of the table" if history else "table"
+        raise PgoutputError(f"{store}: no {what} {table}: it has {', '.join(sorted(known)) or 'none'}")
+    return known[table]
+
+
+def _location(store: LogStore, kind: str, note: Mapping[str, Any]) -> Location:
+    directory, details = note["directory"], note["details"]
+    if kind == "delta":
+        return Location(kind, store.path_of(directory))
+    if kind == "iceberg":
+        return Location(kind, store.path_of(_iceberg_metadata(store, directory)))
+    rows = (details["path"], *details.get("changes", {}))
+    deleted = details.get("deleted", ())
+    return Location(kind, store.shown, tuple(_data_files(store, rows)), tuple(_data_files(store, deleted)))
+
+
+def _data_files(store: LogStore, directories: Collection[str]) -> Iterator[str]:
+    for directory in directories:
+        names = sorted(name for name in store.files(directory) if not name.startswith("_"))  # such as _SUCCESS
+        if not names:  # each has a file, even without rows
+            raise PgoutputError(
+                f"{store.path_of(directory)}: no files here: the table was replaced meanwhile (read it again), or lost "
+                "(write it from scratch: replicate --resync TABLE)"
+            )
+        yield from (f"{directory}/{name}" for name in names)
+
+
+def _parquet_batches(store: LogStore, found: Location, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    deleted = _deleted_rows(store, found.deleted)
+    for name in found.files:
+        gone = deleted.get(PurePosixPath(name).name)
+        with store.explained("cannot be read", name), store.open(name) as file:
+            parquet = pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
+            present = {*parquet.schema_arrow.names}
+            begin = 0
+            for batch in parquet.iter_batches(columns=[each for each in schema.names if each in present]):
+                end = begin + len(batch)
+                yield _as_batch(batch if gone is None else batch.filter(_is_kept(gone, begin, end)), schema)
+                begin = end
+
+
+def _deleted_rows(store: LogStore, names: Collection[str]) -> dict[str, Any]:
+    """Return the numbers of deleted rows, in order, by the names of their files."""
+    parts = []
+    for name in names:
+        with store.explained("cannot be read", name), store.open(name) as file:
+            parts.append(pq.read_table(file).select(_PLACES.names).cast(_PLACES))
+    places = pa.concat_tables(parts).combine_chunks() if parts else _PLACES.empty_table()
+    if not len(places):
+        return {}
+    files = places["file"].combine_chunks().dictionary_encode()
+    rows, numbers = places["row"].to_numpy(), files.indices.to_numpy()
+    order = np.lexsort((rows, numbers))
+    ends = np.searchsorted(numbers[order], np.arange(len(files.dictionary) + 1))
+    parts = np.split(rows[order], ends[1:-1])
+    return dict(zip(files.dictionary.to_pylist(), parts, strict=True))
+
+
+def _is_kept(gone: Any, begin: int, end: int) -> pa.Array:
+    first, last = np.searchsorted(gone, [begin, end])
+    kept = np.ones(end - begin, dtype=bool)
+    kept[gone[first:last] - begin] = False
+    return pa.array(kept)
+
+
+def _as_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    present = {*batch.schema.names}
+    columns = [
+        batch.column(field.name).cast(field.type) if field.name in present else pa.nulls(len(batch), field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _schema(note: Mapping[str, Any]) -> pa.Schema:
+    return pa.schema([(each["name"], _arrow_type(each["type"])) for each in note["details"]["schema"]["fields"]])
+
+
+def _arrow_type(kind: Any) -> pa.DataType:
+    """Return Arrow's type of one of Spark's, as the JSON of its schemas has it."""
+    match kind:
+        case {"type": "array", "elementType": element}:
+            return pa.list_(_arrow_type(element))
+        case {"type": "map", "keyType": key, "valueType": value}:
+            return pa.map_(_arrow_type(key), _arrow_type(value))
+        case {"type": "struct", "fields": fields}:
+            return pa.struct([(each["name"], _arrow_type(each["type"])) for each in fields])
+        case str() if kind.startswith("decimal("):
+            precision, scale = kind.removeprefix("decimal(").removesuffix(")").split(",")
+            return pa.decimal128(int(precision), int(scale))
+        case str() if kind in _TYPES:
+            return _TYPES[kind]
+    raise PgoutputError(f"a column has Spark's type {kind}, which is not known here: read it with read_current")
+
+
+def _field(schema: pa.Schema, name: str) -> pa.Field:
+    if name not in schema.names:
+        raise PgoutputError(f"no column {name!r}: the table has {', '.join(map(repr, schema.names))}")
+    return schema.field(name)
+
+
+def _iceberg_metadata(store: LogStore, directory: str) -> str:
+    """Return the file of the present metadata of a table, in a catalog of files."""
+    folder = f"{directory.replace('.', '/', 1) if '.' in directory else f'_/{directory}'}/metadata"
+    names = {int(found[1]): name for name in store.files(folder) if (found := _METADATA.fullmatch(name))}
+    if not names:
+        raise PgoutputError(f"{store.path_of(folder)}: no metadata of Iceberg: the table may be in another catalog")
+    return f"{folder}/{names[max(names)]}"
+
+
+def _read_delta(found: Location, columns: Collection[str] | None) -> pa.RecordBatchReader:
+    with _reader_of("deltalake", found):
+        from deltalake import DeltaTable, QueryBuilder
+    chosen = "*" if columns is None else ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}"' for name in columns)
+    query = QueryBuilder().register("t", DeltaTable(found.path)).execute(f"SELECT {chosen} FROM t")
+    return pa.RecordBatchReader.from_stream(query)
+
+
+def _read_iceberg(found: Location, columns: Collection[str] | None) -> pa.RecordBatchReader:
+    with _reader_of("pyiceberg", found):
+        from pyiceberg.table import StaticTable
+    scan = StaticTable.from_metadata(found.path).scan(selected_fields=tuple(columns) if columns is not None else ("*",))
+    return scan.to_arrow_batch_reader()
+
+
+@contextmanager
+def _reader_of(package: str, found: Location) -> Iterator[None]:
+    """Raise PgoutputError for an import that fails: the package that reads a format is not installed."""
+    try:
+        yield
+    except ImportError as error:
+        remedy = f"pip install {package}, or read it with pgoutput_construct.spark.read_current"
+        raise PgoutputError(f"{found.path}: a table of {found.format}: {remedy}") from error

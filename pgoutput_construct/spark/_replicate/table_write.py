@@ -1,0 +1,186 @@
+"""How changes come into the dataset of a table: appended, merged, or with the table written as a whole.
+
+- **Appended**, where all changes are inserts of rows that cannot be there: no row is read.
+- **Merged**, where the rows before can be found by the key that all changes have, and the columns are the same or the
+  format alters them: what is written is about what has changed.
+- **As a whole** otherwise: the rows before are replayed with the changes.
+"""
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+from pgoutput_construct.spark._log_view.added_columns import escaped
+from pgoutput_construct.spark._log_view.change_columns import POSITION, column
+from pgoutput_construct.spark._log_view.replicated_tables import Table
+from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._replicate.batch_plan import TableStep
+from pgoutput_construct.spark._replicate.dataset_columns import Naming
+from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges, Sink
+from pgoutput_construct.spark._replicate.staging import TableChanges
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version
+from pgoutput_construct.spark._state.change_survey import survey
+from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
+from pgoutput_construct.spark._state.demands import OnMissing, demand_of
+from pgoutput_construct.spark._state.table_state import advance, net_changes
+from pgoutput_construct.wire.protocol import RelationReplicaIdentity
+
+
+def write_table(
+    log: OpenLog,
+    spark: SparkSession,
+    sink: Sink,
+    step: TableStep,
+    changes: TableChanges,
+    before: Dataset | None,
+    on_missing: OnMissing,
+) -> Dataset:
+    """Bring changes into the dataset of a table, in the cheapest way that gives the same rows; return the dataset.
+
+    Args:
+        log: The log.
+        spark: The session.
+        sink: What writes the format.
+        step: The dataset to write.
+        changes: The changes since the rows before; without any, all that the log has of the table.
+        before: The dataset that the changes apply to; None to write the table from scratch.
+        on_missing: As in ``OpenLog.state``.
+
+    Raises:
+        ChangeLogError: Changes that the state needs were pruned, or one changes a row that does not exist.
+    """
+    naming = sink.naming_of(step.dataset)
+    if before is None:
+        if _begins_with_inserts(log, step, changes):
+            rows = _inserted_rows(log, step.table, changes)
+        else:
+            rows = _advanced_table(log, step.table, None, changes, on_missing)
+        return sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
+    if isinstance(sink, MergingSink) and naming == sink.naming_of(before) and sink.can_merge(step.dataset):
+        if _can_append(log, step, before.version, changes):
+            rows = _inserted_rows(log, step.table, changes)
+            return sink.append(spark, step.dataset, naming.for_dataset(rows))
+        if _can_merge(log, step, before.version, sink.alters):
+            merged = _net_of_step(log, step.table, changes, on_missing, naming)
+            if merged is not None:
+                return sink.merge(spark, step.dataset, merged)
+    there = sink.read_for_replay(spark, before)
+    rows = _advanced_table(log, step.table, there, changes, on_missing, sink.is_small(before))
+    return sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
+
+
+def _can_merge(log: OpenLog, step: TableStep, before: Version, alters: bool) -> bool:
+    """Return whether changes can be merged into the rows of a version, as far as is known without reading them."""
+    has_same = alters or before.shape.current == step.dataset.version.shape.current
+    return has_same and not step.has_defaults and _has_key(log.table(step.table), before)
+
+
+def _can_append(log: OpenLog, step: TableStep, before: Version, changes: TableChanges) -> bool:
+    """Return whether the rows of changes are new rows of a version, which so need not be read.
+
+    A key that is inserted may be there already in a table of which the log does not have everything, or whose deletes
+    or truncates were not sent: such changes are merged.
+    """
+    has_same = before.shape.current == step.dataset.version.shape.current
+    return has_same and _are_new_rows(log, log.table(step.table), changes)
+
+
+def _begins_with_inserts(log: OpenLog, step: TableStep, changes: TableChanges) -> bool:
+    """Return whether all that the log has of a table are its present rows, as a copy that has not changed since is.
+
+    Rows of other columns than the present ones may lack values, which a replay knows.
+    """
+    table = log.table(step.table)
+    described = {columns for _, columns in table.shapes} | {frozenset(table.base.columns if table.base else ())}
+    is_same = described - {frozenset()} == {frozenset(table.current)} == {frozenset(table.columns.names)}
+    return is_same and log.is_retained(table) and _are_new_rows(log, table, changes)
+
+
+def _are_new_rows(log: OpenLog, table: Table, changes: TableChanges) -> bool:
+    """Return whether changes are inserts of rows that cannot be there, with all of their values.
+
+    An UPDATE of a row that enters a row filter is sent as an INSERT, without its unchanged TOASTed values.
+    """
+    is_new = not table.key_columns or log.publishes_all
+    return changes.summary.inserts_only and not changes.summary.unsent and log.is_whole(table) and is_new
+
+
+def _inserted_rows(log: OpenLog, name: str, changes: TableChanges) -> DataFrame:
+    """Return the rows that inserts add to a table: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``."""
+    table = log.table(name)
+    rows = counted_changes(changes.rows, table).select(*map(column, table.current), "_untyped", *POSITION)
+    return restore_copy_lsn(rows, table)
+
+
+def _advanced_table(
+    log: OpenLog,
+    name: str,
+    before: DataFrame | None,
+    changes: TableChanges,
+    on_missing: OnMissing,
+    is_small: bool = False,
+) -> DataFrame:
+    """Return the rows of a table after changes: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``.
+
+    Args:
+        log: The log.
+        name: The table.
+        before: The rows before, None for none: then the changes are all that the log has of it.
+        changes: The changes.
+        on_missing: As in ``OpenLog.state``.
+        is_small: Whether the rows before are few.
+
+    Raises:
+        ChangeLogError: Without rows before, changes that the state needs were pruned.
+    """
+    table = log.table(name)
+    if before is None:
+        log.check_retained(table)
+    return advance(
+        before,
+        changes.rows,
+        table,
+        on_missing,
+        summary=changes.summary,
+        is_small=is_small,
+        is_whole=log.is_whole(table),
+    )
+
+
+def _has_key(table: Table, version: Version) -> bool:
+    """Return whether the rows of a version can be found by the key with which all later changes are described."""
+    keys = {tuple(each.key_columns) for each in table.identities if each.last > version.last}
+    return (
+        table.replica_identity != RelationReplicaIdentity.FULL
+        and bool(table.key_columns)
+        and set(table.key_columns) <= set(table.current)  # DROP COLUMN drops the key too, and sends no message
+        and keys <= {table.key_columns}
+        and tuple(map(escaped, version.shape.key_columns)) == table.key_columns
+    )
+
+
+def _net_of_step(
+    log: OpenLog, name: str, changes: TableChanges, on_missing: OnMissing, naming: Naming
+) -> NetChanges | None:
+    """Return the net changes of a table; None if a truncate is among them.
+
+    Args:
+        log: The log.
+        name: The table.
+        changes: Its changes.
+        on_missing: As in ``OpenLog.state``.
+        naming: The names of columns in its dataset.
+    """
+    table = log.table(name)
+    counted = counted_changes(changes.rows, table)
+    if survey(counted, summary=changes.summary).truncated is not None:
+        return None
+    demand = demand_of(table, on_missing, log.is_whole(table))
+    rows = net_changes(counted, table.key_columns, table.current, changes.summary)
+    if demand.rows:
+        key = F.to_json(F.struct(*map(column, table.key_columns)))
+        refused = demand.refuse_row(F.struct("_commit_lsn", "_seq"), key).cast("bigint")
+        rows = rows.withColumn("_missing", F.when(F.col("_missing") > 1, refused).otherwise(F.col("_missing")))
+    found = changes.summary
+    bounds = {} if found.untyped else found.bounds  # it has no bounds of values that are texts
+    may_move_values = found.moved and bool(found.unsent)
+    return NetChanges(rows, found.changes, found.unsent, may_move_values, bounds, naming, demand)

@@ -1,0 +1,109 @@
+"""Tables of Iceberg in a catalog that others use, too: one in SQLite, which Spark and pyiceberg share."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.spark._replicate.sink import PartitionField
+from pgoutput_construct.spark._replicate.sinks import write_options_of
+from tests.postgres.shop import Shop
+from tests.spark.replicate import table_readers
+from tools.environments import READERS, missing_environment, python_with
+from tools.few_rows import FEW_ROWS
+from tools.jars import missing_jars
+
+_PACKAGE = "org.xerial:sqlite-jdbc:3.50.3.0"
+
+
+@pytest.fixture
+def shop(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
+    """A table in a log."""
+    with Shop.create(server18, "catalogs", tmp_path / "log") as shop:
+        shop.execute(
+            "CREATE TABLE event (id int PRIMARY KEY, at timestamptz, note text)",
+            "INSERT INTO event SELECT i, '2026-01-01T00:00Z'::timestamptz + i * '6 hours'::interval, i::text "
+            "FROM generate_series(1, 20) i",
+        )
+        shop.capture(snapshot=True)
+        yield shop
+
+
+def _replicate(shop: Shop, place: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+    """Replicate the table in a process of its own, as its user does."""
+    catalog = "spark.sql.catalog.shared"
+    conf = {
+        **FEW_ROWS,
+        "spark.jars.packages": _PACKAGE,
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.type": "jdbc",
+        f"{catalog}.uri": f"jdbc:sqlite:{place / 'catalog.db'}",
+        f"{catalog}.warehouse": str(place / "tables"),
+        f"{catalog}.jdbc.schema-version": "V1",
+        f"{catalog}.cache-enabled": "false",
+    }
+    given = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
+    command = ["replicate", str(shop.directory), "--into", "iceberg", "--warehouse", str(place / "wh"), "--once"]
+    return subprocess.run(
+        [sys.executable, "-m", "pgoutput_construct.cli", *command, "--table", "public.event", *given, *options],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+@pytest.mark.long
+@pytest.mark.server
+@pytest.mark.spark
+def test_a_shared_catalog(shop: Shop, tmp_path: Path) -> None:
+    """Written, partitioned, merged into, and read by another program; what others have there stays as it is."""
+    if problem := missing_environment(READERS) or missing_jars():
+        pytest.skip(problem)
+    chosen = ["--catalog", "shared", "--partition-by", "public.event=day(at), bucket(4, id)"]
+    done = _replicate(shop, tmp_path, *chosen)
+    assert done.returncode == 0, done.stderr
+    shop.execute("UPDATE event SET note = 'new' WHERE id = 3", "DELETE FROM event WHERE id = 4")
+    shop.capture()
+    done = _replicate(shop, tmp_path, *chosen)
+    assert done.returncode == 0, done.stderr
+    place, output = f"{tmp_path / 'catalog.db'}:public.event", tmp_path / "read.arrow"
+    read = subprocess.run(
+        [python_with(READERS), table_readers.__file__, "sql-catalog", place, output],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert read.returncode == 0, read.stderr
+    assert "day(2)" in read.stdout and "bucket[4](1)" in read.stdout
+    with pa.ipc.open_file(output) as file:
+        rows = {row["id"]: row["note"] for row in file.read_all().to_pylist()}
+    assert rows == {number: "new" if number == 3 else str(number) for number in range(1, 21) if number != 4}
+    refused = _replicate(shop, tmp_path)
+    assert refused.returncode == 1 and "its tables are in the catalog 'shared': give --catalog shared" in refused.stderr
+    (tmp_path / "wh").rename(tmp_path / "away")
+    refused = _replicate(shop, tmp_path, *chosen)
+    assert refused.returncode == 1 and "`event` exists already, and is not of this warehouse" in refused.stderr
+
+
+def test_partitionings() -> None:
+    """As they are written, and what a format does not have."""
+    assert PartitionField.parse("day(at)") == PartitionField("day", "at")
+    assert PartitionField.parse(" bucket( 16 , id ) ".replace("( 16", "(16")) == PartitionField("bucket", "id", 16)
+    assert PartitionField.parse("Region") == PartitionField("identity", "Region")
+    for wrong in ("bucket(id)", "day(", "week(at)", ""):
+        with pytest.raises(pgo.PgoutputError, match="says not how a table is partitioned"):
+            PartitionField.parse(wrong)
+    with pytest.raises(pgo.PgoutputError, match="Delta Lake partitions by the values of columns alone"):
+        write_options_of("delta", None, {}, 0, None, {"t": ["day(at)"]})
+    with pytest.raises(pgo.PgoutputError, match="Parquet files are not partitioned"):
+        write_options_of("parquet", None, {}, 0, None, {"t": ["at"]})
+    with pytest.raises(pgo.PgoutputError, match="a catalog has tables of Iceberg"):
+        write_options_of("delta", None, {}, 0, "shared")
