@@ -13,7 +13,7 @@ from pyspark.sql.types import BinaryType, StringType
 from pgoutput_construct.changelog._facts.copies import snapshot_command
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
-from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statement
+from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statements
 from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
     PARTITIONS,
@@ -52,6 +52,7 @@ class DeltaSink(MergingSink):
         """Take the warehouse, and how tables are written."""
         super().__init__(warehouse)
         self._checked: set[str] = set()
+        self.overwrites_few = options.mode is None
         vectors = {} if options.mode is None else {_VECTORS: str(options.mode is WriteMode.MERGE_ON_READ).lower()}
         self._wanted = {**vectors, **options.properties}
         """The properties that were asked for."""
@@ -139,17 +140,25 @@ class DeltaSink(MergingSink):
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge in one commit."""
         self._warn_mapped(spark, dataset)
-        with merge_statement(
-            spark, self._table(dataset), lambda: self.read(spark, dataset), changes, dataset.version.shape
-        ) as statement:
+        table = self._table(dataset)
+        with merge_statements(
+            spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
+        ) as statements:
             spark.conf.set(_COMMIT_METADATA, self.warehouse.commit_text(dataset.version))
-            spark.sql(statement).collect()
+            spark.sql(statements.whole(table)).collect()
         return dataset
 
     def append(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Append in one commit."""
+        return self._save(spark, dataset, rows, "append")
+
+    def overwrite(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Overwrite in one commit."""
+        return self._save(spark, dataset, rows, "overwrite")
+
+    def _save(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, mode: str) -> Dataset:
         self._warn_mapped(spark, dataset)
-        writer = rows.write.format("delta").mode("append")
+        writer = rows.write.format("delta").mode(mode)
         writer.option("userMetadata", self.warehouse.commit_text(dataset.version)).save(self._path(dataset))
         return dataset
 

@@ -14,7 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
-from pgoutput_construct.spark._replicate.merge_statement import history_statement, literal, merge_statement
+from pgoutput_construct.spark._replicate.merge_statement import (
+    MergeStatements,
+    history_statement,
+    literal,
+    merge_statements,
+)
 from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
     PARTITIONS,
@@ -37,6 +42,9 @@ _SETTINGS: Final = {
     ".type": "hadoop",
     ".cache-enabled": "false",  # else each session keeps reading the snapshot that it saw first
 }
+_BRANCH: Final = "pgoutput"
+"""The branch of a table that has a batch until it is published."""
+_MERGED: Final = "spark.merge-into.num-target-rows-"
 _MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
 _MODES: Final = ("write.delete.mode", "write.update.mode", "write.merge.mode")
 _DEFAULTS: Final = {
@@ -63,6 +71,7 @@ class IcebergSink(MergingSink):
         super().__init__(warehouse)
         self.catalog, self._partitions = options.catalog, options.partitions
         mode = options.mode or WriteMode.MERGE_ON_READ
+        self.overwrites_few = options.mode is None
         self._new_properties = {**_DEFAULTS, **dict.fromkeys(_MODES, str(mode)), **options.properties}
         self._asked = {**({} if options.mode is None else dict.fromkeys(_MODES, str(mode))), **options.properties}
         """What the caller asked for, which tables that exist get, too."""
@@ -84,9 +93,13 @@ class IcebergSink(MergingSink):
                 spark.conf.set(place + key, value)
 
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
-        """Return the version in the latest snapshot of this program; after maintenance, in the table's properties."""
-        table, value = self._table(dataset.directory), f"summary['{_PROPERTY}']"
-        latest = f"SELECT {value} AS value FROM {table}.snapshots WHERE {value} IS NOT NULL ORDER BY committed_at DESC"
+        """Return the version in the latest snapshot of this program; after maintenance, in the table's properties.
+
+        Snapshots that a batch has not published are not in the table's history.
+        """
+        table, value = self._table(dataset.directory), f"s.summary['{_PROPERTY}']"
+        published = f"{table}.snapshots s LEFT SEMI JOIN {table}.history h ON s.snapshot_id = h.snapshot_id"
+        latest = f"SELECT {value} AS value FROM {published} WHERE {value} IS NOT NULL ORDER BY s.committed_at DESC"
         try:
             found = [row["value"] for row in spark.sql(latest).take(1)]
         except AnalysisException as error:
@@ -146,18 +159,60 @@ class IcebergSink(MergingSink):
         """Merge in one commit; changes of columns are a commit of their own, which makes no snapshot."""
         table = self._table(dataset.directory)
         self._alter(spark, dataset)
-        with merge_statement(
+        with merge_statements(
             spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
-        ) as statement:
+        ) as statements:
             spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
-            spark.sql(statement).collect()
+            if not self._merge_in_parts(spark, table, statements):
+                spark.sql(statements.whole(table)).collect()
         return dataset
+
+    def _merge_in_parts(self, spark: SparkSession, table: str, statements: MergeStatements) -> bool:
+        """Write, audit and publish a merge in two parts; return False, with nothing published, where it is to be whole.
+
+        The parts are snapshots of a branch, which readers do not see. ``main`` is moved to the second one when it has
+        changed as many rows as it must. Else the whole statement says which row does not exist.
+        """
+        if (parts := statements.in_parts()) is None:
+            return False
+        if not parts.is_there:
+            spark.sql(statements.insert(table)).collect()
+            return True
+        branch = f"{table}.{quoted(f'branch_{_BRANCH}')}"
+        spark.sql(f"ALTER TABLE {table} CREATE OR REPLACE BRANCH {quoted(_BRANCH)}")
+        try:
+            if parts.comes:
+                spark.sql(statements.insert(branch)).collect()
+            spark.sql(statements.update(branch)).collect()
+            is_right = self._merged_rows(spark, table) == parts.is_there
+            if is_right:
+                self._rows(spark, "fast_forward", table, f"branch => 'main', to => {literal(_BRANCH)}")
+        finally:
+            self._drop_branch(spark, table)
+        return is_right
+
+    def _merged_rows(self, spark: SparkSession, table: str) -> int:
+        """Return how many rows the latest MERGE updated or deleted, which its snapshot says."""
+        counts = (f"CAST(s.summary['{_MERGED}{each}'] AS bigint)" for each in ("updated", "deleted"))
+        snapshots = f"{table}.snapshots s JOIN {table}.refs r ON s.snapshot_id = r.snapshot_id"
+        found = spark.sql(f"SELECT {' + '.join(counts)} FROM {snapshots} WHERE r.name = {literal(_BRANCH)}").collect()
+        return -1 if found[0][0] is None else int(found[0][0])
+
+    def _drop_branch(self, spark: SparkSession, table: str) -> None:
+        spark.sql(f"ALTER TABLE {table} DROP BRANCH IF EXISTS {quoted(_BRANCH)}")
 
     def append(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Append in one commit."""
         self._alter(spark, dataset)
         spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
         rows.writeTo(self._table(dataset.directory)).append()
+        return dataset
+
+    def overwrite(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Overwrite in one commit."""
+        self._alter(spark, dataset)
+        spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
+        rows.writeTo(self._table(dataset.directory)).overwrite(F.lit(True))
         return dataset
 
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
@@ -200,6 +255,7 @@ class IcebergSink(MergingSink):
         table = self._table(dataset.directory)
         if (version := self.version(spark, dataset)) is None:
             raise PgoutputError(f"{dataset.version.table}: no version in its data: run pgoutput replicate first")
+        self._drop_branch(spark, table)  # of an interrupted batch: its snapshots would not expire
         # Spark redacts values of properties that look like secrets, such as the name of a table of tokens.
         self._set_properties(spark, table, {_PROPERTY: self.warehouse.commit_text(version).encode().hex()})
         for procedure, options in _REWRITES.items():

@@ -1,6 +1,12 @@
 """Net changes merged into a table: by a MERGE statement that Delta Lake and Iceberg both understand, or by parts of it.
 
 ``merge_expressions`` says what a merge does, column by column; Parquet, which has no statement, uses it as it is.
+
+A MERGE that also inserts is an outer join that retains the changes. Spark broadcasts only the other side of such a
+join, which would be the table, so it shuffles the whole table. Where it is known which rows the table has, the changes
+can be given in two statements (``MergeStatements.in_parts``): an INSERT of rows that come, which does not read the
+table, and a MERGE of rows that are there, an inner join to which the changes are broadcast. Both must become visible
+together, and the rows that the MERGE finds must be counted, since an inner join ignores the others.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -23,19 +29,67 @@ from pgoutput_construct.spark._state.demands import Demand
 from pgoutput_construct.spark._state.equality import exact_key, is_always_typed, same_sql
 
 _SOURCE: Final = "pgoutput_net_changes"
+_THERE: Final = "pgoutput_changed_rows"
+"""Those of rows that the table has."""
+_BROADCAST: Final = 200_000
+"""The most changes that are broadcast to the tasks that read a table."""
 _EPOCH: Final = datetime(1970, 1, 1)
 _OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
 _LOST: Final = "s._key IS NULL"
 """No row has the values that a change did not send: a row that was deleted before has its key, in the table, too."""
 
 
-@contextmanager
-def merge_statement(
-    spark: SparkSession, table: str, read: Callable[[], DataFrame], changes: NetChanges, shape: VersionShape
-) -> Iterator[str]:
-    """Yield the statement that merges net changes into a table.
+class MergeParts(NamedTuple):
+    """Net changes by what becomes of them."""
 
-    Columns are added and dropped first: Spark refuses a plan of what was read before that. The statement fails when a
+    comes: int
+    """How many rows the table has not yet."""
+    is_there: int
+    """How many rows that the table has are changed or deleted."""
+
+
+class MergeStatements(NamedTuple):
+    """What merges the net changes of ``_SOURCE`` into a table."""
+
+    expressions: "MergeExpressions"
+    """What becomes of each column."""
+    changes: DataFrame
+    """The net changes, which are cached."""
+    knows_rows: bool
+    """Whether ``_missing`` of a change says whether the table has its row."""
+
+    def whole(self, table: str) -> str:
+        """Return the statement that does everything, for a table as SQL has it."""
+        return self.expressions.as_merge(table, _SOURCE)
+
+    def in_parts(self) -> MergeParts | None:
+        """Count the rows that come, and those that are there; None where that is not known, or they are too many.
+
+        Then ``insert`` and ``update`` do together what ``whole`` does.
+        """
+        if not self.knows_rows:
+            return None
+        comes = F.count_if((F.col("_missing") == 0) & (F.col("_op") != "delete"))
+        found = self.changes.select(comes.alias("comes"), F.count_if(F.col("_missing") > 0).alias("there")).collect()[0]
+        F.broadcast(self.changes.where("_missing > 0")).createOrReplaceTempView(_THERE)
+        return MergeParts(found["comes"], found["there"])
+
+    def insert(self, table: str) -> str:
+        """Return the statement that inserts the rows that come."""
+        return self.expressions.as_insert(table, _SOURCE)
+
+    def update(self, table: str) -> str:
+        """Return the statement that changes and deletes the rows that are there."""
+        return self.expressions.as_merge(table, _THERE, inserts=False)
+
+
+@contextmanager
+def merge_statements(
+    spark: SparkSession, table: str, read: Callable[[], DataFrame], changes: NetChanges, shape: VersionShape
+) -> Iterator[MergeStatements]:
+    """Yield the statements that merge net changes into a table.
+
+    Columns are added and dropped first: Spark refuses a plan of what was read before that. A statement fails when a
     demand is not met: a change leaves a value open, or must find a row, and the table has no such row.
 
     Args:
@@ -53,9 +107,11 @@ def merge_statement(
             spark.sql(statement)
         keys, current = (tuple(map(escaped, names)) for names in (shape.key_columns, shape.current))
         there = naming.from_dataset(read(), is_history=False)
-        found = with_moved_values(rows, there, keys, current, demand) if changes.may_move_values else rows
-        naming.unescape(found).createOrReplaceTempView(_SOURCE)
-        yield merge_expressions(keys, target, changes, found is not rows).as_statement(table)
+        is_looked_up = changes.may_move_values
+        found = naming.unescape(with_moved_values(rows, there, keys, current, demand) if is_looked_up else rows)
+        found.createOrReplaceTempView(_SOURCE)
+        knows_rows = demand.rows and changes.are_all_published and not is_looked_up and changes.most <= _BROADCAST
+        yield MergeStatements(merge_expressions(keys, target, changes, is_looked_up), found, knows_rows)
     finally:
         rows.unpersist()
 
@@ -139,16 +195,21 @@ class MergeExpressions(NamedTuple):
     comes: str
     """The condition under which a change that finds no row becomes one, or fails."""
 
-    def as_statement(self, table: str) -> str:
-        """Return the statement that merges the view of the changes into a table."""
+    def as_merge(self, table: str, view: str, inserts: bool = True) -> str:
+        """Return the statement that merges a view of the changes into a table, with or without what it ``inserts``."""
         updated = ", ".join(f"t.{quoted(name)} = {value}" for name, value in self.updated.items())
-        return (
-            f"MERGE INTO {table} t USING {_SOURCE} s ON {self.on} "
+        merge = (
+            f"MERGE INTO {table} t USING {view} s ON {self.on} "
             "WHEN MATCHED AND s._op = 'delete' THEN DELETE "
-            f"WHEN MATCHED THEN UPDATE SET {updated} "
-            f"WHEN NOT MATCHED AND {self.comes} THEN INSERT ({', '.join(map(quoted, self.inserted))}) "
-            f"VALUES ({', '.join(self.inserted.values())})"
+            f"WHEN MATCHED THEN UPDATE SET {updated}"
         )
+        values = f"({', '.join(map(quoted, self.inserted))}) VALUES ({', '.join(self.inserted.values())})"
+        return f"{merge} WHEN NOT MATCHED AND {self.comes} THEN INSERT {values}" if inserts else merge
+
+    def as_insert(self, table: str, view: str) -> str:
+        """Return the statement that inserts the changes of a view whose rows are new in a table."""
+        columns, values = ", ".join(map(quoted, self.inserted)), ", ".join(self.inserted.values())
+        return f"INSERT INTO {table} ({columns}) SELECT {values} FROM {view} s WHERE s._missing = 0 AND {self.comes}"
 
 
 def merge_expressions(

@@ -161,6 +161,8 @@ class NetChanges(NamedTuple):
     """What must be true, else the merge fails: where rows must exist, ``_missing`` of 1 demands the row in the table,
     and more cannot be.
     """
+    are_all_published: bool
+    """Whether every operation on the table was published: then the table has no row of a key that is inserted."""
 
 
 class Sink(ABC):
@@ -242,6 +244,8 @@ class MergingSink(Sink):
 
     alters: ClassVar[bool] = True
     """Whether changes may come with other columns."""
+    overwrites_few: bool = False
+    """Whether a table of few rows is overwritten, rather than changes merged into it."""
 
     def can_merge(self, dataset: Dataset) -> bool:
         """Return whether changes can be merged into a dataset as it will be: it has what it is partitioned by."""
@@ -267,6 +271,16 @@ class MergingSink(Sink):
             dataset: The dataset as it will be, with the columns that it has.
             rows: The rows, under the names of datasets.
         """
+
+    def overwrite(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Replace all rows of a dataset, in one commit; its columns stay. Return it with its details.
+
+        Args:
+            spark: The session of the rows.
+            dataset: The dataset as it will be, with the columns that it has.
+            rows: All of its rows, under the names of datasets.
+        """
+        return self.replace(spark, dataset, rows, dataset)
 
     @abstractmethod
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:

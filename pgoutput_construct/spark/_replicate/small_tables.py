@@ -1,8 +1,10 @@
-"""Small tables of a batch, brought up to date in Arrow by one job of Spark: a job for each costs more than their rows.
+"""Small tables of a batch, brought up to date in Arrow: what Spark does for each costs more than their rows.
 
-A ``SmallTableRule`` says what changes do to the rows of a table while its definition stays the same; a task reads its
-tables, with their changes, one after the other, and writes each as a file. A table that is not as simple as that is
-left to the job of its own that larger tables have.
+A ``SmallTableRule`` says what changes do to the rows of a table while its definition stays the same. Those of Parquet
+are written by one job (``advance_together``): a task reads its tables, with their changes, one after the other, and
+writes each as a file. Formats with a log of commits need one for each table in any case: the driver reads a table of
+few rows, and gives its new ones back to be written (``few_rows_after``), which is cheaper than to plan a MERGE. A table
+that is not as simple as that is left to the job of its own that larger tables have.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.changelog._segment.block import Numbers
@@ -32,13 +34,14 @@ from pgoutput_construct.spark._log_view.change_columns import (
     TRUNCATE,
     TURN,
     changes_schema,
+    column,
 )
 from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile, codec_of
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.parquet_sink import SMALL, ParquetSink
-from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, write_file
+from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, TableChanges, write_file
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import (
@@ -51,6 +54,10 @@ from pgoutput_construct.spark._state.row_replay import BOTH, Replay, ReplayResul
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
+FEW_ROWS: Final = 2_000
+"""Tables of so many rows are written as a whole in formats with a log of commits, and"""
+_FEW_BYTES: Final = 1 << 18
+"""of so many bytes in memory: what a commit writes about itself is as much."""
 _CHANGES: Final = 50_000
 """The most changes of a table that a task takes; more are worth a job of their own."""
 _TASKS: Final = 32
@@ -331,8 +338,9 @@ def _tables(
 ) -> Iterator[SmallTable]:
     for number, step in enumerate(steps):
         table, request = log.table(step.table), _request(step)
-        if _is_simple(log, step, table, staged):
-            summary, before = staged.summary(request), step.before if step.mode is UpdateMode.CHANGED else None
+        summary = staged.summary(request)
+        if _is_simple(log, step, table, summary) and not staged.errors(request):
+            before = step.before if step.mode is UpdateMode.CHANGED else None
             there = before.details["path"] if before is not None else None
             rule = _rule(table, summary, table.relation_oid in lacking)
             changed, path = changes_schema(table.columns), sink.path(step.dataset)
@@ -348,14 +356,43 @@ def _rule(table: Table, summary: ChangeSummary, lacks_rows: bool) -> SmallTableR
     return SmallTableRule(table.current_columns, keys, unsent, table.base, lacks_rows)
 
 
-def _is_simple(log: OpenLog, step: TableStep, table: Table, staged: StagedChanges) -> bool:
+def few_rows_after(
+    log: OpenLog, store: LogStore, step: TableStep, changes: TableChanges, there: DataFrame, on_missing: OnMissing
+) -> pa.Table | None:
+    """Return the rows of a table of few rows after changes, under the names of replays; None for the general way.
+
+    Args:
+        log: The log.
+        store: The store of the files of changes.
+        step: What is done for the table, whose rows before count.
+        changes: The changes.
+        there: The rows before, under these names.
+        on_missing: As in ``OpenLog.state``.
+    """
+    table = log.table(step.table)
+    if changes.summary.changes > FEW_ROWS or not _is_simple(log, step, table, changes.summary):
+        return None
+    lacks_rows = on_missing == "error" and table.relation_oid in {lack.relation_oid for lack in log.lacks}
+    rule = _rule(table, changes.summary, lacks_rows)
+    schema = rows_schema(rule.columns)
+    changed = _read(store, dict.fromkeys(changes.files), changes_schema(table.columns))
+    if changed is None or {*there.columns} != {*schema.names}:
+        return None
+    before = there.select(*map(column, schema.names)).toArrow()
+    if before.nbytes > _FEW_BYTES:
+        return None
+    try:
+        return advanced_rows(before.cast(schema), changed, rule)
+    except (PgoutputError, pa.ArrowException):
+        return None  # the general way says what is wrong
+
+
+def _is_simple(log: OpenLog, step: TableStep, table: Table, summary: ChangeSummary) -> bool:
     """Return whether few rows changed, all told apart by one identity, and nothing else did."""
-    request = _request(step)
     return (
         (step.before is None or not step.before.details.get("changes"))
         and not (step.dataset.is_history and step.mode is UpdateMode.WRITTEN and step.before is not None)
-        and staged.summary(request).changes <= _CHANGES
-        and not staged.errors(request)
+        and summary.changes <= _CHANGES
         and _has_one_identity(step, table)
         and _is_same(step)
         and not any(name.startswith(MARK) for name in table.columns.names)

@@ -57,6 +57,8 @@ class TableChanges(NamedTuple):
 
     rows: DataFrame
     summary: ChangeSummary
+    files: tuple[str, ...] = ()
+    """The names of the files of the rows, in the warehouse."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class StagedChanges:
         if not found.names:
             return TableChanges(spark.createDataFrame([], schema), found.summary)
         paths = (plain_path(f"{self._path}/{name}") for name in found.names)
-        return TableChanges(spark.read.schema(schema).parquet(*paths), found.summary)
+        return TableChanges(spark.read.schema(schema).parquet(*paths), found.summary, found.names)
 
 
 @contextmanager

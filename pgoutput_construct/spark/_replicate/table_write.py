@@ -1,13 +1,18 @@
 """How changes come into the dataset of a table: appended, merged, or with the table written as a whole.
 
 - **Appended**, where all changes are inserts of rows that cannot be there: no row is read.
+- **Overwritten**, where the table has few rows and its format a log of commits: that is cheaper than to plan a merge.
 - **Merged**, where the rows before can be found by the key that all changes have, and the columns are the same or the
   format alters them: what is written is about what has changed.
 - **As a whole** otherwise: the rows before are replayed with the changes.
 """
 
+from dataclasses import replace as with_values
+from typing import Final
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import POSITION, column
@@ -16,6 +21,7 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
 from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges, Sink
+from pgoutput_construct.spark._replicate.small_tables import FEW_ROWS, few_rows_after
 from pgoutput_construct.spark._replicate.staging import TableChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version
 from pgoutput_construct.spark._state.change_survey import survey
@@ -23,6 +29,9 @@ from pgoutput_construct.spark._state.copy_visibility import counted_changes, res
 from pgoutput_construct.spark._state.demands import OnMissing, demand_of
 from pgoutput_construct.spark._state.table_state import advance, net_changes
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
+
+_MOST_ROWS: Final = "most_rows"
+"""Where a note has how many rows its dataset has at most."""
 
 
 def write_table(
@@ -54,18 +63,58 @@ def write_table(
             rows = _inserted_rows(log, step.table, changes)
         else:
             rows = _advanced_table(log, step.table, None, changes, on_missing)
-        return sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
+        done = sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
+        return _with_most_rows(sink, done, changes.summary.changes)
     if isinstance(sink, MergingSink) and naming == sink.naming_of(before) and sink.can_merge(step.dataset):
-        if _can_append(log, step, before.version, changes):
-            rows = _inserted_rows(log, step.table, changes)
-            return sink.append(spark, step.dataset, naming.for_dataset(rows))
-        if _can_merge(log, step, before.version, sink.alters):
-            merged = _net_of_step(log, step.table, changes, on_missing, naming)
-            if merged is not None:
-                return sink.merge(spark, step.dataset, merged)
+        changed = _changed_dataset(log, spark, sink, step, changes, before, on_missing)
+        if changed is not None:
+            return changed
     there = sink.read_for_replay(spark, before)
     rows = _advanced_table(log, step.table, there, changes, on_missing, sink.is_small(before))
-    return sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
+    done = sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
+    return _with_most_rows(sink, done, _most_rows(before, changes))
+
+
+def _changed_dataset(
+    log: OpenLog,
+    spark: SparkSession,
+    sink: MergingSink,
+    step: TableStep,
+    changes: TableChanges,
+    before: Dataset,
+    on_missing: OnMissing,
+) -> Dataset | None:
+    """Change a dataset, rather than write it as a whole; return it, None where that cannot be."""
+    naming, most = sink.naming_of(step.dataset), _most_rows(before, changes)
+    if _can_append(log, step, before.version, changes):
+        rows = naming.for_dataset(_inserted_rows(log, step.table, changes))
+        return _with_most_rows(sink, sink.append(spark, step.dataset, rows), most)
+    if sink.overwrites_few and most is not None and most <= FEW_ROWS + changes.summary.changes:
+        there = sink.read_for_replay(spark, before)
+        found = few_rows_after(log, sink.warehouse.store, step, changes, there, on_missing)
+        if found is not None:
+            kinds = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
+            rows = naming.for_dataset(spark.createDataFrame(found, kinds).coalesce(1))
+            return _with_most_rows(sink, sink.overwrite(spark, step.dataset, rows), found.num_rows)
+    if _can_merge(log, step, before.version, sink.alters):
+        merged = _net_of_step(log, step.table, changes, on_missing, naming)
+        if merged is not None:
+            return _with_most_rows(sink, sink.merge(spark, step.dataset, merged), most)
+    return None
+
+
+def _most_rows(before: Dataset, changes: TableChanges) -> int | None:
+    """Return how many rows a dataset has at most after changes; None where its note does not say."""
+    known = before.details.get(_MOST_ROWS)
+    return None if known is None else int(known) + changes.summary.changes
+
+
+def _with_most_rows(sink: Sink, dataset: Dataset, most: int | None) -> Dataset:
+    """Return a dataset whose note says how many rows it has at most, where that decides how it is written."""
+    if not isinstance(sink, MergingSink) or not sink.overwrites_few:
+        return dataset
+    others = {name: each for name, each in dataset.details.items() if name != _MOST_ROWS}
+    return with_values(dataset, details=others if most is None else {**others, _MOST_ROWS: most})
 
 
 def _can_merge(log: OpenLog, step: TableStep, before: Version, alters: bool) -> bool:
@@ -183,4 +232,4 @@ def _net_of_step(
     found = changes.summary
     bounds = {} if found.untyped else found.bounds  # it has no bounds of values that are texts
     may_move_values = found.moved and bool(found.unsent)
-    return NetChanges(rows, found.changes, found.unsent, may_move_values, bounds, naming, demand)
+    return NetChanges(rows, found.changes, found.unsent, may_move_values, bounds, naming, demand, log.publishes_all)

@@ -12,6 +12,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import MaintenanceReport, Retention, maintain, read_current, replicate
+from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.sinks import open_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from tests.postgres.shop import Shop
@@ -55,11 +56,15 @@ def _files(warehouse: Path, name: str) -> dict[Path, int]:
 
 def _snapshots(lake: Any, warehouse: Path, name: str) -> list[dict[str, Any]]:
     """Return the operations of a table's snapshots or commits, and what they say of themselves, the oldest first."""
-    sink = open_sink("iceberg", Warehouse(warehouse))
-    sink.prepare(lake)
-    table = sink._table(f"public.{name}")  # type: ignore[attr-defined]
+    table = _iceberg_table(lake, warehouse, name)
     rows = lake.sql(f"SELECT operation, summary FROM {table}.snapshots ORDER BY committed_at").collect()
     return [{"operation": row["operation"], **row["summary"]} for row in rows]
+
+
+def _iceberg_table(lake: Any, warehouse: Path, name: str) -> str:
+    sink = IcebergSink(Warehouse(warehouse))
+    sink.prepare(lake)
+    return sink._table(f"public.{name}")
 
 
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET[1:2] + LAKES[1:], indirect=True)
@@ -150,6 +155,57 @@ def test_keys_whose_deletes_are_not_published(lake: Any, shop: Shop, into: str, 
     found = read_current(lake, warehouse, "article").where("id < 3").orderBy("id").select("id", "note").collect()
     assert [tuple(row) for row in found] == [(1, "again"), (2, md5(b"2").hexdigest())]
     shop.execute("SELECT pg_drop_replication_slot('partly')")
+
+
+def _branches(lake: Any, warehouse: Path, name: str) -> list[str]:
+    return [row["name"] for row in lake.sql(f"SELECT name FROM {_iceberg_table(lake, warehouse, name)}.refs").collect()]
+
+
+@pytest.mark.parametrize("into", LAKES[1:], indirect=True)
+def test_a_merge_in_two_parts(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
+    """Rows that come are appended, those that are there updated: readers see both at once, and no branch is left.
+
+    A batch that ends before they see it is done again, and nothing of it is there twice.
+    """
+    warehouse = tmp_path / "wh"
+    replicate(lake, shop.directory, warehouse, into)
+    for number in range(2):
+        shop.execute(
+            f"BEGIN; UPDATE article SET note = 'changed' WHERE id < {5 + number}; DELETE FROM article WHERE id = 7; "
+            f"INSERT INTO article VALUES ({-1 - number}, NULL), (-9, 'only here'); DELETE FROM article WHERE id = -9; "
+            f"UPDATE article SET id = {-30 - number} WHERE id = {30 + number}; COMMIT"
+        )
+        shop.capture()
+        if number:
+            with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt):
+                patched.setattr(IcebergSink, "_merged_rows", _interrupt)
+                patched.setattr(IcebergSink, "_drop_branch", lambda *_: None)
+                replicate(lake, shop.directory, warehouse, into)
+            assert _branches(lake, warehouse, "article") == ["main", "pgoutput"]
+            assert read_current(lake, warehouse, "article").where("id = -2").count() == 0
+        replicate(lake, shop.directory, warehouse, into)
+        check_equal(lake, shop, warehouse, NAMES)
+        assert _branches(lake, warehouse, "article") == ["main"]
+    operations = [each["operation"] for each in _snapshots(lake, warehouse, "article")]
+    assert operations.count("append") == 3  # one of each batch, and that of the one that was done again
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("into", LAKES[1:], indirect=True)
+def test_a_row_that_is_lost_is_found_out(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
+    """The rows that the MERGE changes are counted before readers see them: the table stays, and the row is named."""
+    warehouse = tmp_path / "wh"
+    replicate(lake, shop.directory, warehouse, into)
+    lake.sql(f"DELETE FROM {_iceberg_table(lake, warehouse, 'article')} WHERE id = 3")
+    shop.execute("UPDATE article SET note = 'changed' WHERE id < 5", "INSERT INTO article VALUES (-1, 'new')")
+    shop.capture()
+    with pytest.raises(pgo.ChangeLogError, match=r'row \{"id":3\}: UPDATE or DELETE of a row that does not exist'):
+        replicate(lake, shop.directory, warehouse, into, ["article"])
+    assert read_current(lake, warehouse, "article").where("note = 'changed' OR id = -1").count() == 0
+    assert _branches(lake, warehouse, "article") == ["main"]
 
 
 @pytest.mark.parametrize("into", LAKES[1:], indirect=True)
