@@ -10,7 +10,6 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StringType
 
-from pgoutput_construct.changelog._facts.copies import snapshot_command
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statements
@@ -51,7 +50,6 @@ class DeltaSink(MergingSink):
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written."""
         super().__init__(warehouse)
-        self._checked: set[str] = set()
         self.overwrites_few = options.mode is None
         vectors = {} if options.mode is None else {_VECTORS: str(options.mode is WriteMode.MERGE_ON_READ).lower()}
         self._wanted = {**vectors, **options.properties}
@@ -124,22 +122,11 @@ class DeltaSink(MergingSink):
         row = spark.sql(f"DESCRIBE DETAIL {self._table(dataset)}").select("properties").first()
         return dict(row["properties"]) if row is not None else None
 
-    def _warn_mapped(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Log, once, that a table has the column mapping that earlier versions gave every table."""
-        if dataset.directory in self._checked or _DETAIL in dataset.details:
-            return
-        self._checked.add(dataset.directory)
-        if _is_mapped(self._properties(spark, dataset) or {}):
-            table = dataset.version.table
-            remedy = f"it has none after {snapshot_command(table)}"
-            _LOG.warning("%s has Delta Lake's column mapping, %s; it needs none: %s", table, _TROUBLE, remedy)
-
     def _exists(self, dataset: Dataset) -> bool:
         return bool(self.warehouse.store.files(f"{dataset.directory}/_delta_log"))
 
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge in one commit."""
-        self._warn_mapped(spark, dataset)
         table = self._table(dataset)
         with merge_statements(
             spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
@@ -157,7 +144,6 @@ class DeltaSink(MergingSink):
         return self._save(spark, dataset, rows, "overwrite")
 
     def _save(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, mode: str) -> Dataset:
-        self._warn_mapped(spark, dataset)
         writer = rows.write.format("delta").mode(mode)
         writer.option("userMetadata", self.warehouse.commit_text(dataset.version)).save(self._path(dataset))
         return dataset

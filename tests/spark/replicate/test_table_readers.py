@@ -2,10 +2,8 @@
 
 import logging
 import os
-import re
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,7 @@ import pytest
 from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._log_view.replicated_tables import directory_name
-from pgoutput_construct.spark._replicate import delta_sink, read_current, replicate
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from pgoutput_construct.spark._replicate import read_current, replicate
 from tests.postgres.shop import Shop
 from tests.spark.replicate import table_readers
 from tools.environments import READERS, missing_environment, python_with
@@ -157,32 +154,3 @@ def _check_mapped(lake: Any, shop: Shop, warehouse: Path, caplog: pytest.LogCapt
     replicate(lake, shop.directory, warehouse, "delta")
     # Polars goes by the version of the protocol, which a table keeps.
     _check_equal(lake, warehouse, "Mapped", "deltalake")
-
-
-@pytest.mark.long
-def test_tables_of_an_earlier_version(
-    lake: Any, shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They have column mapping without need, which is said when they are merged into, until they are written again."""
-    rounds = ("INSERT INTO item VALUES (1, 'a')", "INSERT INTO item VALUES (2, 'b')", "TRUNCATE item")
-    usual = delta_sink._NEEDS_MAPPING
-    for statement, needing in zip(rounds, (re.compile(""), usual, usual), strict=True):
-        monkeypatch.setattr(delta_sink, "_NEEDS_MAPPING", needing)
-        shop.execute(statement)
-        shop.capture(snapshot=True)
-        caplog.clear()
-        replicate(lake, shop.directory, tmp_path / "wh", "delta")
-        _forget_details(tmp_path / "wh")
-        said = "public.item has Delta Lake's column mapping, .*; it needs none: it has none after pgoutput snapshot"
-        assert bool(re.search(said, "\n".join(caplog.messages))) == ("2" in statement)
-    shop.execute("INSERT INTO item VALUES (3, 'c')")
-    shop.capture(snapshot=True)
-    replicate(lake, shop.directory, tmp_path / "wh", "delta")
-    _check_equal(lake, tmp_path / "wh", "item", "deltalake")
-
-
-def _forget_details(warehouse: Path) -> None:
-    """Have the notes of a warehouse as earlier versions wrote them."""
-    place = Warehouse(warehouse)
-    for dataset in place.datasets().values():
-        place.write_note(replace(dataset, details={}))
