@@ -155,9 +155,11 @@ def _are_new_rows(log: OpenLog, table: Table, changes: TableChanges) -> bool:
 
 def _inserted_rows(log: OpenLog, name: str, changes: TableChanges) -> DataFrame:
     """Return the rows that inserts add to a table: its columns, ``_untyped``, ``_commit_lsn`` and ``_seq``."""
-    table = log.table(name)
-    rows = counted_changes(changes.rows, table).select(*map(column, table.current), "_untyped", *POSITION)
-    return restore_copy_lsn(rows, table)
+    table, rows = log.table(name), changes.rows
+    if not changes.summary.untyped:  # it need not be read
+        rows = rows.withColumn("_untyped", F.lit(None).cast(rows.schema["_untyped"].dataType))
+    found = counted_changes(rows, table).select(*map(column, table.current), "_untyped", *POSITION)
+    return restore_copy_lsn(found, table)
 
 
 def _advanced_table(
