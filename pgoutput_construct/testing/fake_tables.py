@@ -8,6 +8,7 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID, TYPE_NAMES
 from pgoutput_construct.testing.value_texts import column_text, text_of
 from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.messages import PgoutputMessage  # noqa: TC001 - typing.get_type_hints() finds it
 from pgoutput_construct.wire.protocol import (
     DeleteOldKind,
     RelationColumnFlags,
@@ -26,7 +27,7 @@ class Change(NamedTuple):
     """A change of a table: a message that is not part of a transaction yet."""
 
     table: "FakeTable"
-    message: m.PgoutputMessage
+    message: "PgoutputMessage"
 
 
 @dataclass(frozen=True, eq=False)
