@@ -32,6 +32,7 @@ smartquotes = False  # options of commands begin with two hyphens
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {name: f"pgoutput_construct.{name}" for name in ("Frame", "PgoutputMessage")}
 napoleon_numpy_docstring = False
 copybutton_exclude = ".linenos, .gp"
 
@@ -49,7 +50,14 @@ pygments_dark_style = "github-dark"
 def setup(app: Any) -> None:
     """Show diagrams of the specification's pages, which some sites draw, as their text; and ``pg_`` as it is."""
     app.add_lexer("mermaid", TextLexer)
+    app.connect("autodoc-process-signature", _plain_signature)
     app.connect("sphinx-click-process-options", _escape)
+
+
+def _plain_signature(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, *texts: str | None) -> Any:
+    """Name the type aliases that Sphinx shows as objects of its own; a default such as <factory> is no Python."""
+    plain = (text and re.sub(r"TypeAliasForwardRef\('([\w.]+)'\)", r"\1", text) for text in texts)
+    return tuple(text and re.sub(r"= <.*?>(?=[,)])", "= ...", text) for text in plain)
 
 
 def _escape(_app: Any, _context: Any, lines: list[str]) -> None:

@@ -1,14 +1,17 @@
 """Optional dependencies: which modules each extra needs, and one error that names all that are missing.
 
-The error ends with the command that installs them from a clone of the project, because no package index has it.
+The error ends with the command that installs them. pip takes the requirements of an extra from an installed package's
+metadata, wherever that came from; a clone that is not installed has none, and is installed by its path.
 """
 
 import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 from pgoutput_construct.errors import PgoutputError
@@ -36,8 +39,8 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
 """The importable modules of each extra in pyproject.toml."""
 
 JAVA: Final = (
-    "Spark needs Java 17 or newer: install it, or set JAVA_HOME to its directory; "
-    "tools/java in a clone of this project prints a suitable JAVA_HOME, or what to install"
+    "Spark needs Java 17 or newer: install it (on Debian and Ubuntu: apt install default-jre-headless), or set "
+    "JAVA_HOME to its directory"
 )
 
 
@@ -46,8 +49,14 @@ class MissingExtraError(PgoutputError, ImportError):
 
 
 def installation(*extras: str) -> str:
-    """Return the command that installs extras from a clone of the project."""
-    return f"in a clone of the project: pip install '.[{','.join(extras)}]'"
+    """Return the command that installs extras, for an installed package or for a clone that is not installed."""
+    try:
+        distribution("pgoutput_construct")
+        name = "pgoutput_construct"
+    except PackageNotFoundError:
+        name = str(Path(__file__).parents[1])
+    requirement = f"{name}[{','.join(extras)}]"
+    return f"run: pip install {quote(requirement)}"
 
 
 def lacking(*extras: str) -> str:

@@ -75,9 +75,13 @@ class TableStatus(NamedTuple):
     history: bool
     """Whether it is the table's history."""
     seq: int
-    """Everything that ended in the log up to this seq is in it."""
+    """Everything that ended in the log up to this seq is in it; -1 for nothing."""
     trouble: str | None
     """Why the last batch could not bring it up to date; None if it did."""
+    previous_log: bool = False
+    """Whether its rows are of a log that the warehouse followed before (``replicate --adopt``): they are not updated
+    until the present log has a copy of the table.
+    """
 
 
 class WarehouseStatus(NamedTuple):
@@ -127,15 +131,13 @@ def status(warehouse: Address) -> WarehouseStatus:
         if applied is None:
             applied = progress["seq"] if progress["done"] else -1
         own = {int(oid): int(seq) for oid, seq in progress.get("own_seqs", {}).items()}
-        found = [
-            TableStatus(
-                note["table"],
-                note["is_history"],
-                max(note["seq"], own.get(note["oid"], applied)),
-                troubled.get(note["table"]),
-            )
-            for note in _notes(store)
-        ]
+        adopted = int(progress.get("adopted", 0))  # batches up to this one were of a previous log
+        found = []
+        for note in _notes(store):
+            is_previous = note["batch"] <= adopted  # then its seq and its OID are those of that log
+            seq = -1 if is_previous else max(note["seq"], own.get(note["oid"], applied))
+            trouble = troubled.get(note["table"])
+            found.append(TableStatus(note["table"], note["is_history"], seq, trouble, is_previous))
         known = {each.table for each in found}
         found += [TableStatus(name, False, -1, reason) for name, reason in troubled.items() if name not in known]
         return WarehouseStatus(
@@ -235,7 +237,7 @@ def _notes(store: LogStore) -> Iterator[dict[str, Any]]:
     for name in sorted(name for name in store.files(_NOTES) if name.endswith(".json")):
         try:
             note = dict(json.loads(store.read(f"{_NOTES}/{name}")))
-            yield {key: note[key] for key in ("directory", "is_history", "table", "oid", "seq", "details")}
+            yield {key: note[key] for key in ("directory", "is_history", "table", "oid", "batch", "seq", "details")}
         except MissingFileError:  # its table was removed meanwhile
             continue
         except (ValueError, KeyError, TypeError) as error:

@@ -123,7 +123,7 @@ def testing() -> None:
     try:
         strategies.publisher()
     except ImportError as error:
-        assert "pip install '.[publisher]'" in str(error), error
+        assert "pip install 'pgoutput_construct[publisher]'" in str(error), error
     else:
         raise AssertionError("served")
 

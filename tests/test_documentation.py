@@ -73,26 +73,26 @@ def test_library_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.server
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("code", [LIVE, LIVE_IN_ASYNCIO], ids=["iterator", "asyncio"])
-def test_live_examples_run(server18: EmbeddedServer, code: str) -> None:
-    """They print a change when it has committed, over a connection that is lost, and end at Ctrl-C."""
+def test_live_examples_run(server18: EmbeddedServer, code: str, number: signal.Signals) -> None:
+    """They print a change when it has committed, over a connection that is lost, and end at Ctrl-C and SIGTERM."""
     with database(server18, "readme_live") as connection:
         connection.execute("CREATE TABLE orders (id int PRIMARY KEY); CREATE PUBLICATION shop FOR TABLE orders")
-        program = (
-            f"dsn = {connection.info.dsn!r}\ntry:\n    exec({code!r})\nexcept KeyboardInterrupt:\n    print('end')"
-        )
-        command = [sys.executable, "-c", program]
-        process = subprocess.Popen(command, env=_environment(), stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, "-c", f"dsn = {connection.info.dsn!r}\nexec({code!r})\nprint('end')"]
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen(command, env=_environment(), text=True, **pipes)
         try:
             assert process.stdout is not None
             active = "SELECT 1 / count(*) FROM pg_replication_slots WHERE active AND confirmed_flush_lsn IS NOT NULL"
             _until(lambda: connection.execute(active.encode()))
-            for number in (1, 2):
-                connection.execute("INSERT INTO orders VALUES (%s)", [number])
-                assert process.stdout.readline().endswith(f" public.orders insert {{'id': {number}}}\n")
+            for row in (1, 2):
+                connection.execute("INSERT INTO orders VALUES (%s)", [row])
+                assert process.stdout.readline().endswith(f" public.orders insert {{'id': {row}}}\n")
                 connection.execute("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots")
-            process.send_signal(signal.SIGINT)
-            assert process.communicate(timeout=30)[0] == "end\n"
+            process.send_signal(number)
+            printed, errors = process.communicate(timeout=30)
+            assert (printed, process.returncode) == ("end\n", 0) and "Traceback" not in errors, errors
         finally:
             process.kill()
             process.wait()

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -59,9 +60,19 @@ def test_rooms_without_their_extra(code: str, extra: str, hidden: str) -> None:
         f"try:\n    {code}\nexcept ImportError as error:\n    print(isinstance(error, PgoutputError), error)"
     )
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
-    assert result.stdout.startswith(
-        f"True not installed: {hidden}; in a clone of the project: pip install '.[{extra}]'"
+    said = f"True not installed: {hidden}; run: pip install 'pgoutput_construct[{extra}]'"
+    assert result.stdout.startswith(said)
+
+
+def test_a_clone_that_is_not_installed(tmp_path: Path) -> None:
+    """pip finds its extras by its path; only an installed package has them by name."""
+    shutil.copytree(ROOT / "pgoutput_construct", tmp_path / "a clone" / "pgoutput_construct")
+    code = (
+        f"import sys; sys.path.insert(0, {str(tmp_path / 'a clone')!r})\n"
+        "from pgoutput_construct.extras import installation; print(installation('cli', 'spark'))"
     )
+    result = subprocess.run([sys.executable, "-ISc", code], check=True, capture_output=True, text=True)
+    assert result.stdout == f"run: pip install '{tmp_path}/a clone[cli,spark]'\n"
 
 
 @pytest.mark.parametrize("tool", ["tools.generate", "tools.protocol_docs"])

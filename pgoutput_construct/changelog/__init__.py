@@ -15,8 +15,8 @@ Invariants:
 Start reading at ``writer`` and ``reader``. ``log_options`` are the options under which a log was captured; ``compact``,
 ``prune`` and ``verify`` maintain a log; ``registry`` has the readers that prune waits for. Rooms: ``_store`` (files),
 ``_segment`` (one file), ``_index`` (what is known without payloads), ``_facts`` (what the stream does not say),
-``_notes`` (small files by which processes coordinate). Public is what this module exports, and the functions in
-``compact``, ``prune``, ``registry`` and ``verify``.
+``_notes`` (small files by which processes coordinate). Public is what this module exports, ``registry``, and of
+``compact``, ``prune`` and ``verify`` the functions of the same names, with what they take and return.
 """
 
 from pgoutput_construct.extras import needing

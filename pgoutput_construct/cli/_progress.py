@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO, TypeVar
 
 from pgoutput_construct.cli._logging import LOGGER, EchoHandler
-from pgoutput_construct.cli._printing import counted, printable, sized
+from pgoutput_construct.cli._printing import counted, printable, say, sized
 from pgoutput_construct.wire import Lsn
 
 if TYPE_CHECKING:
@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 __all__ = [
     "Estimate",
     "Meter",
+    "announce_spark",
     "describe",
     "progress_line",
     "showing",
+    "waiting_line",
     "with_progress",
 ]
 
 INTERVAL = 0.5
+_WAIT_INTERVAL: Final = 60.0
+"""Seconds between two lines about what is waited for, where there is no terminal."""
 Item = TypeVar("Item")
 
 
@@ -71,6 +75,43 @@ def progress_line() -> Iterator[Callable[[str], None]]:
     finally:
         if due:
             _show("")
+
+
+def waiting_line(show: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> Callable[[str], None]:
+    """Return a function that shows what is waited for.
+
+    Without a terminal it prints a line, at most every minute: a program that waits must not seem to hang.
+
+    Args:
+        show: Updates the status line (``progress_line``).
+        clock: Returns seconds.
+    """
+    due = clock()
+
+    def wait(text: str) -> None:
+        nonlocal due
+        show(text)
+        if not _is_terminal(sys.stderr) and clock() >= due:
+            say(text, err=True)
+            due = clock() + _WAIT_INTERVAL
+
+    return wait
+
+
+def announce_spark(master: str, kind: str | None = None, show: Callable[[str], None] | None = None) -> None:
+    """Announce the start of Spark, which prints nothing meanwhile, on standard error.
+
+    Args:
+        master: Its master; an invalid one raises PgoutputError.
+        kind: The format of the tables, whose jars it may have to download.
+        show: Shows the line instead.
+    """
+    from pgoutput_construct.spark.formats import check_master
+
+    check_master(master)
+    jars = "" if kind in (None, "parquet") else f"; the first time, it downloads the jars of {kind}, a minute or more"
+    line = f"starting Spark ({master}): this takes 10 to 30 seconds{jars}"
+    say(line, err=True) if show is None else show(line)
 
 
 class Estimate:

@@ -74,3 +74,8 @@ def __getattr__(name: str) -> Any:
     with needing("columnar"):
         module = import_module(f"{__name__}.{_LATER[name]}")
     return getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    """Return what is public, also what was not imported yet."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

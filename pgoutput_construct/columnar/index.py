@@ -135,7 +135,7 @@ class BatchIndex:
         """Return one payload."""
         return self.data[self.starts[row] : self.ends[row]].tobytes()
 
-    def message(self, row: int) -> PgoutputMessage:
+    def message(self, row: int) -> "PgoutputMessage":
         """Return the message in one payload; raise DecodeError if it is not valid."""
         return parse(self.payload(row), **self.keywords(row))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.extras import installation
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, TYPE_NAMES
 from pgoutput_construct.pgtypes.value_codec import MAX_DIMENSIONS, split_items
 from pgoutput_construct.wire.messages import FORMS, VALUES, Binary, Type, Unchanged
@@ -138,6 +139,6 @@ def _transformer() -> Any:
     try:
         from psycopg.adapt import Transformer
     except ImportError as error:
-        remedy = "pip install '.[postgres]' in a clone of the project, or use the raw bytes: RowReader(values='raw')"
-        raise PgoutputError(f"Python values need psycopg, which is not installed: {remedy}") from error
+        remedy = f"{installation('postgres')}, or use the raw bytes: RowReader(values='raw')"
+        raise PgoutputError(f"Python values need psycopg, which is not installed; {remedy}") from error
     return Transformer()

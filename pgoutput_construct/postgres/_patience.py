@@ -169,10 +169,14 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def collected_signals(handle: bool) -> Iterator[list[str]]:
+def collected_signals(handle: bool, on_signal: Callable[[], None] = lambda: None) -> Iterator[list[str]]:
     """Collect the names of SIGINT and SIGTERM in a list; a second signal has its previous effect.
 
     If ``handle`` is False, and outside the main thread, the list stays empty.
+
+    Args:
+        handle: Whether to handle the signals.
+        on_signal: Called by the handler: it must not take a lock.
     """
     received: list[str] = []
     if not handle or threading.current_thread() is not threading.main_thread():
@@ -187,6 +191,7 @@ def collected_signals(handle: bool) -> Iterator[list[str]]:
     def note(number: int, _frame: object) -> None:
         received.append(signal.Signals(number).name)
         restore()
+        on_signal()
 
     for number in _NUMBERS:
         signal.signal(number, note)

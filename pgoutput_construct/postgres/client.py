@@ -19,13 +19,14 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, Literal, Self, TypeVar, cast, overload
 
 from pgoutput_construct.changelog.log_options import StreamOptions
 from pgoutput_construct.errors import PgoutputError, ProtocolError, ReplicationError
 from pgoutput_construct.postgres._live_batches import CommittedChange, LiveBatches
-from pgoutput_construct.postgres._patience import Patience, PatientConnection, Stopped
+from pgoutput_construct.postgres._patience import Patience, PatientConnection, Stopped, collected_signals
 from pgoutput_construct.postgres._retry import Retry
 from pgoutput_construct.postgres.connection import connect, current_lsn, identify
 from pgoutput_construct.postgres.publications import check_publications
@@ -111,8 +112,8 @@ class CommittedTransaction(Generic[Item]):
 class TransactionStream(Generic[Item]):
     """The transactions of a slot, from ``stream``: an iterator, and for asyncio an asynchronous one.
 
-    It is a context manager. All methods but ``close`` are for one thread, or task, at a time. After an error it cannot
-    be used any more: open another one, which gets everything from the last confirmed transaction on.
+    It is a context manager. All methods but ``stop`` and ``close`` are for one thread, or task, at a time. After an
+    error it cannot be used any more: open another one, which gets everything from the last confirmed transaction on.
     """
 
     def __init__(
@@ -126,6 +127,7 @@ class TransactionStream(Generic[Item]):
         values: Literal["python", "raw"],
         status_interval: float,
         reconnect_seconds: float | None,
+        handle_signals: bool,
     ) -> None:
         self._dsn, self._options = dsn, options
         self._temporary, self._create, self._is_raw, self._values = temporary, create, messages, values
@@ -143,6 +145,10 @@ class TransactionStream(Generic[Item]):
         self._walsender: int | None = None
         self._error: BaseException | None = None
         self._closed = threading.Event()
+        self._stops = False
+        self._interrupts = SimpleQueue[None]()
+        """What ends a pause. Its ``put`` is reentrant, as a signal handler needs it; an Event's ``set`` is not."""
+        self._signals = collected_signals(handle_signals, self.stop)
         self._use = threading.Lock()
         self._user: int | None = None
         self._executor: ThreadPoolExecutor | None = None
@@ -191,19 +197,19 @@ class TransactionStream(Generic[Item]):
         """Return the next transaction, and wait for it; what was not read of the one before is skipped.
 
         Raises:
-            StopIteration: The stream was closed.
+            StopIteration: The stream was stopped or closed.
             ReplicationError: The server refuses the stream or skips changes, or cannot be reached any more; or the
                 stream ended with an error before.
             ProtocolError: The server sends what no server sends.
         """
         with self._reading():
             if (current := self._current) is not None:
-                while current._received_end is None and not self._closed.is_set():
+                while current._received_end is None and not (self._stops or self._closed.is_set()):
                     current._buffer.clear()
                     self._advance(current)
                 current._buffer.clear()
                 current.end_lsn = current._received_end
-            begin = self._begin()
+            begin = None if self._stops else self._begin()
             if begin is None:
                 raise StopIteration
             self._current = CommittedTransaction(self, begin)
@@ -217,12 +223,22 @@ class TransactionStream(Generic[Item]):
         while (transaction := await self._in_thread(self, lambda: next(self, None))) is not None:
             yield transaction
 
+    def stop(self) -> None:
+        """End the iteration before the next transaction; may be called from any thread or signal handler, and again.
+
+        The transaction that is being read is received as a whole, and can be confirmed.
+        """
+        self._stops = True
+        self._interrupts.put(None)
+        self._connection.frames.wake()
+
     def close(self) -> None:
         """End the stream; may be called from any thread or signal handler, and again.
 
         A wait for the next transaction ends the iteration; within a transaction it is an error, as its rest is missing.
         """
         self._closed.set()
+        self._interrupts.put(None)
         self._connection.frames.wake()
         if self._user == threading.get_ident():
             return  # called by a signal handler while this thread reads: that closes the connection when it ends
@@ -232,16 +248,23 @@ class TransactionStream(Generic[Item]):
             self._connection.close()
 
     def __enter__(self) -> Self:
+        self._signals.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+        self._signals.__exit__(None, None, None)
 
     async def __aenter__(self) -> Self:
-        return self
+        return self.__enter__()
 
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
+        self._signals.__exit__(None, None, None)
+
+    def _is_over(self) -> bool:
+        """Return whether the iteration is to end now: not before the end of a transaction, unless it was closed."""
+        return self._closed.is_set() or (self._stops and not self._is_within)
 
     def _check(self) -> None:
         if self._error is not None:
@@ -289,8 +312,8 @@ class TransactionStream(Generic[Item]):
         return found
 
     def _begin(self) -> Begin | None:
-        """Return the Begin of the next transaction; None if the stream was closed."""
-        while not self._closed.is_set():
+        """Return the Begin of the next transaction; None if the stream was stopped or closed."""
+        while not self._is_over():
             try:
                 found = self._next()
             except ReplicationError as error:
@@ -389,11 +412,13 @@ class TransactionStream(Generic[Item]):
     def _reconnect(self, error: ReplicationError) -> None:
         """Connect again after an error; raise it if that cannot help, or has not helped for too long."""
         self._acknowledged = self.confirmed_lsn
-        while not self._closed.is_set():
+        while not self._is_over():
             self._connection.close()
             if self._temporary or self._retry.recurs(error, self._transactions):
                 raise error
-            if self._closed.wait(self._retry.failed(error, self._bytes)):
+            with suppress(Empty):
+                self._interrupts.get(timeout=self._retry.failed(error, self._bytes))
+            if self._is_over():
                 return
             try:
                 self._connection = self._open()
@@ -407,7 +432,7 @@ class TransactionStream(Generic[Item]):
     def _open(self) -> ReplicationStream:
         self._retry.begin(self._bytes)
         batches = LiveBatches(self._options.layout(), self._values, as_messages=self._is_raw)
-        patience = Patience(stop=lambda: "closed" if self._closed.is_set() else None)
+        patience = Patience(stop=lambda: "closed" if self._is_over() else None)
         slot = self._options.slot
         with closing(connect(self._dsn, replication=False, patience=patience)) as asking:
             self._options.check_server(asking.info.server_version)
@@ -489,6 +514,7 @@ def stream(
     origin: Literal["any", "none"] = ...,
     status_interval: float = ...,
     reconnect_seconds: float | None = ...,
+    handle_signals: bool = ...,
 ) -> TransactionStream[CommittedChange]: ...
 @overload
 def stream(
@@ -504,6 +530,7 @@ def stream(
     origin: Literal["any", "none"] = ...,
     status_interval: float = ...,
     reconnect_seconds: float | None = ...,
+    handle_signals: bool = ...,
 ) -> TransactionStream[PgoutputMessage]: ...
 def stream(
     dsn: str,
@@ -518,22 +545,24 @@ def stream(
     origin: Literal["any", "none"] = "any",
     status_interval: float = 10.0,
     reconnect_seconds: float | None = None,
+    handle_signals: bool = False,
 ) -> TransactionStream[Any]:
     """Open the transactions of a slot: an iterator of transactions, each of which is one of changes.
 
-    >>> with stream(dsn, "mine", ["shop"], create_slot=True) as transactions:  # doctest: +SKIP
+    >>> with stream(dsn, "mine", ["shop"], create_slot=True, handle_signals=True) as transactions:  # doctest: +SKIP
     ...     for transaction in transactions:
     ...         for change in transaction:
     ...             print(change.table, change.op, change.new)
     ...         transactions.confirm(transaction)  # it is stored: the server need not send it again
 
     In asyncio, ``async with``, ``async for transaction in transactions`` and ``async for change in transaction`` do the
-    same. While the caller works, statuses are sent on their own; a lost connection is opened again.
+    same. While the caller works, statuses are sent on their own; a lost connection is opened again. ``stop`` ends the
+    iteration, also from another thread.
 
     Args:
         dsn: The connection string, as libpq reads it; its password appears in no error.
         slot: The name of the slot, of the plugin pgoutput and without two_phase.
-        publications: The names of the publications.
+        publications: The names of the publications, or one name.
         create_slot: Create the slot if it does not exist. It retains WAL until it is read, or dropped.
         temporary: Create a slot that is dropped when the connection ends. A lost connection is then an error.
         messages: Iterate over the messages between Begin and Commit, as ``pgoutput_construct.parse`` returns them,
@@ -543,11 +572,14 @@ def stream(
         origin: ``any``, or ``none`` for only those changes that have no replication origin.
         status_interval: Seconds between two statuses; they are sent at least four times per ``wal_sender_timeout``.
         reconnect_seconds: How long to try to connect again after the last contact; None for no limit.
+        handle_signals: Whether SIGINT and SIGTERM end the iteration as ``stop`` does, within ``with`` and in the main
+            thread only. A second signal has its usual effect.
 
     Raises:
         ReplicationError: The server cannot be reached; the slot, or a publication, does not exist or is not usable.
     """
-    options = StreamOptions(slot=slot, publications=tuple(publications), binary=binary, origin=origin)
+    names = (publications,) if isinstance(publications, str) else tuple(publications)
+    options = StreamOptions(slot=slot, publications=names, binary=binary, origin=origin)
     return TransactionStream(
         dsn,
         options,
@@ -557,4 +589,5 @@ def stream(
         values=values,
         status_interval=status_interval,
         reconnect_seconds=reconnect_seconds,
+        handle_signals=handle_signals,
     )

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import psycopg
 from psycopg import pq
@@ -21,7 +21,9 @@ from pgoutput_construct.postgres._patience import PatientConnection, result_of
 from pgoutput_construct.postgres.connection import connect, describe_error, fetch_named, fetch_value, is_transient
 from pgoutput_construct.postgres.publications import LostPublicationError, Notices
 from pgoutput_construct.wire import Lsn, PrimaryKeepalive, StandbyStatusUpdate, Timestamp, build_frame, parse_frame
-from pgoutput_construct.wire.frames import Frame
+
+if TYPE_CHECKING:
+    from pgoutput_construct.wire.frames import Frame
 
 __all__ = [
     "DecodingError",
@@ -134,7 +136,7 @@ class ReplicationStream:
         self.silence.note_activity()
         self.frames.pause(seconds)
 
-    def read(self, timeout: float) -> Frame | None:
+    def read(self, timeout: float) -> "Frame | None":
         """Return the next frame, usually XLogData or PrimaryKeepalive, or None if none arrives in ``timeout`` seconds.
 
         Replies to keepalives that request it. Raises as ``drain``, and DecodeError for a malformed frame.
@@ -150,7 +152,7 @@ class ReplicationStream:
             self.send_status()
         return frame
 
-    def __iter__(self) -> Iterator[Frame]:
+    def __iter__(self) -> Iterator["Frame"]:
         while True:
             frame = self.read(self._interval)
             if frame is not None:

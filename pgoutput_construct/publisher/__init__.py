@@ -10,7 +10,7 @@ hint. ``log_feed`` stands apart since it needs pyarrow, as reading a log does.
 
 Invariants: clients get the payloads that the log has, or ones built from the specification, never bytes assembled by
 hand; a slot's position is durable before the client learns of it; a log is only read. Public is what this module
-exports, and ``faults``, ``log_feed`` and ``slots``.
+exports, and ``faults`` and ``log_feed``.
 """
 
 from pgoutput_construct.publisher._feed.feed import About, Fed, Feed

@@ -123,3 +123,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with needing("spark"):
         return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Return what is public, also what was not imported yet."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

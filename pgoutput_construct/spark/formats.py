@@ -21,6 +21,7 @@ __all__ = [
     "STORES",
     "bucket_settings",
     "check_format",
+    "check_master",
     "format_settings",
     "spark_session",
     "store_of",
@@ -231,7 +232,7 @@ def spark_session(
         warehouse: The address of these tables; for S3 its jars are fetched, too.
 
     Raises:
-        PgoutputError: The master is invalid (Spark itself would print a stack trace), or this version of Spark has no
+        PgoutputError: The master is invalid, or this version of Spark has no
             jars for a format or store.
     """
     if master is None and _SUBMITTED not in os.environ:
@@ -249,12 +250,17 @@ def spark_session(
     return spark
 
 
-def _of_master(master: str | None) -> Mapping[str, str]:
-    """Return the settings for a master; raise PgoutputError for an invalid one."""
+def check_master(master: str | None) -> None:
+    """Raise PgoutputError for an invalid master: Spark itself would print a stack trace."""
     if master is not None and not _MASTER.match(master):
         raise PgoutputError(
             f"invalid Spark master {master!r}: it is local, local[N], spark://HOST:PORT, yarn, or k8s://HOST:PORT"
         )
+
+
+def _of_master(master: str | None) -> Mapping[str, str]:
+    """Return the settings for a master; raise PgoutputError for an invalid one."""
+    check_master(master)
     if master is None or master.startswith(("local", "spark:")):
         # The property spark.pyspark.python counts for spark-submit alone; workers need this Python's packages, on
         # the machines of a standalone cluster under the same path unless the variable says otherwise.

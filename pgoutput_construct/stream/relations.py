@@ -8,13 +8,16 @@ each streamed transaction, because the table may look different inside it. This 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.stream.bounds import effect_of, having, said
 from pgoutput_construct.stream.state import INSIDE_ONLY, ControlMessage, StreamState
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import CHANGES
+
+if TYPE_CHECKING:
+    from pgoutput_construct.wire.messages import PgoutputMessage
 
 __all__ = ["DESCRIBING", "Description", "RelationCache", "RelationHistory"]
 
@@ -60,7 +63,7 @@ class RelationCache:
         self._state = StreamState()
         self._seen = 0
 
-    def update(self, message: m.PgoutputMessage) -> None:
+    def update(self, message: "PgoutputMessage") -> None:
         """Process the next message of the stream; every message must be passed, in order."""
         if type(message) in _ROWS:  # the usual ones change nothing
             self._seen += 1
@@ -81,7 +84,7 @@ class RelationCache:
             case _:
                 self._leave_stream(seq, message)
 
-    def _leave_stream(self, seq: int, message: m.PgoutputMessage) -> None:
+    def _leave_stream(self, seq: int, message: "PgoutputMessage") -> None:
         match effect_of(message):
             case "commit_streamed":
                 for description in self._forget(seq, said(message, "xid")):

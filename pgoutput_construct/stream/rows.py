@@ -82,7 +82,7 @@ class RowReader:
         self._loader = ValueLoader(self.relations.types) if values == "python" else None
         self._layouts: dict[int, _RowLayout] = {}
 
-    def read(self, message: PgoutputMessage) -> Iterator[RowChange]:
+    def read(self, message: "PgoutputMessage") -> Iterator[RowChange]:
         """Return the rows of a message; a truncate has one for each table.
 
         Raises ProtocolError for a row without a Relation, or with another number of columns.

@@ -1,11 +1,13 @@
 """A session: the options of START_REPLICATION, and whether the next message is inside a stream."""
 
-from typing import Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from pgoutput_construct.stream.state import CHANGES_SCOPE, StreamState
 from pgoutput_construct.wire.engine import Engine, engine
-from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.protocol import STATES, TRANSITIONS, MoreOptions, Streaming
+
+if TYPE_CHECKING:
+    from pgoutput_construct.wire.messages import PgoutputMessage
 
 __all__ = ["Session"]
 
@@ -64,14 +66,14 @@ class Session:
         """The top-level xid of the open stream, None outside of streams."""
         return self.state.stream_xid
 
-    def parse(self, payload: bytes | bytearray | memoryview) -> PgoutputMessage:
+    def parse(self, payload: bytes | bytearray | memoryview) -> "PgoutputMessage":
         """Parse the next message; raise DecodeError or ProtocolError."""
         message = self._engine.parse(payload)
         if type(message) in _FOLLOWED:
             self._advance(message)
         return message
 
-    def build(self, message: PgoutputMessage) -> bytes:
+    def build(self, message: "PgoutputMessage") -> bytes:
         """Build the next message; raise EncodeError or ProtocolError."""
         data = self._engine.build(message)
         self._advance(message)
@@ -82,7 +84,7 @@ class Session:
         self.state.follow(self._engine.parse(payload))
         self._engine = self._engine_here()
 
-    def _advance(self, message: PgoutputMessage) -> None:
+    def _advance(self, message: "PgoutputMessage") -> None:
         self.state.advance(message)
         if type(message) in CHANGES_SCOPE:
             self._engine = self._engine_here()

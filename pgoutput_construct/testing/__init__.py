@@ -8,7 +8,8 @@ in the strategies without a change here.
 - ``payloads``, ``strategies``, ``field_strategies``: strategies of single messages; start reading in ``strategies``
 - ``streams``, ``change_stream``, ``random_tables``: strategies of streams
 - ``scenarios``, ``scenario_*``: strategies of scenarios: a model of the tables runs alongside the stream
-- ``fake_tables``, ``script_writer``, ``scripted_publisher``: the publisher, and the tables that a test defines
+- ``fake_tables``, ``value_texts``, ``script_writer``, ``scripted_publisher``: the publisher, and the tables that a
+  test defines
 - ``fixtures``: the publisher as a pytest fixture
 - ``scenario_feed``: scenarios of a seed as a publisher's feed, for subscribers in any language
 
@@ -17,12 +18,14 @@ messages alone; the same seed draws the same. Strategies need the extra ``testin
 each is checked on first use. Public: the names below and ``fixtures``.
 """
 
+from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pgoutput_construct.extras import needing, require
 
 if TYPE_CHECKING:
+    from pgoutput_construct.testing.fake_tables import Change, FakeTable
     from pgoutput_construct.testing.scripted_publisher import TestPublisher, publisher
 
 if TYPE_CHECKING or find_spec("hypothesis"):
@@ -39,6 +42,8 @@ if TYPE_CHECKING or find_spec("hypothesis"):
     from pgoutput_construct.testing.streams import Sent, streams
 
 __all__ = [
+    "Change",
+    "FakeTable",
     "ParseOptions",
     "Scenario",
     "Sent",
@@ -54,13 +59,25 @@ __all__ = [
     "streams",
 ]
 
+_PLACES: Final = {
+    "Change": "fake_tables",
+    "FakeTable": "fake_tables",
+    "TestPublisher": "scripted_publisher",
+    "publisher": "scripted_publisher",
+}
+"""The modules of the publisher's names."""
+
 
 def __getattr__(name: str) -> Any:
     """Import the publisher on first use; raise MissingExtraError if the extra of a name is not installed."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name not in ("TestPublisher", "publisher"):
+    if name not in _PLACES:
         require("testing")
     with needing("publisher"):
-        from pgoutput_construct.testing import scripted_publisher
-    return getattr(scripted_publisher, name)
+        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """Return what is public, also what was not imported yet."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

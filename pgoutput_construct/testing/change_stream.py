@@ -13,6 +13,7 @@ from pgoutput_construct.testing.random_tables import RandomTable, tables
 from pgoutput_construct.testing.strategies import any_of
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.definitions import DEFINITIONS
+from pgoutput_construct.wire.messages import PgoutputMessage  # noqa: TC001 - typing.get_type_hints() finds it
 from pgoutput_construct.wire.options import options
 from pgoutput_construct.wire.protocol import (
     BEGINS,
@@ -48,7 +49,7 @@ class Sent(NamedTuple):
 
     payload: bytes
     """The message as the server sends it: the data of one XLogData."""
-    message: m.PgoutputMessage
+    message: "PgoutputMessage"
     """The message."""
     stream_xid: int | None
     """Top-level xid of the stream that it is in, None outside; a Stream Start is outside, a Stream Stop inside."""

@@ -1,16 +1,14 @@
 """Tables that exist in a test only: rows of Python values in, the messages that a server would send out."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.extras import needing
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID, TYPE_NAMES
+from pgoutput_construct.testing.value_texts import column_text, text_of
 from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.messages import PgoutputMessage  # noqa: TC001 - typing.get_type_hints() finds it
 from pgoutput_construct.wire.protocol import (
     DeleteOldKind,
     RelationColumnFlags,
@@ -19,7 +17,7 @@ from pgoutput_construct.wire.protocol import (
     UpdateOldKind,
 )
 
-__all__ = ["Change", "FakeTable", "text_of"]
+__all__ = ["Change", "FakeTable"]
 
 Row = Mapping[str, Any]
 """Values by column; ``pgoutput_construct.UNCHANGED`` for a value that is not sent."""
@@ -29,12 +27,17 @@ class Change(NamedTuple):
     """A change of a table: a message that is not part of a transaction yet."""
 
     table: "FakeTable"
-    message: m.PgoutputMessage
+    message: "PgoutputMessage"
 
 
 @dataclass(frozen=True, eq=False)
 class FakeTable:
-    """A table that exists in a test only."""
+    """A table that exists in a test only.
+
+    Raises:
+        PgoutputError: A column's type, or a key column, does not exist. A change also raises it for an unknown column,
+            and for a value that is not of its column's type.
+    """
 
     name: str
     columns: Mapping[str, str]
@@ -49,6 +52,15 @@ class FakeTable:
     """The Type messages of column types that are not built in, by their names in ``columns``."""
     identity: RelationReplicaIdentity | None = None
     """Its replica identity; None: DEFAULT with a key, FULL without."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.columns, Mapping) or not self.columns:
+            raise PgoutputError(f'{self._title}: columns are a mapping of names to types, such as {{"id": "int4"}}')
+        for name in self.columns:
+            self._type_oid(name)
+        if isinstance(self.key, str):
+            raise PgoutputError(f"{self._title}: key is a sequence of columns, such as [{self.key!r}]")
+        self._check_columns(self.key)
 
     @property
     def replica_identity(self) -> RelationReplicaIdentity:
@@ -69,7 +81,7 @@ class FakeTable:
         )
 
     def insert(self, row: Row) -> Change:
-        """Return the insert of a row; missing columns are NULL."""
+        """Return the insert of a row; missing columns, other than those of the key, are NULL."""
         return Change(self, m.Insert(relation_oid=self.oid, new=self._tuple(row)))
 
     def update(self, row: Row, old: Row | None = None) -> Change:
@@ -79,15 +91,15 @@ class FakeTable:
             before: m.TupleData | None = self._tuple(self._needed(old))
         else:
             kind = UpdateOldKind.KEY.value if old is not None else None
-            before = None if old is None else self._tuple({name: old[name] for name in self.key})
+            before = None if old is None else self._key_tuple(old)
         new = self._tuple(row)
         return Change(self, m.Update(relation_oid=self.oid, old_kind=kind, old=before, new=new))
 
     def delete(self, old: Row) -> Change:
         """Return the delete of a row; if the table has a key, ``old`` needs the key columns only."""
         kind = (DeleteOldKind.KEY if self.key else DeleteOldKind.ROW).value
-        row = {name: old[name] for name in self.key} if self.key else old
-        return Change(self, m.Delete(relation_oid=self.oid, old_kind=kind, old=self._tuple(row)))
+        before = self._key_tuple(old) if self.key else self._tuple(old)
+        return Change(self, m.Delete(relation_oid=self.oid, old_kind=kind, old=before))
 
     def truncate(self, *others: "FakeTable", restart_identity: bool = False) -> Change:
         """Return a truncate of this table, together with others."""
@@ -98,58 +110,48 @@ class FakeTable:
     def _column(self, name: str) -> m.RelationColumn:
         is_key = name in self.key or self.replica_identity == RelationReplicaIdentity.FULL
         flags = int(RelationColumnFlags.KEY) if is_key else 0
-        oid, modifier = self._type_oid(self.columns[name]), self.modifiers.get(name, -1)
+        oid, modifier = self._type_oid(name), self.modifiers.get(name, -1)
         return m.RelationColumn(flags=flags, name=name, type_oid=oid, type_modifier=modifier)
 
-    def _type_oid(self, name: str) -> int:
+    @property
+    def _title(self) -> str:
+        return f"{self.namespace}.{self.name}"
+
+    def _type_oid(self, column: str) -> int:
+        name = self.columns[column]
         if name in self.types:
             return self.types[name].type_oid
         if name not in TYPE_NAMES:
-            raise PgoutputError(f"{name!r} is not a built-in type such as text or int4: describe it in types")
+            raise PgoutputError(
+                f"{self._title}.{column}: {name!r} is not a built-in type as pg_type names it, such as text, int4 or "
+                "_int4 (an array)"
+            )
         return TYPE_NAMES[name].oid
 
     def _needed(self, old: Row | None) -> Row:
         if old is None:
-            raise PgoutputError(f"{self.name} has REPLICA IDENTITY FULL: pass the old row")
+            raise PgoutputError(f"{self._title} has REPLICA IDENTITY FULL: pass the old row")
         return old
 
+    def _check_columns(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self.columns:
+                raise PgoutputError(f"{self._title} has no column {name!r}: it has {', '.join(self.columns)}")
+
+    def _key_tuple(self, row: Row) -> m.TupleData:
+        """Return the tuple of a row's key; its other columns are NULL, as PostgreSQL sends it."""
+        whole = self._tuple(row)
+        return tuple(value if name in self.key else None for name, value in zip(self.columns, whole, strict=True))
+
     def _tuple(self, row: Row) -> m.TupleData:
-        unknown = [name for name in row if name not in self.columns]
-        if unknown:
-            raise PgoutputError(f"{self.name} has no column {unknown[0]!r}: it has {', '.join(self.columns)}")
-        return tuple(text_of(row.get(name)) for name in self.columns)
+        if not isinstance(row, Mapping):
+            raise PgoutputError(f"{self._title}: a row is a mapping of columns to values, not {row!r:.80}")
+        self._check_columns(row)
+        for name in self.key:
+            if row.get(name) is None:
+                raise PgoutputError(f"{self._title}.{name}: a row needs a value of each key column, which is NOT NULL")
+        return tuple(self._value(name, row.get(name)) for name in self.columns)
 
-
-def text_of(value: Any) -> m.Unchanged | bytes | None:
-    """Return a Python value in text format, as a message contains it; raise PgoutputError.
-
-    psycopg dumps it, except numbers, text, bytes, booleans and dates, which need no psycopg. None, UNCHANGED and
-    ``Binary`` are returned unchanged.
-    """
-    if value is None or value is m.UNCHANGED or isinstance(value, m.Binary):
-        return value
-    if isinstance(value, bytes):
-        return b"\\x" + value.hex().encode("ascii")
-    if isinstance(value, bool):
-        return b"t" if value else b"f"
-    if isinstance(value, float) and not math.isfinite(value):
-        return b"NaN" if math.isnan(value) else b"Infinity" if value > 0 else b"-Infinity"
-    if (
-        isinstance(value, str | int | float)
-        or type(value) is date
-        or (isinstance(value, Decimal) and value.is_finite())
-    ):
-        return str(value).encode("utf-8", "surrogateescape")
-    return _dumped(value)
-
-
-def _dumped(value: Any) -> bytes:
-    with needing("postgres"):
-        from psycopg.adapt import PyFormat, Transformer
-        from psycopg.errors import ProgrammingError
-
-    try:
-        dumped = Transformer().get_dumper(value, PyFormat.TEXT).dump(value)
-    except ProgrammingError as error:
-        raise PgoutputError(f"{value!r:.80} cannot be a value: {error}") from error
-    return b"" if dumped is None else bytes(dumped)
+    def _value(self, column: str, value: Any) -> m.Unchanged | bytes | None:
+        kind = self.columns[column]
+        return text_of(value) if kind in self.types else column_text(value, kind, f"{self._title}.{column}")

@@ -1,7 +1,7 @@
 """Strategies for tests of a consumer: options, messages, payloads, frames, and damaged bytes."""
 
 from collections.abc import Collection
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -13,11 +13,13 @@ from pgoutput_construct.wire.connection_messages import ConnectionMessage
 from pgoutput_construct.wire.definitions import DEFINITIONS
 from pgoutput_construct.wire.engine import FRAME_PARAMETERS, build, frame_parameters
 from pgoutput_construct.wire.frame_definitions import DEFINITIONS as FRAMES
-from pgoutput_construct.wire.frames import Frame
-from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.options import combinations
 from pgoutput_construct.wire.options import options as parse_options
 from pgoutput_construct.wire.protocol import SINCE, MoreOptions, ParseOptions, Streaming
+
+if TYPE_CHECKING:
+    from pgoutput_construct.wire.frames import Frame
+    from pgoutput_construct.wire.messages import PgoutputMessage
 
 __all__ = [
     "ParseOptions",
@@ -41,7 +43,7 @@ def messages(
     streaming: Streaming = "off",
     in_stream: bool = False,
     *,
-    kinds: Collection[type[PgoutputMessage] | str] | None = None,
+    kinds: Collection[type["PgoutputMessage"] | str] | None = None,
     **others: Unpack[MoreOptions],
 ) -> SearchStrategy[Any]:
     """Return the messages that can be sent under the options, each class with the same probability.
@@ -72,14 +74,14 @@ def messages(
 _KINDS = tuple(DEFINITIONS)
 
 
-def _kind(kind: type[PgoutputMessage] | str) -> type[PgoutputMessage]:
+def _kind(kind: type["PgoutputMessage"] | str) -> type["PgoutputMessage"]:
     for cls in _KINDS:
         if kind in (cls, cls.__name__):
             return cls
     raise PgoutputError(f"{kind!r} is not a message: write one of {', '.join(cls.__name__ for cls in _KINDS)}")
 
 
-def options_and_messages() -> SearchStrategy[tuple[ParseOptions, PgoutputMessage]]:
+def options_and_messages() -> SearchStrategy[tuple[ParseOptions, "PgoutputMessage"]]:
     """Return options, each with a message that can be sent under them."""
     return options().flatmap(lambda given: st.tuples(st.just(given), messages(**given._asdict())))
 
@@ -91,7 +93,7 @@ def payloads() -> SearchStrategy[tuple[ParseOptions, bytes]]:
 
 def frames(
     proto_version: int = 1, streaming: Streaming = "off", **others: Unpack[MoreOptions]
-) -> SearchStrategy[Frame]:
+) -> "SearchStrategy[Frame]":
     """Return the frames of the envelope, each class with the same probability; the options are those of parse_frame."""
     given = dict(zip(FRAME_PARAMETERS, frame_parameters(proto_version, streaming, **others), strict=True))
     return st.one_of([any_of(cls, definition, given) for cls, definition in FRAMES.items()])

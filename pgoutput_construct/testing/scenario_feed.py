@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from pgoutput_construct.publisher._feed.feed import About
 from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher.published_tables import ListedTable, listed_tables
-from pgoutput_construct.testing.fake_tables import text_of
-from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable
+from pgoutput_construct.testing.fake_tables import Change
+from pgoutput_construct.testing.scenario_tables import ScenarioTable
 from pgoutput_construct.testing.scenarios import Scenario, scenarios
+from pgoutput_construct.wire.messages import Insert
 
 __all__ = ["ScenarioFeed", "expected_state", "seeded_scenarios"]
 
@@ -68,10 +69,10 @@ def expected_state(found: Sequence[Scenario]) -> dict[str, Any]:
 
 def _expected_table(scenario: Scenario, table: ScenarioTable) -> dict[str, Any]:
     names = list(table.fake.columns)
-    rows = [_texts(table.sent(row, binary=False), names) for row in scenario.rows[table.name]]
+    rows = [_texts(table.fake.insert(row)) for row in scenario.rows[table.name]]
     return {"schema": table.fake.namespace, "name": table.name, "columns": names, "rows": rows}
 
 
-def _texts(row: Row, names: Sequence[str]) -> list[str | None]:
-    values = (text_of(row.get(name)) for name in names)
-    return [value.decode() if isinstance(value, bytes) else None for value in values]
+def _texts(insert: Change) -> list[str | None]:
+    assert isinstance(insert.message, Insert)
+    return [value.decode() if isinstance(value, bytes) else None for value in insert.message.new]

@@ -31,11 +31,6 @@ _FULL: Final = RelationReplicaIdentity.FULL
 _NOTHING: Final = RelationReplicaIdentity.NOTHING
 
 
-def _timestamptz_text(value: datetime) -> str:
-    """Return the text of a timestamptz as the server writes it for a session in UTC."""
-    return str(value).removesuffix(":00")
-
-
 class ColumnType(NamedTuple):
     """A column type."""
 
@@ -46,8 +41,6 @@ class ColumnType(NamedTuple):
     is_toasted: bool = False
     """Whether values may be stored out of line, so that an update need not send them."""
     may_be_key: bool = True
-    text: Callable[[Any], Any] = lambda value: value
-    """Converts a value so that ``text_of`` writes it as the server does."""
 
 
 COLUMN_TYPES: Final[Mapping[str, ColumnType]] = {
@@ -56,13 +49,11 @@ COLUMN_TYPES: Final[Mapping[str, ColumnType]] = {
     "int8": ColumnType(st.integers(-(2**63), 2**63 - 1), struct.Struct("!q").pack),
     "bool": ColumnType(st.booleans(), struct.Struct("!?").pack),
     "bytea": ColumnType(st.binary(max_size=8), bytes, is_toasted=True),
-    "uuid": ColumnType(st.uuids(), lambda value: bytes(value.bytes), text=str),
+    "uuid": ColumnType(st.uuids(), lambda value: bytes(value.bytes)),
     "numeric": ColumnType(st.decimals(-(10**6), 10**6, places=3), is_toasted=True, may_be_key=False),
     "float8": ColumnType(st.floats(allow_nan=False).map(lambda f: f + 0.0), struct.Struct("!d").pack, may_be_key=False),
     "date": ColumnType(st.dates(date(1, 1, 1)), lambda value: struct.pack("!i", (value - date(2000, 1, 1)).days)),
-    "timestamptz": ColumnType(
-        st.datetimes(datetime(1900, 1, 1), datetime(2999, 1, 1), timezones=st.just(UTC)), text=_timestamptz_text
-    ),
+    "timestamptz": ColumnType(st.datetimes(datetime(1900, 1, 1), datetime(2999, 1, 1), timezones=st.just(UTC))),
     _ENUM: ColumnType(st.sampled_from(_MOODS), str.encode),
     DOMAIN: ColumnType(st.integers(-(2**31), 2**31 - 1), struct.Struct("!i").pack),
 }
@@ -126,8 +117,8 @@ class ScenarioTable:
         return name not in self.primary_key and COLUMN_TYPES[self.fake.columns[name]].is_toasted
 
     def sent(self, row: Row, binary: bool) -> Row:
-        """Return a row as a message contains it: in text format, or in binary format for types that have one here."""
-        return {name: self._sent(name, value, binary) for name, value in row.items()}
+        """Return a row for a change; in binary format for types that have one here, if that is asked for."""
+        return {name: self._sent(name, value) for name, value in row.items()} if binary else row
 
     def altered(self, columns: Mapping[int, tuple[str, str]], name: str) -> "ScenarioTable":
         """Return the table with these columns (name and type by attnum), and this name."""
@@ -143,11 +134,11 @@ class ScenarioTable:
             return replace(self, fake=replace(self.fake, key=self.primary_key, identity=None))
         return replace(self, fake=replace(self.fake, key=(), identity=_FULL))
 
-    def _sent(self, name: str, value: Any, binary: bool) -> Any:
+    def _sent(self, name: str, value: Any) -> Any:
         if value is None or value is m.UNCHANGED:
             return value
         kind = COLUMN_TYPES[self.fake.columns[name]]
-        return m.Binary(kind.binary(value)) if binary and kind.binary is not None else kind.text(value)
+        return value if kind.binary is None else m.Binary(kind.binary(value))
 
     def type_in_sql(self, kind: str) -> str:
         """Return the name of a type, quoted for SQL."""

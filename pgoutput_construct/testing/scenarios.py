@@ -14,6 +14,7 @@ from pgoutput_construct.testing.scenario_changes import ScenarioChanges
 from pgoutput_construct.testing.scenario_model import Level, Running
 from pgoutput_construct.testing.scenario_tables import Row, ScenarioTable, create_types
 from pgoutput_construct.wire import messages as m
+from pgoutput_construct.wire.messages import PgoutputMessage  # noqa: TC001 - typing.get_type_hints() finds it
 from pgoutput_construct.wire.protocol import StreamStartFirstSegment
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
@@ -44,7 +45,7 @@ class Scenario:
     """Its tables at the start, in a schema of their own; the last one is the table of statements."""
     tables: tuple[ScenarioTable, ...]
     """Its tables at the end."""
-    sent: tuple[tuple[Lsn, m.PgoutputMessage], ...]
+    sent: tuple[tuple[Lsn, "PgoutputMessage"], ...]
     """The messages in the order of the stream, each with its LSN."""
     rows: dict[str, list[Row]]
     """The expected rows of each table at the end, by its name then."""

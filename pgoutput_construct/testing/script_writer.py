@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.message_feed import Script
 from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.testing.fake_tables import Change
@@ -11,13 +12,22 @@ from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import StreamStartFirstSegment
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
-__all__ = ["ScriptWriter"]
+__all__ = ["ScriptWriter", "check_changes"]
 
 _START: Final = 0x1000000
 _RECORD: Final = 0x40
 """Bytes of WAL of a record."""
 _FIRST: Final = int(StreamStartFirstSegment.FIRST_SEGMENT)
 _LATER: Final = int(StreamStartFirstSegment.LATER_SEGMENT)
+
+
+def check_changes(changes: Sequence[Change | Fault]) -> None:
+    """Raise PgoutputError for what is no sequence of changes, before any of them is served."""
+    if isinstance(changes, Change | Fault) or not isinstance(changes, Sequence):
+        raise PgoutputError(f"changes are a sequence, such as [table.insert(...)], not {changes!r:.80}")
+    for change in changes:
+        if not isinstance(change, Change | Fault):
+            raise PgoutputError(f"a change is what table.insert(...) and the like return, not {change!r:.80}")
 
 
 class ScriptWriter:

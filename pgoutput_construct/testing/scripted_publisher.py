@@ -9,8 +9,10 @@ faults.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
 from pgoutput_construct.publisher._feed.feed import About
 from pgoutput_construct.publisher._feed.message_feed import Script
@@ -19,10 +21,13 @@ from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.server import ThreadedPublisher
 from pgoutput_construct.publisher.slots import Slot
 from pgoutput_construct.testing.fake_tables import Change, FakeTable
-from pgoutput_construct.testing.script_writer import ScriptWriter
+from pgoutput_construct.testing.script_writer import ScriptWriter, check_changes
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.protocol import MessageFlags
 from pgoutput_construct.wire.types import Lsn, Timestamp
+
+if TYPE_CHECKING:
+    from pgoutput_construct.wire.messages import PgoutputMessage
 
 __all__ = ["TestPublisher", "publisher"]
 
@@ -45,7 +50,15 @@ def publisher(
         database: The name of its database.
         settings: Further fields of ``pgoutput_construct.publisher.Settings``: ``method``, ``user``, ``password``,
             ``rate``, ``wal_sender_timeout`` and others.
+
+    Raises:
+        PgoutputError: An argument that does not exist, or is not of its type.
     """
+    if isinstance(publications, str):
+        raise PgoutputError(f"publications are a sequence of names, such as [{publications!r}]")
+    if unknown := sorted(settings.keys() - {field.name for field in fields(Settings)}):
+        names = ", ".join(field.name for field in fields(Settings))
+        raise PgoutputError(f"a publisher has no setting {unknown[0]!r}: it has {names}")
     about = About(server_version, "7000000000000000000", database, 1, tuple(publications), {})
     script = Script(about)
     with ThreadedPublisher(script, Settings(port=port, **settings)) as running:
@@ -124,8 +137,15 @@ class TestPublisher(ScriptWriter):
             streamed: Stream it before its commit, to clients that requested streaming.
             prepared: Prepare it under this gid first, for clients that requested two-phase.
             rolled_back: Changes of a subtransaction that is rolled back; sent only if ``streamed``.
-            origin: The replication origin of the transaction.
+            origin: The replication origin of the transaction, which is neither streamed nor prepared.
+
+        Raises:
+            PgoutputError: An argument is not of its type, or an origin is given where none can be sent.
         """
+        check_changes(changes)
+        check_changes(rolled_back)
+        if origin is not None and (streamed or prepared is not None):
+            raise PgoutputError("an origin is sent with plain transactions only: omit streamed and prepared")
         if streamed:
             return self._commit_streamed(changes, prepared, rolled_back)
         xid = self._next_xid()
@@ -136,6 +156,7 @@ class TestPublisher(ScriptWriter):
 
     def prepare(self, changes: Sequence[Change | Fault], gid: str, xid: int | None = None) -> int:
         """Serve a transaction up to its PREPARE; return its xid."""
+        check_changes(changes)
         xid = self._next_xid() if xid is None else xid
         (start, end), now = self._record_behind(changes), Timestamp.now()
         self._add(Lsn(self._lsn), m.BeginPrepare(start, end, now, xid, gid))
@@ -146,6 +167,8 @@ class TestPublisher(ScriptWriter):
 
     def interleaved(self, *transactions: Sequence[Change]) -> Lsn:
         """Serve streamed transactions whose segments alternate; return the LSN after the last commit."""
+        for changes in transactions:
+            check_changes(changes)
         xids = [self._next_xid() for _ in transactions]
         for number in range(max(map(len, transactions), default=0)):
             for xid, changes in zip(xids, transactions, strict=True):
@@ -158,6 +181,8 @@ class TestPublisher(ScriptWriter):
 
     def message(self, prefix: str, content: bytes, transactional: bool = True) -> Lsn:
         """Serve a message of pg_logical_emit_message(), of any size; return the LSN after it."""
+        if not isinstance(content, bytes):
+            raise PgoutputError(f"the content of a message is bytes, not {content!r:.80}")
         flags = int(MessageFlags.TRANSACTIONAL) if transactional else 0
         start, end = self._record()
         sent = m.Message(flags=flags, lsn=end, prefix=prefix, content=content)
@@ -194,8 +219,10 @@ class TestPublisher(ScriptWriter):
         self._add(end, m.Commit(start, end, Timestamp.now()))
         return end
 
-    def send(self, message: m.PgoutputMessage, lsn: Lsn | None = None) -> None:
+    def send(self, message: "PgoutputMessage", lsn: Lsn | None = None) -> None:
         """Serve a single message; raise ProtocolError if the stream's state does not permit it."""
+        if type(message) not in m.BY_TAG.values():
+            raise PgoutputError(f"{message!r:.80} is not a message: give an object of a message class")
         self._add(Lsn(self._lsn) if lsn is None else lsn, message)
 
     def fault(self, name: str, **arguments: Any) -> None:

@@ -20,8 +20,8 @@ same bytes, and raise the error. If they accept what the codec rejected, that is
 
 Start reading in ``engine``. ``reference`` turns construct's errors into ours, ``trace`` reports which bytes are which
 field, ``jsonable`` converts messages to JSON, ``connection_engine`` handles the messages that carry their own length
-(startup, authentication, queries). Public: the names below, which the package re-exports, ``definitions`` and
-``frame_definitions``; ``parse_prefix`` for files without lengths; ``jsonable`` and ``trace``.
+(startup, authentication, queries), ``parse_prefix`` reads files without lengths. The room is not public: the package
+re-exports the names below, ``definitions`` and ``frame_definitions``.
 """
 
 from importlib import import_module

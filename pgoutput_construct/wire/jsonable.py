@@ -20,7 +20,7 @@ from pgoutput_construct.wire.types import Extended
 __all__ = ["from_json", "to_json"]
 
 
-def to_json(message: PgoutputMessage) -> dict[str, Any]:
+def to_json(message: "PgoutputMessage") -> dict[str, Any]:
     """Return a message as an object of plain JSON values.
 
     Raises EncodeError, with the field's path, for a value that does not fit its field.
@@ -31,7 +31,7 @@ def to_json(message: PgoutputMessage) -> dict[str, Any]:
     return {"message": name, **_MESSAGES[name].to_json(message, name)}
 
 
-def from_json(value: object) -> PgoutputMessage:
+def from_json(value: object) -> "PgoutputMessage":
     """Return the message of an object such as ``to_json`` returns.
 
     Strict: an unknown message, unknown or missing keys, and values of another type raise EncodeError with the path.

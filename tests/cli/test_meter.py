@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from pgoutput_construct.cli._printing import counted, sized
-from pgoutput_construct.cli._progress import Estimate, Meter, describe
+from pgoutput_construct.cli._progress import Estimate, Meter, announce_spark, describe, waiting_line
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import CaptureProgress, SlotHealth
 from pgoutput_construct.wire import Lsn
 
@@ -32,6 +33,26 @@ def test_lag_is_how_long_something_has_been_missing() -> None:
     assert (meter.speed().lag_bytes, meter.speed().lag_seconds) == (20, 2.0)
     meter.report(replace(progress, confirmed_lsn=Lsn(1080)))
     assert (meter.speed().lag_bytes, meter.speed().lag_seconds) == (0, 0.0)
+
+
+def test_waiting_is_said_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal, whoever reads standard error learns at once what is waited for, and that it still is."""
+    now, shown = 100.0, list[str]()
+    wait = waiting_line(shown.append, lambda: now)
+    for now in (100.0, 100.5, 159.0, 160.0):
+        wait(f"at {now}")
+    assert capsys.readouterr().err == "at 100.0\nat 160.0\n" and len(shown) == 4
+
+
+def test_the_start_of_spark_is_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the master, and the jars that may have to be downloaded; not with a master that is refused at once."""
+    shown = list[str]()
+    announce_spark("local[2]", "parquet", shown.append)
+    announce_spark("yarn", "delta")
+    with pytest.raises(PgoutputError, match="invalid Spark master"):
+        announce_spark("nonsense")
+    assert shown == ["starting Spark (local[2]): this takes 10 to 30 seconds"]
+    assert capsys.readouterr().err.endswith("; the first time, it downloads the jars of delta, a minute or more\n")
 
 
 def test_rates_are_of_the_last_seconds() -> None:

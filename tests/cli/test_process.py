@@ -175,34 +175,34 @@ def _hiding(modules: Iterable[str], *arguments: object, **environment: str) -> "
 @pytest.mark.parametrize(
     ("arguments", "hidden", "said"),
     [
-        (["decode"], ["click"], "click; in a clone of the project: pip install '.[cli]'"),
-        (["inspect", "45"], ["rich"], "rich; in a clone of the project: pip install '.[cli]'"),
-        (["decode", "."], ["pyarrow"], "pyarrow; in a clone of the project: pip install '.[cli,changelog]'"),
+        (["decode"], ["click"], "click; run: pip install 'pgoutput_construct[cli]'"),
+        (["inspect", "45"], ["rich"], "rich; run: pip install 'pgoutput_construct[cli]'"),
+        (["decode", "."], ["pyarrow"], "pyarrow; run: pip install 'pgoutput_construct[cli,changelog]'"),
         (
             ["inspect", "--seq", "1", "."],
             ["pyarrow"],
-            "pyarrow; in a clone of the project: pip install '.[cli,changelog]'",
+            "pyarrow; run: pip install 'pgoutput_construct[cli,changelog]'",
         ),
         (
             ["capture", "", "log", "--slot", "s", "--publication", "p", "--metrics", "0"],
             ["prometheus_client"],
-            "prometheus_client; in a clone of the project: pip install '.[cli,postgres,metrics]'",
+            "prometheus_client; run: pip install 'pgoutput_construct[cli,postgres,metrics]'",
         ),
-        (["log", "."], ["numba"], "numba; in a clone of the project: pip install '.[cli,changelog]'"),
+        (["log", "."], ["numba"], "numba; run: pip install 'pgoutput_construct[cli,changelog]'"),
         (
             ["tables", ".", "-o", "out"],
             ["pyspark", "psycopg"],
-            "psycopg, pyspark; in a clone of the project: pip install '.[cli,spark]'",
+            "psycopg, pyspark; run: pip install 'pgoutput_construct[cli,spark]'",
         ),
         (
             ["tables", ".", "-o", "out"],
             ["pyspark", "click"],
-            "click, pyspark; in a clone of the project: pip install '.[cli,spark]'",
+            "click, pyspark; run: pip install 'pgoutput_construct[cli,spark]'",
         ),
         (
             ["demo"],
             EXTRAS["demo"],
-            f"{', '.join(sorted(EXTRAS['demo']))}; in a clone of the project: pip install '.[demo]'",
+            f"{', '.join(sorted(EXTRAS['demo']))}; run: pip install 'pgoutput_construct[demo]'",
         ),
     ],
 )
@@ -229,7 +229,7 @@ def test_without_libpq() -> None:
     """psycopg without libpq, as a build without its wheels has it, is one line too."""
     error = ImportError("no pq wrapper available.\n- couldn't import psycopg 'python' implementation: libpq not found")
     assert group.reason(error) == (
-        "psycopg is installed without libpq; in a clone of the project: pip install '.[cli,postgres]'"
+        "psycopg is installed without libpq; run: pip install 'pgoutput_construct[cli,postgres]'"
     )
 
 

@@ -54,6 +54,16 @@ def test_a_table_error_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+def test_a_batch_without_a_commit(caplog: pytest.LogCaptureFixture) -> None:
+    """A log may have copies of tables before its first commit: no LSN is shown, and not None."""
+    batch = Batch(1, 9, None, None, {"public.t": "written"}, (), (), (), {}, {}, 0.1)
+    with caplog.at_level(logging.INFO):
+        _Report()(batch)
+    assert caplog.messages == ["batch 1: 1 table (public.t) in 0.1 s, copies, before any commit"]
+    assert _conclusion(batch, ()) == "the tables are up to date with the log, which has no commit yet"
+    assert _conclusion(None, ["SIGTERM"]).startswith("ended by SIGTERM: the tables are up to date with the log, which")
+
+
 def test_formats() -> None:
     """The command's choices, which it has without PySpark, are the formats that there are."""
     assert tuple(FORMATS) == TABLE_FORMATS

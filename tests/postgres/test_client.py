@@ -13,6 +13,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import CommittedChange, TransactionStream, stream
+from tests.live.capture import SERVER_SETTINGS
 from tests.postgres.shop import PUBLICATION, Shop
 
 pytestmark = pytest.mark.server
@@ -150,6 +151,37 @@ def test_closed_within_a_transaction(shop: Shop) -> None:
             next(transactions)
     with _stream(shop) as others, pytest.raises(ValueError, match="is of another stream"):
         others.confirm(transaction)
+
+
+def test_stopped(shop: Shop) -> None:
+    """Within a transaction that has the rest of it, over a lost connection, too; it can be confirmed."""
+    shop.execute("INSERT INTO item SELECT generate_series(1, 50000)", "INSERT INTO item VALUES (0)")
+    with _stream(shop) as transactions:
+        transaction = next(transactions)
+        changes = iter(transaction)
+        found = [next(changes).new["id"]]
+        transactions.stop()
+        _cut(shop)
+        found += [change.new["id"] for change in changes]
+        assert found == [*range(1, 50001)]
+        transactions.confirm(transaction)
+        assert next(transactions, None) is None and transactions.confirmed_lsn == transaction.end_lsn
+    with _stream(shop) as transactions:
+        assert _ids(next(transactions)) == [0]
+        threading.Timer(0.2, transactions.stop).start()
+        assert next(transactions, None) is None  # which waited for it
+
+
+def test_stopped_while_the_server_is_down(tmp_path: Path) -> None:
+    """What is between two transactions does not wait for another connection."""
+    with EmbeddedServer(18, SERVER_SETTINGS) as server, Shop.create(server, "down", tmp_path, two_phase=False) as shop:
+        with _stream(shop) as transactions:
+            shop.execute("INSERT INTO item VALUES (0)")
+            assert _ids(next(transactions)) == [0]
+            server.kill()
+            threading.Timer(1.0, transactions.stop).start()
+            assert next(transactions, None) is None
+        server.start()
 
 
 def _cut(shop: Shop) -> None:

@@ -158,13 +158,16 @@ def _check_command(spark: Any, shop: Shop, warehouse: Path) -> None:
     with pytest.MonkeyPatch.context() as patch, shop.capturing():
         patch.setattr("pgoutput_construct.spark.spark_session", lambda *_, **__: nullcontext(spark))
         result = CliRunner().invoke(cli, [*map(str, arguments)])
-    first, *rows, last = result.output.splitlines()
+    first, *rows = result.stdout.splitlines()
+    begin, *waits, last = result.stderr.splitlines()
     assert result.exit_code == 1 and first.startswith("public.orders: DIFFERS: 4 rows in ")
+    assert begin == "starting Spark (local[*]): this takes 10 to 30 seconds"
+    assert all(re.match(r"the log is at \S+, waiting for |public\.orders: .*; waiting", each) for each in waits)
     assert (
         "  id = '401': note: 'order 401' on the server, 'another' in the warehouse" in rows
         and "  id = '409': missing in the warehouse" in rows
     )
-    assert "run pgoutput snapshot DSN LOG --table public.orders to copy" in last
+    assert "run pgoutput snapshot DSN LOG --table public.orders to copy it again, and" in last
 
 
 def test_what_cannot_be_compared(spark: Any, shop: Shop, warehouse: Path, tmp_path: Path) -> None:
@@ -204,6 +207,7 @@ def test_generated_columns_that_are_not_published(spark: Any, shop: Shop, tmp_pa
         }
     for command, result in done.items():
         assert (result.exit_code, result.output.count(f"note: {text}")) == (0, 1), (command, result.output)
+        assert ("starting Spark (local[*]): " in result.stderr) == (command != "log"), result.output
     assert "public.billed: equal: 2 rows" in done["verify"].stdout
     batch = json.loads(done["replicate"].stdout)
     assert (batch["event"], batch["tables"], batch["troubled"]) == ("batch", {"public.billed": "written"}, {})

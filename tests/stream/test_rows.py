@@ -257,5 +257,5 @@ def test_without_psycopg() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_PSYCOPG], capture_output=True, text=True, check=True)
     rows, error = done.stdout.splitlines()
     assert rows == "[{'id': b'5'}]"
-    assert "pip install '.[postgres]'" in error
+    assert "pip install 'pgoutput_construct[postgres]'" in error
     assert "RowReader(values='raw')" in error

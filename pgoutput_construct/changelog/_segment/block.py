@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +14,11 @@ from pgoutput_construct.columnar.batch_arrays import look_up, tag_table
 from pgoutput_construct.columnar.descriptions import OUTSIDE, copy_scope
 from pgoutput_construct.columnar.index import BatchIndex, index_batch, payload_array
 from pgoutput_construct.stream.bounds import CLOSES, OPENERS, having
-from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 from pgoutput_construct.wire.protocol import BOUNDS
+
+if TYPE_CHECKING:
+    from pgoutput_construct.wire.messages import PgoutputMessage
 
 __all__ = ["NO_XID", "Block", "Flags", "Header", "Numbers", "header_role", "transaction_xids"]
 
@@ -143,7 +145,7 @@ class Block:
         columns = self.stream_xid[rows], self.xid[rows], self.open_xid
         return Block(payloads, self.wal_start[rows], self.send_time[rows], self.index.take(rows), *columns)
 
-    def header(self, message: type[PgoutputMessage]) -> Header:
+    def header(self, message: type["PgoutputMessage"]) -> Header:
         """Return the rows of the messages of one class and their header fields; the result is cached."""
         (tag,) = message.TAG
         if tag not in self._headers:
@@ -183,7 +185,7 @@ def _of_begins(index: BatchIndex, stream_xid: Numbers, open_xid: int) -> tuple[N
     return np.where(stream_xid == OUTSIDE, np.repeat(after, lengths), NO_XID), int(after[-1])
 
 
-def header_role(message: type[PgoutputMessage], role: str, header: Mapping[str, Any]) -> Any:
+def header_role(message: type["PgoutputMessage"], role: str, header: Mapping[str, Any]) -> Any:
     """Return the field with a role of begin or end messages, as an Arrow array; see ``stream.bounds.said``.
 
     Args:

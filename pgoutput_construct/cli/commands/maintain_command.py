@@ -6,6 +6,7 @@ import click
 
 from pgoutput_construct.cli._options import SECONDS, TABLE, retention_options, spark_options
 from pgoutput_construct.cli._printing import json_line, say
+from pgoutput_construct.cli._progress import announce_spark
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.extras import require
 
@@ -60,6 +61,7 @@ def maintain_command(
 
     into, retention = format_of(warehouse), Retention(age=retain, count=retain_snapshots)
     failed = 0
+    announce_spark(master, into)
     with spark_session(master, dict(conf), into=[into], warehouse=warehouse) as spark:
         for report in maintain(spark, warehouse, tables or None, retention, seconds):
             failed += bool(report.error)

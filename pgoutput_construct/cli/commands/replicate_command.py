@@ -28,13 +28,15 @@ from pgoutput_construct.cli._options import (
     spark_options,
 )
 from pgoutput_construct.cli._printing import counted, json_line
-from pgoutput_construct.cli._progress import Estimate, progress_line
+from pgoutput_construct.cli._progress import Estimate, announce_spark, progress_line
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.cli.commands.maintain_command import described
 from pgoutput_construct.extras import require
 from pgoutput_construct.wire import Timestamp
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedColumns
     from pgoutput_construct.spark._replicate import Batch, BatchProgress, MaintenanceReport
     from pgoutput_construct.spark._state.demands import OnMissing
@@ -227,7 +229,6 @@ def replicate_command(
     require(*COMMANDS["replicate"].extras, *(["metrics"] if metrics else []))
     from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
     from pgoutput_construct.postgres._patience import collected_signals
-    from pgoutput_construct.spark import spark_session
     from pgoutput_construct.spark._replicate import Retention, check_request, replicate
 
     warnings.simplefilter("ignore", IncompleteTableWarning)
@@ -237,7 +238,7 @@ def replicate_command(
     with (
         logging_to_stderr("text"),
         _metrics(metrics) as collect,
-        spark_session(master, dict(conf), into=[into], warehouse=warehouse) as spark,
+        _session(master, conf, into, warehouse) as spark,
         collected_signals(True) as wishes,
         progress_line() as show,
     ):
@@ -289,6 +290,13 @@ def replicate_command(
             stop=lambda: bool(wishes),
         )
         LOGGER.info("%s", _conclusion(batch, wishes))
+
+
+def _session(master: str, conf: tuple[tuple[str, str], ...], into: str, warehouse: str) -> "SparkSession":
+    from pgoutput_construct.spark import spark_session
+
+    announce_spark(master, into, LOGGER.info)
+    return spark_session(master, dict(conf), into=[into], warehouse=warehouse)
 
 
 @contextmanager
@@ -349,7 +357,8 @@ class _Report:
 
 
 def _described(batch: "Batch") -> str:
-    parts = [f"batch {batch.number}: {_named(batch.tables)} in {batch.seconds:.1f} s", f"up to {batch.commit_lsn}"]
+    until = "copies, before any commit" if batch.commit_lsn is None else f"up to {batch.commit_lsn}"
+    parts = [f"batch {batch.number}: {_named(batch.tables)} in {batch.seconds:.1f} s", until]
     if batch.removed:
         parts.append(f"removed {_named(batch.removed)}")
     if batch.commit_time is not None:
@@ -372,4 +381,6 @@ def _named(tables: Collection[str]) -> str:
 def _conclusion(batch: "Batch | None", wishes: Collection[str]) -> str:
     why = f"ended by {next(iter(wishes))}: " if wishes else ""
     but = f", except {_named(batch.troubled)} with errors" if batch is not None and batch.troubled else ""
-    return f"{why}the tables are up to date with the log at {(batch and batch.commit_lsn) or 'its beginning'}{but}"
+    lsn = None if batch is None else batch.commit_lsn
+    until = "the log, which has no commit yet" if lsn is None else f"the log at {lsn}"
+    return f"{why}the tables are up to date with {until}{but}"

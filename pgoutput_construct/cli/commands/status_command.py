@@ -37,7 +37,8 @@ def status_command(
 
     With --dsn it also shows the WAL that the log does not have yet, and the state of its slot; with --warehouse each
     table, with the time of the last commit that it has, and its lag: how long ago the first commit in the log was made
-    that it does not have. Problems are listed below. Nothing is written, and Spark is not needed.
+    that it does not have. A table of a previous log (--adopt of pgoutput replicate) is marked as such. Problems are
+    listed below. Nothing is written, and Spark is not needed.
 
     \b
     Examples:
@@ -56,11 +57,12 @@ def status_command(
         "readers": list(_readers(opened)),
         **({} if warehouse is None else {"warehouse": _warehouse(warehouse, opened)}),
     }
-    problems = list(_problems(report, max_lag))
+    problems = list(dict.fromkeys(_problems(report, max_lag)))  # a history has those of its table
     if as_json:
         click.echo(json.dumps({**report, "problems": problems}, default=str))
     else:
         _show(report)
+        print_lines(f"note: {note}" for note in _notes(report))
         print_lines(f"problem: {problem}" for problem in problems)
     if check and problems:
         raise click.exceptions.Exit(1)
@@ -145,10 +147,11 @@ def _warehouse(address: str, log: "ChangeLog") -> dict[str, Any]:
             {
                 "table": each.table,
                 "history": each.history,
-                "seq": each.seq,
+                "seq": None if each.previous_log else each.seq,
                 "last_commit": None if until is None else str(Timestamp(until)),
-                "lag_seconds": lag,
+                "lag_seconds": None if each.previous_log else lag,
                 "trouble": each.trouble,
+                "previous_log": each.previous_log,
             }
         )
     return {
@@ -178,10 +181,22 @@ def _problems(report: Mapping[str, Any], max_lag: float | None) -> Iterator[str]
             yield f"nobody reads the slot {report['log']['slot']!r}, and it retains WAL: start pgoutput capture"
     yield from report["log"]["lacks"]
     for table in report.get("warehouse", {}).get("tables", ()):
-        if table["trouble"]:
-            yield f"{table['table']}: {table['trouble']}"
-        elif max_lag is not None and table["lag_seconds"] > max_lag:
+        if trouble := table["trouble"]:
+            yield trouble if trouble.startswith(f"{table['table']}: ") else f"{table['table']}: {trouble}"
+        elif max_lag is not None and not table["previous_log"] and table["lag_seconds"] > max_lag:
             yield f"{table['table']} lags {table['lag_seconds']:,.1f} s: is pgoutput replicate running?"
+
+
+def _notes(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is no problem, but not obvious: tables that stay as they are."""
+    from pgoutput_construct.changelog._facts.copies import snapshot_command
+
+    for table in report.get("warehouse", {}).get("tables", ()):
+        if table["previous_log"] and not table["trouble"] and not table["history"]:
+            yield (
+                f"{table['table']} is of a previous log, and is not updated any more; to update it again, add it to "
+                f"the publication, run {snapshot_command(table['table'])}, then pgoutput replicate"
+            )
 
 
 def _show(report: Mapping[str, Any]) -> None:
@@ -217,5 +232,6 @@ def _summary(report: Mapping[str, Any]) -> Iterator[str]:
 def _row(table: Mapping[str, Any]) -> tuple[object, ...]:
     name = f"{table['table']} (history)" if table["history"] else table["table"]
     lag = table["lag_seconds"]
-    said = f"{lag:,.1f} s" if lag else "up to date"
-    return name, table["last_commit"], said, table["seq"], "in trouble" if table["trouble"] else ""
+    said = "not updated" if lag is None else f"{lag:,.1f} s" if lag else "up to date"
+    state = ("of a previous log" if table["previous_log"] else "", "in trouble" if table["trouble"] else "")
+    return name, table["last_commit"], said, table["seq"], ", ".join(filter(None, state))

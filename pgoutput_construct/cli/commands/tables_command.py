@@ -7,6 +7,7 @@ import click
 from pgoutput_construct.cli._logging import warn_of_lacks
 from pgoutput_construct.cli._options import LOG, TABLE, spark_options
 from pgoutput_construct.cli._printing import counted, say
+from pgoutput_construct.cli._progress import announce_spark
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.extras import require
 
@@ -63,6 +64,7 @@ def tables_command(
     for name in tables:
         known.table(name)
     settings = {"spark.sql.caseSensitive": "true", **dict(conf)}  # column names may differ in case only
+    announce_spark(master)
     with spark_session(master, settings) as spark:
         log = open_log(spark, changelog, types=types, metadata_prefix=metadata_prefix)
         names = tables or log.tables

@@ -10,7 +10,7 @@ import click
 from pgoutput_construct.cli._logging import note_unpublished
 from pgoutput_construct.cli._options import LOG, SECONDS, TABLE, spark_options
 from pgoutput_construct.cli._printing import counted, printable, say
-from pgoutput_construct.cli._progress import Estimate, progress_line
+from pgoutput_construct.cli._progress import Estimate, announce_spark, progress_line, waiting_line
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.extras import require
 
@@ -86,6 +86,7 @@ def verify_command(
         _report_others({name for name, table in known if not table.dropped} - {*names})
     note_unpublished([each for each in unpublished_columns(changelog.index) if each.name in names])
     verdicts: list[TableVerdict] = []
+    announce_spark(master, into)
     with spark_session(master, dict(conf), into=[into], warehouse=warehouse) as spark, progress_line() as show:
         spark.conf.set("spark.sql.caseSensitive", "true")  # column names may differ in case only
         estimate = Estimate()
@@ -93,9 +94,8 @@ def verify_command(
         def compared(table: str, rows: int, total: int) -> None:
             show(f"table {len(verdicts) + 1} of {len(names)}: {table}: {estimate.words(rows, total)}")
 
-        for verdict in verify(
-            spark, log, warehouse, source, names, VerifyOptions(wait, on_wait=show, on_progress=compared), record
-        ):
+        pace = VerifyOptions(wait, on_wait=waiting_line(show), on_progress=compared)
+        for verdict in verify(spark, log, warehouse, source, names, pace, record):
             show("")
             verdicts.append(verdict)
             for line in [json.dumps(verdict.to_json())] if as_json else _lines(verdict):
@@ -138,12 +138,16 @@ def _text(value: str | None) -> str:
 
 
 def _remedy(wrong: "list[TableVerdict]") -> str:
-    differ = [verdict.table for verdict in wrong if not verdict.problem]
-    if not differ:
-        return f"{counted(len(wrong), 'table')} could not be compared"
     from pgoutput_construct.changelog._facts.copies import snapshot_command
 
-    return (
-        f"{counted(len(wrong), 'table')} differ from the server: run {snapshot_command(*differ)} to copy them again, "
-        "and pgoutput replicate will rewrite them"
-    )
+    differ = [verdict.table for verdict in wrong if not verdict.problem]
+    parts = []
+    if differ:
+        verb, them = ("differs", "it") if len(differ) == 1 else ("differ", "them")
+        parts.append(
+            f"{counted(len(differ), 'table')} {verb} from the server: run {snapshot_command(*differ)} to copy {them} "
+            f"again, and pgoutput replicate will rewrite {them}"
+        )
+    if unknown := len(wrong) - len(differ):
+        parts.append(f"{counted(unknown, 'table')} could not be compared")
+    return "; ".join(parts)

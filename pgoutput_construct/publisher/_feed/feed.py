@@ -11,7 +11,7 @@ from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.published_tables import ListedTable, PublishedScope, described_tables
 from pgoutput_construct.stream.relations import Description, RelationHistory
 from pgoutput_construct.stream.transaction_reader import EndedTransaction
-from pgoutput_construct.wire.messages import PgoutputMessage
+from pgoutput_construct.wire.messages import PgoutputMessage  # noqa: TC001 - typing.get_type_hints() finds it
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["About", "CopiedTable", "Fed", "Feed", "Missed", "Order", "OrderItem", "Pace"]
@@ -103,7 +103,7 @@ class Fed(NamedTuple):
     """Its seq."""
     lsn: Lsn
     """Its LSN, 0/0 for a Relation and a Type."""
-    message: PgoutputMessage
+    message: "PgoutputMessage"
     scope: int | None = None
     """Where what describes its rows is looked up: in its stream, by the top-level xid; None outside of streams."""
 

@@ -26,7 +26,7 @@ class MessageFeed(Feed):
     """Serves messages that are in memory; more may be added while it is served."""
 
     def __init__(
-        self, about: About, messages: Iterable[tuple[Lsn, PgoutputMessage]] = (), growing: bool = False
+        self, about: About, messages: Iterable[tuple[Lsn, "PgoutputMessage"]] = (), growing: bool = False
     ) -> None:
         """Begin with some messages.
 
@@ -49,7 +49,7 @@ class MessageFeed(Feed):
         for lsn, message in messages:
             self.add(lsn, message)
 
-    def add(self, lsn: Lsn, message: PgoutputMessage) -> None:
+    def add(self, lsn: Lsn, message: "PgoutputMessage") -> None:
         """Add the next message; raise ProtocolError where it cannot come."""
         seq, stream_xid = self._count, self._state.stream_xid
         control = ControlMessage(seq, stream_xid, message)
@@ -96,7 +96,7 @@ class MessageFeed(Feed):
         """See Feed."""
         return self.growing
 
-    def _prepared(self, seq: int, message: PgoutputMessage) -> EndedTransaction:
+    def _prepared(self, seq: int, message: "PgoutputMessage") -> EndedTransaction:
         transaction = self._reader.prepared(said(message, "gid"))
         numbers = (int(said(message, role)) for role in ("lsn", "end_lsn", "time"))
         return EndedTransaction(seq, PREPARED, transaction, *numbers)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import cache
 from secrets import token_bytes
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.errors import PgoutputError
@@ -62,6 +62,12 @@ class Settings:
     """The maximum number of authenticated clients at a time."""
     max_replication_slots: int = 1000
     """The maximum number of slots that clients can create."""
+
+    def __post_init__(self) -> None:
+        if self.method not in (methods := get_args(_Method)):
+            raise PgoutputError(f"method {self.method!r}: choose from {', '.join(methods)}")
+        if not isinstance(self.port, int) or not 0 <= self.port < 1 << 16:
+            raise PgoutputError(f"port {self.port!r}: it is an int from 0 to 65535")
 
 
 class Service:

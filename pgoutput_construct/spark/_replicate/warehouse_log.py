@@ -206,6 +206,26 @@ def adoption_message(log: ChangeLog, progress: Progress | None, warehouse: Wareh
     return f"{warehouse.store} adopts {log.store}, another log ({'; '.join(different)}): {plan}"
 
 
+def check_own(log: ChangeLog, progress: Progress, version: Version) -> None:
+    """Raise ChangeLogError for a dataset whose rows are of a previous log: the error says why, and the remedy.
+
+    Its seq and its OID are those of that log, and must not be looked up in this one.
+    """
+    if not progress.is_foreign(version):
+        return
+    names = {table.qualified for table in LogTables.from_log(log).tables.values() if not table.dropped}
+    copies = snapshot_command(version.table)
+    if version.table in names:
+        raise ChangeLogError(
+            f"its rows are of a previous log: pgoutput replicate writes it from {log.store} once that has a copy of "
+            f"it, which {copies} makes"
+        )
+    raise ChangeLogError(
+        f"the log {log.store} has no such table: its rows are of a previous log, and are not updated any more; to "
+        f"update it again, add it to the publication, run {copies}, then pgoutput replicate"
+    )
+
+
 def adopted_progress(log: ChangeLog, progress: Progress) -> Progress:
     """Return the progress of a warehouse that adopts a log: none; all datasets are of an earlier log."""
     return replace(progress, seq=-1, applied=-1, log=identity_of(log), adopted=progress.batch, lacking=(), own_seqs={})

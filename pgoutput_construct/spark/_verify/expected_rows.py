@@ -13,6 +13,7 @@ from pgoutput_construct.changelog._index.log_index import LogIndex, apart
 from pgoutput_construct.changelog._index.planning import commit_stats, committed_transactions, xid_distances
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._store.store import Address
+from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.added_columns import Prefix
 from pgoutput_construct.spark._log_view.change_columns import column, position, position_at
@@ -21,6 +22,7 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.dataset_columns import Naming, unescape_references
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.sinks import existing_sink
+from pgoutput_construct.spark._replicate.warehouse_log import check_own
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, VersionShape, Warehouse, note_owner
 from pgoutput_construct.spark._state.table_state import advance
 from pgoutput_construct.spark._verify.part_checksums import TEXTS
@@ -154,10 +156,14 @@ def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> 
     return sorted(chosen)
 
 
-def read_warehouse_table(spark: SparkSession, address: Address, name: str) -> WarehouseTable:
-    """Read a table of a warehouse as it is now; raises PgoutputError if it was removed, or its note is damaged."""
+def read_warehouse_table(spark: SparkSession, address: Address, name: str, log: ChangeLog) -> WarehouseTable:
+    """Read a table of a warehouse as it is now.
+
+    Raises PgoutputError if it was removed, if its note is damaged, or if its rows are of another log than this one.
+    """
     warehouse = Warehouse(address)
     progress = warehouse.existing_progress()
+    check_own(log, progress, warehouse.find(name).version)
     check_format(spark, progress.format)
     sink = existing_sink(warehouse, progress)
     sink.naming = Naming(progress.prefix)

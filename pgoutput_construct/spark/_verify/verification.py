@@ -112,7 +112,7 @@ class _VerificationRun:
         deadline, found = time.monotonic() + self.options.wait, ""
         while True:
             try:
-                stored = read_warehouse_table(self.spark, self.warehouse, name)
+                stored = read_warehouse_table(self.spark, self.warehouse, name, ChangeLog(self.address))
             except Exception as error:
                 return TableVerdict(name, problem=reason_of(error))
             try:

@@ -3,21 +3,26 @@
 import json
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import pgoutput_construct as pgo
+from pgoutput_construct import lake
 from pgoutput_construct.changelog import ChangeLog, registry
 from pgoutput_construct.changelog.compact import CompactionLimits, compact
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.reader import identity_of
+from pgoutput_construct.cli.group import cli
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres import capture, current_lsn, snapshot
+from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import read_current, register, replicate
-from pgoutput_construct.spark._verify import verify
+from pgoutput_construct.spark._verify import VerifyOptions, verify
 from tests.live.capture import SERVER_SETTINGS
 from tests.postgres.shop import Shop
 from tests.spark.logs import write_orders
@@ -75,12 +80,36 @@ def test_a_log_of_another_server(spark: Any, shop: Shop, other: Shop, tmp_path: 
             replicate(spark, other.directory, warehouse, adopt=adopt)
     check_equal(spark, shop, warehouse, ("orders", "only_here"))
     check_equal(spark, other, warehouse, ("mine",))
+    _check_previous_log(spark, other, warehouse)
     snapshot(other.dsn, other.directory, ["public.orders"])
     done = replicate(spark, other.directory, warehouse)
     assert done is not None and done.tables["public.orders"] == "written" and not done.removed
     check_equal(spark, other, warehouse, ("orders", "mine"))
     with pytest.raises(pgo.ChangeLogError, match="was written from another log"):
         replicate(spark, shop.directory, warehouse)
+
+
+def _check_previous_log(spark: Any, other: Shop, warehouse: Path) -> None:
+    """Check that tables of the log before are named as such, though their OIDs may be of other tables now."""
+    found = {each.table: (each.previous_log, each.seq) for each in lake.status(warehouse).tables if not each.history}
+    assert found.pop("public.mine")[0] is False
+    assert found == dict.fromkeys(("public.item", "public.only_here", "public.orders"), (True, -1))
+    status = ["status", str(other.directory), "--warehouse", str(warehouse)]
+    shown = CliRunner().invoke(cli, status).output
+    assert "note: public.only_here is of a previous log, and is not updated any more; to update it" in shown
+    assert "note: public.orders" not in shown and shown.count("problem: public.orders: keeping its rows ") == 1
+    done = CliRunner().invoke(cli, [*status, "--json", "--max-lag", "1000"])
+    row = next(each for each in json.loads(done.output)["warehouse"]["tables"] if each["table"] == "public.only_here")
+    assert (row["previous_log"], row["seq"], row["lag_seconds"], row["last_commit"]) == (True, None, None, None)
+    source = SourceServer(other.dsn, other.log().options.publications)
+    begun = time.monotonic()
+    with other.capturing():
+        verdicts = {each.table: each.problem for each in verify(spark, other.directory, warehouse, source)}
+    assert time.monotonic() - begun < VerifyOptions().wait / 2  # nothing is waited for
+    assert verdicts.pop("public.mine") == ""
+    absent, copied = "has no such table: its rows are of a previous log", "once that has a copy of it, which"
+    assert absent in verdicts["public.only_here"] and "--table public.only_here" in verdicts["public.only_here"]
+    assert copied in verdicts["public.orders"] and {*verdicts} == {*found}
 
 
 def test_another_log_of_the_same_slot(spark: Any, tmp_path: Path) -> None:
