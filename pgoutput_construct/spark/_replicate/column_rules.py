@@ -19,6 +19,7 @@ other code of this room knows of them. A dataset's shape has what its columns we
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -26,6 +27,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from pgoutput_construct.columnar.column_masks import Mask, MaskKind, fingerprint, new_nonce
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.pgtypes.builtin_types import TYPE_NAMES
 from pgoutput_construct.pgtypes.column_reader import ColumnReader
@@ -34,7 +36,6 @@ from pgoutput_construct.spark._log_view.log_tables import LogTables, UnreadableT
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._log_view.table_columns import ColumnDefault
 from pgoutput_construct.spark._open_log import OpenLog
-from pgoutput_construct.spark._replicate.column_masks import Mask, MaskKind, fingerprint, new_nonce
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier, split_column
 from pgoutput_construct.stream.relations import Description
@@ -200,6 +201,39 @@ class ColumnRules:
     def has_unseen(self) -> bool:
         """Whether some rule has not been applied to a table yet."""
         return any(not rule.seen for rule in self.rules.values() if rule.kind is not RuleKind.PLAIN)
+
+    def known_of(self, noted: "ColumnRules", where: str) -> "ColumnRules":
+        """Return the rules in the notes of a warehouse, with the salts that these have, or that can be read.
+
+        Unlike for ``joined_with``, salts may stay unknown, and no rule may differ.
+
+        Args:
+            noted: The rules in the notes.
+            where: The warehouse, for messages.
+
+        Raises:
+            PgoutputError: A rule differs from that in the notes.
+        """
+        rules = dict(noted.rules)
+        for name, rule in self.rules.items():
+            known = noted.rules.get(name, Rule(RuleKind.PLAIN))
+            joined = _with_mark_of(rule, known)
+            if joined.label != known.label:
+                is_salt = joined.words == known.words
+                what = "masked with another salt" if is_salt else f"{known.words} there, not {rule.words}"
+                raise PgoutputError(f"{where}: {name} is {what}")
+            rules[name] = replace(joined, seen=known.seen)
+        for name, rule in rules.items():
+            if rule.mask is not None and rule.mask.origin:
+                with suppress(PgoutputError):
+                    rules[name] = _with_salt(name, rule, where)
+        return ColumnRules(rules)
+
+    @property
+    def salts(self) -> tuple[bytes, ...]:
+        """The known salts of masks."""
+        found = (rule.mask.salt for rule in self.rules.values() if rule.mask is not None)
+        return tuple(sorted({salt for salt in found if salt is not None}))
 
     def forget_tables(self) -> "ColumnRules":
         """Return the rules without what they have been applied to: OIDs of another log say nothing."""
@@ -416,32 +450,37 @@ def _with_seen(
 
 def _ruled_table(table: Table, rules: Mapping[str, Rule]) -> Table:
     """Return a table without excluded columns, whose masked columns are strings."""
-    gone = {column for column, rule in rules.items() if rule.kind is RuleKind.EXCLUDED}
     masks = {column: rule.mask for column, rule in rules.items() if rule.mask is not None}
     fields = [each.with_type(pa.string()) if each.name in masks else each for each in table.columns]
-    base = table.base
+    masked = replace(
+        table,
+        columns=pa.schema(fields),
+        defaults=dict(_masked_defaults(table, masks)),
+        rules={column: rule.label for column, rule in rules.items()},
+    )
+    return without_columns(masked, {column for column, rule in rules.items() if rule.kind is RuleKind.EXCLUDED})
+
+
+def without_columns(table: Table, gone: Collection[str]) -> Table:
+    """Return a table without some columns, none of which is in its key."""
+    base, names = table.base, frozenset(gone)
     return replace(
         table,
-        columns=pa.schema([each for each in fields if each.name not in gone]),
-        current=tuple(name for name in table.current if name not in gone),
-        shapes=tuple((first, names - gone) for first, names in table.shapes),
-        base=base and base._replace(columns=base.columns - gone),
-        defaults=dict(_masked_defaults(table, gone, masks)),
-        numbers={name: number for name, number in table.numbers.items() if name not in gone},
-        rules={column: rule.label for column, rule in rules.items()},
+        columns=pa.schema([each for each in table.columns if each.name not in names]),
+        current=tuple(name for name in table.current if name not in names),
+        shapes=tuple((first, shape - names) for first, shape in table.shapes),
+        base=base and base._replace(columns=base.columns - names),
+        defaults={name: given for name, given in table.defaults.items() if name not in names},
+        numbers={name: number for name, number in table.numbers.items() if name not in names},
     )
 
 
-def _masked_defaults(
-    table: Table, gone: Collection[str], masks: Mapping[str, Mask]
-) -> Iterator[tuple[str, ColumnDefault]]:
+def _masked_defaults(table: Table, masks: Mapping[str, Mask]) -> Iterator[tuple[str, ColumnDefault]]:
     """Yield the defaults that older rows have in columns, which are values like others."""
     for column, given in table.defaults.items():
-        if column in gone:
-            continue
         if column not in masks:
             yield column, given
-        elif (text := masks[column].text(_text_of(given))) is not None:
+        elif masks[column].is_known and (text := masks[column].text(_text_of(given))) is not None:
             yield column, ColumnDefault(RelationColumn(0, given.column.name, TYPE_NAMES["text"].oid, -1), {}, text)
 
 

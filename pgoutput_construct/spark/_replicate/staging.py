@@ -25,14 +25,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pgoutput_construct.changelog._index.planning import lost_histories
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
+from pgoutput_construct.columnar.column_masks import Mask, masked_batch
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
-from pgoutput_construct.spark._execution import is_alive, plain_errors, reason_of, run_tasks
+from pgoutput_construct.spark._execution import is_alive, plain_errors, reason_of, run_tasks, task_rows
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import changes_schema
 from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile
-from pgoutput_construct.spark._replicate.column_masks import Mask, masked_batch
 from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Warehouse
 from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.spark._source.segment_rows import SegmentPart, decode_part, read_parts
@@ -294,6 +294,27 @@ def stage(task: StagingTask) -> Iterator[dict[str, Any]]:
             summary = reduce(combined_summary, file.summary, _NOTHING)
             report = summary._asdict() | {"unsent": [*summary.unsent], "bounds": json.dumps(dict(summary.bounds))}
             yield {"table": number, "file": name, "error": file.error, **report}
+
+
+def masked_changes(log: OpenLog, table: Table, after: int, masks: TableMasks) -> DataFrame:
+    """Return the changes of a table as they are staged, without storing them.
+
+    Args:
+        log: The log.
+        table: The table, as the warehouse has it, under the names of replays.
+        after: The seq after which they ended.
+        masks: The masks of columns.
+    """
+    tasks = list(staging_tasks(log, log.log.store, [ChangeRequest(table.qualified, after)], [table], masks))
+    schema = from_arrow_schema(changes_schema(table.columns), prefer_timestamp_ntz=True)
+    return task_rows(log.spark, tasks, _staged_batches, schema)
+
+
+def _staged_batches(task: StagingTask) -> Iterator[pa.RecordBatch]:
+    for part in read_parts(task.group, task.oids):
+        for table in task.tables:
+            for batch in decode_part(part, table.columns, table.schema, table.used):
+                yield masked_batch(batch, table.masks)
 
 
 def write_file(store: LogStore, name: str, content: pa.Buffer) -> None:

@@ -106,8 +106,10 @@ class VersionShape:
 
     def has_other_rules(self, later: "VersionShape") -> bool:
         """Return whether values of columns are to be excluded or masked in another way than they were written."""
-        was, now = self.rules, later.rules
-        return any(was.get(name, "") != now[name] for name in now if name in self.columns) or any(
+        renamed, now = self.renamed_in(later), later.rules
+        was = {renamed.get(name, name): rule for name, rule in self.rules.items()}
+        columns = {renamed.get(name, name) for name in self.columns}
+        return any(was.get(name, "") != now[name] for name in now if name in columns) or any(
             now.get(name, "") != was[name] for name in was if name in later.columns
         )
 

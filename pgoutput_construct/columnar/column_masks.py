@@ -30,6 +30,8 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.errors import PgoutputError
 
+__all__ = ["Mask", "MaskKind", "fingerprint", "masked_batch", "new_nonce"]
+
 _CALL: Final = re.compile(r"(sha256|text)\((.*)\)", re.DOTALL)
 _FORM: Final = "write sha256($NAME) or sha256(@FILE) for a salt in a variable or a file, sha256(SALT), null, text(...)"
 _NONCE: Final = 16
@@ -94,6 +96,11 @@ class Mask:
         if not salt:
             raise PgoutputError(f"the salt of a mask is empty, so that everyone could check guesses of values: {_FORM}")
         return cls(MaskKind.SHA256, salt=salt, origin=argument if argument[0] in "$@" else "")
+
+    @property
+    def is_known(self) -> bool:
+        """Whether values can be masked: a salt is known where one is needed."""
+        return self.kind is not MaskKind.SHA256 or self.salt is not None
 
     @property
     def keeps_keys(self) -> bool:
