@@ -11,18 +11,20 @@ from typing import Any, Final, NamedTuple
 import click
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.stream.identifiers import normal_name, split_list
+from pgoutput_construct.stream.identifiers import normal_name, split_column, split_list
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS, STATE_PARAMETERS, first_with, noun, options
 from pgoutput_construct.wire.protocol import OPTIONS, PROTOCOL_VERSIONS, STATES, TRANSITIONS, ReplicationOptions
 
 __all__ = [
+    "COLUMNS",
     "FILE_MODE",
     "KEY_VALUE",
     "LISTEN",
     "LOG",
     "LSN",
     "LSN_OR_TIME",
+    "MASKING",
     "OPERATIONS",
     "PARTITIONING",
     "REPLACE_ROWS",
@@ -302,8 +304,30 @@ def _parse_partitioning(text: str) -> tuple[str, tuple[str, ...]]:
     return normal_name(table), tuple(part.strip() for part in re.split(r",(?![^()]*\))", fields))
 
 
+_COLUMN_VALUE: Final = re.compile(r'((?:"(?:[^"]|"")*"|[^"=])*)=(.*)', re.DOTALL)
+
+
+def _parse_columns(text: str) -> tuple[str, ...]:
+    names = split_list(text)
+    for name in names:
+        split_column(name)
+    return tuple(names)
+
+
+def _parse_masking(text: str) -> tuple[str, str]:
+    found = _COLUMN_VALUE.fullmatch(text)
+    if found is None:
+        raise ValueError("a mask must be TABLE.COLUMN=MASK")  # without the text: it may have a salt
+    split_column(found[1])
+    return found[1], found[2]
+
+
 KEY_VALUE: Final = _Parsed("name=value", _parse_key_value)
 PARTITIONING: Final = _Parsed("table=field,...", _parse_partitioning)
+COLUMNS: Final = _Parsed("table.column,...", _parse_columns)
+"""Columns, separated by commas."""
+MASKING: Final = _Parsed("table.column=mask", _parse_masking)
+"""A column and its mask."""
 LISTEN: Final = _Parsed("[host:]port", _parse_listen)
 TABLE: Final = _Parsed("schema.table", normal_name)
 """A table name as in SQL: quoted if it has upper case or special characters."""

@@ -6,7 +6,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import psycopg
@@ -14,6 +15,7 @@ import pyarrow as pa
 from psycopg import sql
 
 from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.columnar.column_masks import Mask, MaskKind
 from pgoutput_construct.columnar.row_checksums import (
     BUCKET_DIGITS,
     DIGITS,
@@ -76,13 +78,35 @@ class SourceColumn(NamedTuple):
     """The Arrow type that the log's reader gives it."""
     send: str | None = None
     """The type's send function, if the log has binary values that its reader cannot convert to text; else None."""
+    mask: Mask | None = None
+    """What takes the place of the values in the warehouse."""
+    salt: int = -1
+    """The number of the mask's salt in the temporary table of salts."""
 
 
 _BYTES: Final = sql.SQL("'\\x' || encode({send}({value}), 'hex')")
 
 
+_SALTS: Final = "pg_temp.pgoutput_salts"
+_MASKS: Final[Mapping[MaskKind, sql.SQL]] = {
+    MaskKind.NULL: sql.SQL("NULL::text"),
+    MaskKind.TEXT: sql.SQL("CASE WHEN {text} IS NOT NULL THEN {constant} END"),
+    MaskKind.SHA256: sql.SQL(
+        f"encode(sha256((SELECT salt FROM {_SALTS} WHERE number = {{salt}}) || convert_to({{text}}, 'UTF8')), 'hex')"
+    ),
+}
+"""What masks make of a text (``columnar.column_masks``)."""
+
+
 def canonical(column: SourceColumn) -> sql.Composable:
     """Return an SQL expression for the canonical text of a column, NULL for NULL."""
+    text, mask = _unmasked(column), column.mask
+    if mask is None:
+        return text
+    return _MASKS[mask.kind].format(text=text, constant=sql.Literal(mask.constant), salt=sql.Literal(column.salt))
+
+
+def _unmasked(column: SourceColumn) -> sql.Composable:
     value = sql.Identifier(column.name)
     if column.send is not None:
         return _BYTES.format(value=value, send=sql.Identifier("pg_catalog", column.send))
@@ -106,8 +130,11 @@ class SourceServer:
         self._dsn, self._publications, self._stop, self._binary = dsn, tuple(publications), stop, binary
 
     @contextmanager
-    def held(self) -> Iterator["HeldSnapshot"]:
-        """Hold a snapshot while a block runs; raises ReplicationError."""
+    def held(self, salts: Sequence[bytes] = ()) -> Iterator["HeldSnapshot"]:
+        """Hold a snapshot while a block runs; raises ReplicationError.
+
+        ``salts`` are those of the masks of columns to compare.
+        """
         with connect(self._dsn, replication=False, patience=Patience(_QUERY_SECONDS, self._stop)) as connection:
             if is_standby(connection):
                 raise ReplicationError(
@@ -117,18 +144,32 @@ class SourceServer:
             # Raise an error if a policy would hide rows. Compiling takes longer than it saves.
             run(connection, "SET row_security = off")
             run(connection, "SET jit = off")
+            _store_salts(connection, salts)
             run(connection, "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             snapshot = read_snapshot(connection, Lsn(0))
             # Read after the snapshot: everything that it sees commits before this LSN.
             lsn = Lsn(int(fetch_row(connection, "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")[0]))
             self._flush()
             taken = Snapshot(snapshot.xmin, snapshot.xmax, snapshot.xip, lsn)
-            yield HeldSnapshot(connection, taken, self._publications, self._binary)
+            yield HeldSnapshot(connection, taken, self._publications, self._binary, tuple(salts))
 
     def _flush(self) -> None:
         """Write a transaction, so that the server flushes its WAL and the stream passes the LSN, also if it is idle."""
         with connect(self._dsn, replication=False, patience=Patience(stop=self._stop)) as connection:
             run(connection, "SELECT txid_current()")
+
+
+def _store_salts(connection: Connection, salts: Sequence[bytes]) -> None:
+    """Store salts in a temporary table: neither statements nor their parameters, which servers may log, have them."""
+    if not salts:
+        return
+    run(connection, f"CREATE TEMPORARY TABLE {_SALTS} (number int, salt bytea)")
+    try:
+        with connection.cursor().copy(f"COPY {_SALTS} FROM STDIN".encode()) as rows:
+            for number, salt in enumerate(salts):
+                rows.write_row((number, salt))
+    except psycopg.Error as error:
+        raise describe_error(error, "the salts of masks cannot be stored") from error
 
 
 @dataclass(frozen=True)
@@ -141,11 +182,18 @@ class HeldSnapshot:
     publications: Sequence[str]
     binary: bool = False
     """Whether the log has values in binary format."""
+    salts: tuple[bytes, ...] = field(default=(), repr=False)
+    """The salts that the server has."""
 
-    def table(self, relation_oid: int, columns: pa.Schema) -> "SourceTable | str":
+    def table(
+        self, relation_oid: int, columns: pa.Schema, masks: Mapping[str, Mask] = MappingProxyType({})
+    ) -> "SourceTable | str":
         """Return a table by its OID, or the reason why it cannot be compared.
 
-        ``columns`` has the columns to compare, with their Arrow types.
+        Args:
+            relation_oid: The OID.
+            columns: The columns to compare, with their Arrow types.
+            masks: The masks of columns, whose salts are among those of ``held``.
         """
         rows = fetch(self.connection, _TABLE, [relation_oid], doing="the table cannot be read in the catalog")
         if not rows:
@@ -157,13 +205,16 @@ class HeldSnapshot:
         published = self._filter(namespace, name)
         if published is None:
             return f"it is no longer published by {', '.join(self.publications)}"
-        found = tuple(self._column(field, *types[field.name]) for field in columns)
+        found = tuple(self._column(field, masks.get(field.name), *types[field.name]) for field in columns)
         table = sql.SQL("{}{}").format(sql.SQL("" if is_partitioned else "ONLY "), sql.Identifier(namespace, name))
         return SourceTable(self.connection, qualified_name(namespace, name), table, found, published)
 
-    def _column(self, field: pa.Field, name: str, element: str | None, oid: int, send: str) -> SourceColumn:
+    def _column(
+        self, field: pa.Field, mask: Mask | None, name: str, element: str | None, oid: int, send: str
+    ) -> SourceColumn:
         has_text = not self.binary or oid not in BUILTIN_TYPES or name in TEXT_WRITERS or send == _NO_SEND
-        return SourceColumn(field.name, name, element, field.type, None if has_text else send)
+        salt = -1 if mask is None or mask.salt is None else self.salts.index(mask.salt)
+        return SourceColumn(field.name, name, element, field.type, None if has_text else send, mask, salt)
 
     def _filter(self, namespace: str, name: str) -> str | None:
         """Return the combined row filter: a row is published if any publication publishes it. None for no table."""
@@ -191,7 +242,7 @@ class SourceTable:
     @property
     def ordered(self) -> frozenset[str]:
         """The columns by which it can be divided into ranges: Spark orders their values in the same way."""
-        return frozenset(column.name for column in self.columns if column.type_name in _ORDERED)
+        return frozenset(column.name for column in self.columns if column.type_name in _ORDERED and column.mask is None)
 
     def ranges(self, column: str, after: str | None, rows: int, most: int) -> ByKey:
         """Divide the rows after a key into ranges.

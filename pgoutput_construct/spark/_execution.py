@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
@@ -109,15 +110,35 @@ def run_tasks(
     """
     if not tasks:
         return []
+
+    def done(task: Any) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pylist(list(work(task)), schema)
+
+    return task_rows(spark, tasks, done, from_arrow_schema(schema)).collect()
+
+
+def task_rows(
+    spark: SparkSession, tasks: Sequence[Any], work: Callable[[Any], Iterator[pa.RecordBatch]], schema: T.StructType
+) -> DataFrame:
+    """Return the rows that tasks make in executors, whenever an action runs.
+
+    Args:
+        spark: The session.
+        tasks: What each task works on; pickled.
+        work: Yields the rows of one task; pickled.
+        schema: The columns of the rows.
+    """
+    if not tasks:
+        return spark.createDataFrame([], schema)
     rows = spark.createDataFrame(pa.table({"task": [pickle.dumps(task) for task in tasks]}))
     rows = rows.repartition(len(tasks)) if len(tasks) > _FEW else rows
 
     def done(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for pickled in batch.column(0).to_pylist():
-                yield pa.RecordBatch.from_pylist(list(work(pickle.loads(pickled))), schema)
+                yield from work(pickle.loads(pickled))
 
-    return rows.mapInArrow(done, from_arrow_schema(schema)).collect()
+    return rows.mapInArrow(done, schema)
 
 
 _SUBSTITUTION: Final = "spark.sql.variable.substitute"

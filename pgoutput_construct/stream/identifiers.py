@@ -14,6 +14,7 @@ __all__ = [
     "normal_name",
     "qualified_name",
     "quote_identifier",
+    "split_column",
     "split_list",
     "split_name",
     "split_pattern",
@@ -109,6 +110,25 @@ def split_pattern(text: str) -> tuple[str, str | None]:
 def normal_name(text: str) -> str:
     """Parse a name as ``split_name`` does, and return its ``qualified_name``; raise PgoutputError."""
     return qualified_name(*split_name(text))
+
+
+def split_column(text: str) -> tuple[str, str]:
+    """Return the ``qualified_name`` of a table and the name of its column, of ``schema.table.column``.
+
+    The rules are those of ``split_name``; a table without a schema is in ``DEFAULT_SCHEMA``. Raises PgoutputError for
+    other text, which the error does not repeat: it may continue with what must stay secret.
+    """
+    try:
+        *parts, column = _parts(text)
+        namespace, name = (DEFAULT_SCHEMA, *parts)[-_PARTS:]
+    except (PgoutputError, ValueError):
+        parts = []
+    if not 1 <= len(parts) <= _PARTS:
+        raise PgoutputError(
+            "a column is named schema.table.column as in SQL: put names with capitals, dots or other characters than "
+            "letters, digits and underscores in double quotes"
+        )
+    return qualified_name(namespace, name), column
 
 
 def split_list(text: str) -> list[str]:

@@ -67,3 +67,30 @@ def test_a_batch_without_a_commit(caplog: pytest.LogCaptureFixture) -> None:
 def test_formats() -> None:
     """The command's choices, which it has without PySpark, are the formats that there are."""
     assert tuple(FORMATS) == TABLE_FORMATS
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "problem"),
+    [
+        (("--mask", "SALT"), 2, "a mask must be TABLE.COLUMN=MASK"),
+        (("--mask", "email=sha256(SALT)"), 2, "a column is named schema.table.column as in SQL"),
+        (("--mask", "public.t.a.b.email=sha256(SALT)"), 2, "a column is named schema.table.column as in SQL"),
+        (
+            ("--mask", "public.x.email=sha265(SALT)"),
+            1,
+            "the mask of public.x.email: it is no mask: write sha256($NAME)",
+        ),
+        (("--mask", "public.x.a=SALT"), 1, "the mask of public.x.a: it is no mask"),
+        (("--mask", "x.a=sha256(SALT)", "--mask", "public.x.A=null"), 1, "public.x.a: a column has one rule"),
+        (("--mask", "x.a=sha256(SALT)", "--exclude-columns", "x.b, x.a"), 1, "public.x.a: a column has one rule"),
+        (("--exclude-columns", "x.b,,x.a"), 2, "is not a list of names"),
+        (("--exclude-columns", "b"), 2, "a column is named schema.table.column"),
+    ],
+)
+def test_rules_of_columns(
+    run: Run, change_log: Path, tmp_path: Path, options: tuple[str, ...], status: int, problem: str
+) -> None:
+    """What is wrong with them is said before Spark starts, without what may be a salt."""
+    result = run("replicate", change_log, "--into", "parquet", "--warehouse", tmp_path / "wh", "--once", *options)
+    assert result.exit_code == status and problem in result.output.replace("\n", " ")
+    assert "SALT" not in result.output.replace("sha256(SALT)", "")

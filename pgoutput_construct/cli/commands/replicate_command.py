@@ -17,7 +17,9 @@ from pgoutput_construct.cli._logging import (
     warn_of_lacks,
 )
 from pgoutput_construct.cli._options import (
+    COLUMNS,
     KEY_VALUE,
+    MASKING,
     PARTITIONING,
     SECONDS,
     TABLE,
@@ -117,6 +119,23 @@ _NAMED: Final = 8
     "bucket(16, column) and the like; can be repeated.",
 )
 @click.option(
+    "--exclude-columns",
+    "excluded",
+    multiple=True,
+    type=COLUMNS,
+    metavar="TABLE.COLUMN,...",
+    help="Columns that no table, history or report has, such as public.users.password; can be repeated.",
+)
+@click.option(
+    "--mask",
+    "masks",
+    multiple=True,
+    type=MASKING,
+    metavar="TABLE.COLUMN=MASK",
+    help="Mask a column before it is stored: sha256($NAME) or sha256(@FILE), with a salt from the environment or a "
+    "file, sha256(SALT), null, text(...); plain ends it; can be repeated.",
+)
+@click.option(
     "--maintain/--no-maintain",
     "maintains",
     default=None,
@@ -166,6 +185,8 @@ def replicate_command(
     table_properties: tuple[tuple[str, str], ...],
     catalog: str | None,
     partitionings: tuple[tuple[str, tuple[str, ...]], ...],
+    excluded: tuple[tuple[str, ...], ...],
+    masks: tuple[tuple[str, str], ...],
     maintains: bool | None,
     retain: float,
     retain_snapshots: int,
@@ -205,6 +226,10 @@ def replicate_command(
     --metadata-prefix, given when DIR is created, replaces the prefix in all tables. To read a table whose column names
     differ only in case, set spark.sql.caseSensitive to true.
 
+    --exclude-columns and --mask are remembered in DIR, and apply to columns and tables under later names, too; the salt
+    of sha256(SALT), which is not stored, must be given each time. What is made of a column changes only together with
+    --resync TABLE.
+
     With --continuous, tables of Delta Lake and Iceberg are maintained between batches, each after every 50 of its
     batches: small files are rewritten, and snapshots that are older than --retain expire. With --once, give --maintain,
     or run pgoutput maintain.
@@ -229,11 +254,14 @@ def replicate_command(
     require(*COMMANDS["replicate"].extras, *(["metrics"] if metrics else []))
     from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
     from pgoutput_construct.postgres._patience import collected_signals
-    from pgoutput_construct.spark._replicate import Retention, check_request, replicate
+    from pgoutput_construct.spark._replicate import ColumnRules, Retention, check_request, replicate
 
     warnings.simplefilter("ignore", IncompleteTableWarning)
-    chosen = tables or None
-    check_request(changelog, warehouse, into, chosen, mode == "continuous", metadata_prefix, resync, adopt, catalog)
+    chosen, exclude_columns = tables or None, [name for names in excluded for name in names]
+    rules = ColumnRules.parse(exclude_columns, masks)
+    check_request(
+        changelog, warehouse, into, chosen, mode == "continuous", metadata_prefix, resync, adopt, catalog, rules
+    )
     report = _Report()
     with (
         logging_to_stderr("text"),
@@ -279,6 +307,8 @@ def replicate_command(
             table_properties=dict(table_properties),
             catalog=catalog,
             partition_by=dict(partitionings),
+            exclude_columns=exclude_columns,
+            masks=dict(masks),
             maintains=maintains,
             retention=Retention(age=retain, count=retain_snapshots),
             batch_transactions=batch_transactions,

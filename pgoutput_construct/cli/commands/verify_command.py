@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pgoutput_construct.cli._logging import note_unpublished
-from pgoutput_construct.cli._options import LOG, SECONDS, TABLE, spark_options
+from pgoutput_construct.cli._options import LOG, MASKING, SECONDS, TABLE, spark_options
 from pgoutput_construct.cli._printing import counted, printable, say
 from pgoutput_construct.cli._progress import Estimate, announce_spark, progress_line, waiting_line
 from pgoutput_construct.cli.command_table import COMMANDS
@@ -32,6 +32,15 @@ __all__ = ["verify_command"]
 @click.option(
     "--wait", type=SECONDS, default=600.0, show_default=True, help="Seconds to wait for log and warehouse to catch up."
 )
+@click.option(
+    "--mask",
+    "masks",
+    multiple=True,
+    type=MASKING,
+    metavar="TABLE.COLUMN=MASK",
+    help="The mask of a column, as given to pgoutput replicate, for its salt, unless that can be read where replicate "
+    "read it; a column whose salt is not known is not compared; can be repeated.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per table.")
 @spark_options
 def verify_command(
@@ -42,6 +51,7 @@ def verify_command(
     resume: Path | None,
     restart: bool,
     wait: float,
+    masks: tuple[tuple[str, str], ...],
     as_json: bool,
     master: str,
     conf: tuple[tuple[str, str], ...],
@@ -95,7 +105,7 @@ def verify_command(
             show(f"table {len(verdicts) + 1} of {len(names)}: {table}: {estimate.words(rows, total)}")
 
         pace = VerifyOptions(wait, on_wait=waiting_line(show), on_progress=compared)
-        for verdict in verify(spark, log, warehouse, source, names, pace, record):
+        for verdict in verify(spark, log, warehouse, source, names, pace, record, dict(masks)):
             show("")
             verdicts.append(verdict)
             for line in [json.dumps(verdict.to_json())] if as_json else _lines(verdict):
@@ -117,6 +127,8 @@ def _lines(verdict: "TableVerdict") -> list[str]:
     compared = f"{counted(verdict.rows, 'row')} in {counted(verdict.parts, 'part')}, as of {verdict.lsn}"
     if verdict.is_earlier:
         compared += ", by the verification that was interrupted (--restart compares it again)"
+    others = [f"{column} ({why})" for column, why in verdict.not_compared.items()]
+    compared += f"; not compared: {', '.join(others)}" if others else ""
     if verdict.equal:
         return [f"{name}: equal: {compared}"]
     differ = f"{counted(verdict.different_rows, 'row')} in {counted(verdict.different_parts, 'part')}"

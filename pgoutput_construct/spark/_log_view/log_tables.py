@@ -85,6 +85,8 @@ class LogTables:
     """The types chosen for columns, as they were given."""
     refused: Mapping[str, UnreadableTable] = field(default_factory=dict)
     """The tables that cannot be read, by name."""
+    numbering: Numbering = BY_NAME
+    """What the log knows of columns besides their names."""
 
     @classmethod
     def from_log(
@@ -109,7 +111,7 @@ class LogTables:
         found = present_copies(index), lineage_of(index), table_readings(index)
         refused: dict[str, UnreadableTable] = {}
         tables = find_tables(plan.history, find_usages(runs.take(is_known), plan), *found, choices, refused)
-        return cls(log, index.last_seq if as_of is None else as_of, index, plan, tables, types, refused)
+        return cls(log, index.last_seq if as_of is None else as_of, index, plan, tables, types, refused, found[1])
 
     def table(self, name: str) -> Table:
         """Return what is known of a table, named as in SQL; raise ChangeLogError where the log does not have it.

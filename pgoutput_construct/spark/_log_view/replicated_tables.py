@@ -83,6 +83,8 @@ class Table:
     """Whether the table was dropped."""
     numbers: Mapping[str, int] = field(default_factory=dict)
     """The attribute numbers of its columns, as far as the log has them."""
+    rules: Mapping[str, str] = field(default_factory=dict)
+    """What a reader has made of columns, by their names: that they are excluded, or how their values are masked."""
 
     @property
     def qualified(self) -> str:

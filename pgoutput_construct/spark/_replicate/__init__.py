@@ -7,7 +7,8 @@ the end of one batch, exactly once: the theory stands there. ``batch_plan`` says
 in which groups; ``staging`` reads the log once for all of them; ``small_tables`` does many small tables in one job;
 ``table_write`` appends, merges or writes a table as a whole, ``table_history`` records every row that it had. A format
 is a ``sink`` (``parquet_sink``, whose tables are in parts, ``delta_sink``, ``iceberg_sink``; the last two share
-``merge_statement``); ``dataset_columns`` names what datasets have in addition to the columns of tables. ``maintenance``
+``merge_statement``); ``dataset_columns`` names what datasets have in addition to the columns of tables;
+``column_rules`` leaves columns out or masks them (``column_masks``), before anything else sees them. ``maintenance``
 puts small files together between batches, and removes what readers no longer need. ``warehouse_notes`` is what a
 warehouse knows of its datasets, ``warehouse_log`` which log they are of and what that retains for them, ``troubles``
 the tables that could not be brought up to date, ``warehouse_reader`` reads tables, histories and reports. Start reading
@@ -29,6 +30,7 @@ before or after a batch, never between; one table's error is that table's, and t
 
 from pgoutput_construct.spark._replicate.batch_loop import check_request, replicate
 from pgoutput_construct.spark._replicate.batch_plan import BatchProgress
+from pgoutput_construct.spark._replicate.column_rules import ColumnRules
 from pgoutput_construct.spark._replicate.maintenance import MaintenanceReport, maintain
 from pgoutput_construct.spark._replicate.sink import Retention
 from pgoutput_construct.spark._replicate.table_batches import Batch
@@ -37,6 +39,7 @@ from pgoutput_construct.spark._replicate.warehouse_reader import read_current, r
 __all__ = [
     "Batch",
     "BatchProgress",
+    "ColumnRules",
     "MaintenanceReport",
     "Retention",
     "check_request",

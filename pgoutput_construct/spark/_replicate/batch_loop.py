@@ -20,6 +20,7 @@ from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefi
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._open_log import open_log
 from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress, Reporter
+from pgoutput_construct.spark._replicate.column_rules import NO_RULES, ColumnRules
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
 from pgoutput_construct.spark._replicate.maintenance import (
     DEFAULT_RETENTION,
@@ -68,6 +69,8 @@ def replicate(
     batch_transactions: int | None = None,
     batch_bytes: int | None = BATCH_BYTES,
     adopt: bool = False,
+    exclude_columns: Collection[str] = (),
+    masks: Mapping[str, str] = MappingProxyType({}),
     maintains: bool | None = None,
     retention: Retention = DEFAULT_RETENTION,
     on_batch: Callable[[Batch], None] = lambda batch: None,
@@ -121,6 +124,13 @@ def replicate(
             single transaction or table copy may have more. None for no limit.
         adopt: Take over tables that another log made. Those that this log has completely are replaced, others stay as
             they are; a warning says first which these are.
+        exclude_columns: Columns (``schema.table.column``) that no table, history or report has. They are remembered,
+            and stay excluded under other names. A column of the key cannot be excluded.
+        masks: What takes the place of values, by columns: ``sha256($NAME)``, ``sha256(@FILE)`` or ``sha256(SALT)``
+            (``column_masks``; the salt is in the environment, in a file, or given), ``null``, ``text(...)``. Values are
+            masked before anything is stored. They are remembered as columns that are excluded, but for a salt that is
+            given itself, which each call must give. To change what is made of a column, or with ``plain`` to end it,
+            give its table as ``resync``, too.
         maintains: Whether tables of Delta Lake and Iceberg are maintained between batches, each after every 50 of its
             batches, with ``once`` in the end (see ``maintain``); None for unless ``once``.
         retention: What that retains of former snapshots.
@@ -142,11 +152,11 @@ def replicate(
     check_on_missing(on_missing)
     check_format(spark, into)
     write_options = write_options_of(into, write_mode, table_properties, grace, catalog, partition_by)
-    named = [*(tables or ()), *write_options.partitions]
-    destination = check_request(log, warehouse, into, named, not once, metadata_prefix, resync, adopt, catalog)
+    named, given = [*(tables or ()), *write_options.partitions], ColumnRules.parse(exclude_columns, masks.items())
+    destination = check_request(log, warehouse, into, named, not once, metadata_prefix, resync, adopt, catalog, given)
     if not await_log(log, stop):
         return None
-    check_request(log, warehouse, into, named, False, metadata_prefix, resync, adopt, catalog)
+    check_request(log, warehouse, into, named, False, metadata_prefix, resync, adopt, catalog, given)
     destination.store.prepare()
     with destination.store.lock("replicate") as lock:
         sink, known_before, from_scratch = (
@@ -154,11 +164,12 @@ def replicate(
             destination.progress(),
             set(map(normal_name, resync)),
         )
+        rules = joined_rules(given, destination, from_scratch)
         sink.naming = Naming(known_before.prefix if known_before else metadata_prefix or PREFIX)
         chosen = None if tables is None else set(map(normal_name, tables)) | from_scratch
         reporter = Reporter(on_progress, batch_bytes)
         all_tables = WarehouseTables(
-            spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, from_scratch
+            spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, from_scratch, rules
         )
         sink.prepare(spark)
         maintenance = TableMaintenance(spark, sink, retention, on_maintenance, every=1 if once else EVERY)
@@ -228,6 +239,7 @@ def check_request(
     resync: Collection[str] = (),
     adopt: bool = False,
     catalog: str | None = None,
+    rules: ColumnRules = NO_RULES,
 ) -> Warehouse:
     """Check the arguments of ``replicate`` before anything is started or written; return the warehouse.
 
@@ -243,13 +255,14 @@ def check_request(
         resync: Tables to write from scratch.
         adopt: Whether to take over tables that another log made.
         catalog: The catalog that has the tables, None for files in the warehouse.
+        rules: Which columns are excluded or masked.
 
     Raises:
         ChangeLogError: There is no such log, unless it is waited for; it lacks one of ``tables``, which the warehouse
-            does not have either, or of ``resync``; or the tables of the warehouse are of another log, and not to
-            ``adopt``.
+            does not have either, or of ``resync``; a table lacks a column of ``rules``, or has it in its key; or the
+            tables of the warehouse are of another log, and not to ``adopt``.
         PgoutputError: The tables of the warehouse are of another format, in another ``catalog``, or have another
-            ``prefix``.
+            ``prefix``, or other ``rules``.
     """
     if prefix is not None:
         check_prefix(prefix)
@@ -268,12 +281,31 @@ def check_request(
             f"{destination.store}: the prefix of its added columns is {known.prefix!r}, not {prefix!r}: omit "
             "--metadata-prefix (metadata_prefix=), or choose another warehouse"
         )
+    all_rules = joined_rules(rules, destination, set(map(normal_name, resync)))
     if _has_begun(log) or not waits:
         found = ChangeLog(log)
         _check_tables(found, destination, tables or (), resync)
+        if all_rules.rules:
+            list(all_rules.check(LogTables.from_log(found)))
         if not adopt:
             check_same_log(found, known, destination)
     return destination
+
+
+def joined_rules(rules: ColumnRules, warehouse: Warehouse, resync: Collection[str]) -> ColumnRules:
+    """Return the rules of columns in a warehouse for a run that is given some.
+
+    Args:
+        rules: The given ones.
+        warehouse: The warehouse.
+        resync: The tables to write from scratch, whose rules may change.
+
+    Raises:
+        PgoutputError: See ``ColumnRules.joined_with``.
+    """
+    known = warehouse.progress()
+    noted, datasets = ColumnRules.from_notes(known.rules if known else ()), warehouse.readable_datasets()[0].values()
+    return rules.joined_with(noted, datasets, resync, str(warehouse.store))
 
 
 def await_log(log: Address, stop: Callable[[], bool]) -> bool:

@@ -110,6 +110,8 @@ class BatchPlanner:
             mode = UpdateMode.WRITTEN
             if is_history and before is not None and before.version.shape.copy == version.shape.copy:
                 before = None
+        if is_history and before is not None and before.version.shape.has_other_rules(version.shape):
+            before = None  # the rows before would keep what is to be masked
         if mode is None:
             return None
         if is_history and before is not None:

@@ -1,18 +1,22 @@
 """The changes of a batch: the log is read once for all tables, and typed changes are stored as files, by table.
 
 ``staging`` plans tasks, each for a part of the log and the tables whose changes begin after the same seq; in an
-executor ``stage`` decodes the part, and writes a file for each table that has changes in it. Rows that cannot be
-decoded are the error of their table. The files are removed when the batch has used them.
+executor ``stage`` decodes the part, masks the columns that are to be masked, and writes a file for each table that has
+changes in it. Rows that cannot be decoded are the error of their table. The files are removed when the batch has used
+them.
+
+This is the only place where the values of a log are read: whatever is made of changes is made of masked ones.
 """
 
 import json
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count
-from typing import Any, Final, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -21,8 +25,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pgoutput_construct.changelog._index.planning import lost_histories
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
-from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.spark._execution import is_alive, plain_errors, reason_of, run_tasks
+from pgoutput_construct.columnar.column_masks import Mask, masked_batch
+from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
+from pgoutput_construct.spark._execution import is_alive, plain_errors, reason_of, run_tasks, task_rows
+from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import changes_schema
 from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
 from pgoutput_construct.spark._open_log import OpenLog
@@ -100,14 +106,22 @@ class StagedChanges:
         return TableChanges(spark.read.schema(schema).parquet(*paths), found.summary, found.names)
 
 
+TableMasks: TypeAlias = Mapping[str, Mapping[str, Mask]]
+"""The masks of columns, by the names of tables, and of columns."""
+_NO_MASKS: Final[TableMasks] = MappingProxyType({})
+
+
 @contextmanager
-def staging(log: OpenLog, warehouse: Warehouse, requested: Iterable[ChangeRequest]) -> Iterator[StagedChanges]:
+def staging(
+    log: OpenLog, warehouse: Warehouse, requested: Iterable[ChangeRequest], masks: TableMasks = _NO_MASKS
+) -> Iterator[StagedChanges]:
     """Yield changes of tables, stored in a warehouse while the block runs.
 
     Args:
         log: The log, opened as of the end of the batch.
         warehouse: The warehouse, which executors reach.
         requested: The changes.
+        masks: The masks of columns; the log has these as strings.
 
     Raises:
         ChangeLogError: The log is damaged.
@@ -117,22 +131,22 @@ def staging(log: OpenLog, warehouse: Warehouse, requested: Iterable[ChangeReques
         store = LocalStore(store.directory, durable=False, private=store.private)
     store.remove(STAGED)
     try:
-        yield StagedChanges(warehouse.path, _stage_changes(log, store, list(dict.fromkeys(requested))))
+        yield StagedChanges(warehouse.path, _stage_changes(log, store, list(dict.fromkeys(requested)), masks))
     finally:
         store.remove(STAGED)
 
 
 def _stage_changes(
-    log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest]
+    log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest], masks: TableMasks
 ) -> dict[ChangeRequest, _StagedFiles]:
     tables = [log.table(each.table) for each in requested]
     files = [_StagedFiles(changes_schema(table.columns)) for table in tables]
     try:
-        results = _run_staging(log.spark, list(staging_tasks(log, store, requested, tables)))
+        results = _run_staging(log.spark, list(staging_tasks(log, store, requested, tables, masks)))
     except (PgoutputError, OSError):
         raise
     except Exception:
-        results = list(_stage_one_by_one(log, store, requested, tables))
+        results = list(_stage_one_by_one(log, store, requested, tables, masks))
     for row in results:
         files[row["table"]] = _with(files[row["table"]], row)
     return dict(zip(requested, files, strict=True))
@@ -152,6 +166,10 @@ class StagedTable:
     """Those of its key; none where rows are told apart by all of them."""
     used: Mapping[int, ReaderColumns]
     """The Relations that describe its rows, by their seqs."""
+    masks: Mapping[str, Mask] = field(default_factory=dict)
+    """The masks of its columns."""
+    is_secretive: bool = False
+    """Whether values of its rows must not be shown, since columns are masked or excluded."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +193,7 @@ def _run_staging(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]
 
 
 def _stage_one_by_one(
-    log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest], tables: Sequence[Table]
+    log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest], tables: Sequence[Table], masks: TableMasks
 ) -> Iterator[Row]:
     """Stage tables one after the other, when planning or an executor fails with all of them, to find the one at fault.
 
@@ -185,7 +203,7 @@ def _stage_one_by_one(
         try:
             tasks = [
                 replace(task, tables=tuple(replace(mine, number=place) for mine in task.tables))
-                for task in staging_tasks(log, store, [each], [table])
+                for task in staging_tasks(log, store, [each], [table], masks)
             ]
             yield from _run_staging(log.spark, tasks)
         except (PgoutputError, OSError):
@@ -197,7 +215,11 @@ def _stage_one_by_one(
 
 
 def staging_tasks(
-    log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest], tables: Sequence[Table]
+    log: OpenLog,
+    store: LogStore,
+    requested: Sequence[ChangeRequest],
+    tables: Sequence[Table],
+    masks: TableMasks = _NO_MASKS,
 ) -> Iterator[StagingTask]:
     """Yield the tasks, each for tables whose changes begin after the same seq.
 
@@ -206,6 +228,7 @@ def staging_tasks(
         store: The store of the files.
         requested: The changes,
         tables: and the table of each.
+        masks: The masks of columns.
     """
     numbers = count()
     for after in sorted({each.after for each in requested}):
@@ -215,14 +238,17 @@ def staging_tasks(
         range_ = LogRange(after, log.opened.as_of, lost=tuple(lost_histories(log.opened.index)))
         for group, described in plan_described_segments(log.opened, range_, oids):
             found = {place: columns_of_group(used[place], described) for place in mine}
-            of_piece = tuple(_staged_table(place, mine[place], known) for place, known in found.items() if known)
+            of_piece = tuple(_staged_table(place, mine[place], known, masks) for place, known in found.items() if known)
             yield StagingTask(next(numbers), group, oids, of_piece, store, STAGED)
 
 
-def _staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns]) -> StagedTable:
+def _staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns], masks: TableMasks) -> StagedTable:
     keys = () if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
     known = tuple(name for name in keys if name in table.columns.names)
-    return StagedTable(number, table.columns, changes_schema(table.columns), known, used)
+    mine = {escaped(name): mask for name, mask in masks.get(table.qualified, {}).items()}
+    chosen = {name: mask for name, mask in mine.items() if name in table.columns.names}
+    schema = changes_schema(table.columns)
+    return StagedTable(number, table.columns, schema, known, used, chosen, bool(table.rules))
 
 
 def _with(files: _StagedFiles, result: Row) -> _StagedFiles:
@@ -270,6 +296,27 @@ def stage(task: StagingTask) -> Iterator[dict[str, Any]]:
             yield {"table": number, "file": name, "error": file.error, **report}
 
 
+def masked_changes(log: OpenLog, table: Table, after: int, masks: TableMasks) -> DataFrame:
+    """Return the changes of a table as they are staged, without storing them.
+
+    Args:
+        log: The log.
+        table: The table, as the warehouse has it, under the names of replays.
+        after: The seq after which they ended.
+        masks: The masks of columns.
+    """
+    tasks = list(staging_tasks(log, log.log.store, [ChangeRequest(table.qualified, after)], [table], masks))
+    schema = from_arrow_schema(changes_schema(table.columns), prefer_timestamp_ntz=True)
+    return task_rows(log.spark, tasks, _staged_batches, schema)
+
+
+def _staged_batches(task: StagingTask) -> Iterator[pa.RecordBatch]:
+    for part in read_parts(task.group, task.oids):
+        for table in task.tables:
+            for batch in decode_part(part, table.columns, table.schema, table.used):
+                yield masked_batch(batch, table.masks)
+
+
 def write_file(store: LogStore, name: str, content: pa.Buffer) -> None:
     """Write a file into a warehouse; raise ChangeLogError where that does not exist on the host of the task."""
     try:
@@ -279,6 +326,13 @@ def write_file(store: LogStore, name: str, content: pa.Buffer) -> None:
             f"{store}: not found on the host {platform.node()}, where a task of Spark writes into it: give a warehouse "
             "on a file system that all executors share under this path, or at an address such as s3://bucket/folder"
         ) from error
+
+
+def _hidden_reason(error: Exception) -> str:
+    """Return an error without text that may have a value of a row; errors of the layout of messages have none."""
+    if isinstance(error, PgoutputError) and not isinstance(error, EngineError):
+        return reason_of(error)
+    return f"{type(error).__name__} (its text is not shown, since columns of the table are masked or excluded)"
 
 
 class _ChangesFile:
@@ -297,9 +351,9 @@ class _ChangesFile:
             return
         try:
             for batch in decode_part(part, self._table.columns, self._table.schema, self._table.used):
-                self._write(batch)
+                self._write(masked_batch(batch, self._table.masks))
         except Exception as error:  # of any class: the other tables of the task are still read
-            self.error = reason_of(error)
+            self.error = _hidden_reason(error) if self._table.is_secretive else reason_of(error)
 
     def content(self) -> pa.Buffer:
         """Return the file."""

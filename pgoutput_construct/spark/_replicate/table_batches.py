@@ -37,6 +37,7 @@ from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog.reader import ChangeLog, identity_of
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._execution import SparkSessions
+from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import (
@@ -49,11 +50,18 @@ from pgoutput_construct.spark._replicate.batch_plan import (
     latest_datasets,
     obsolete_datasets,
 )
+from pgoutput_construct.spark._replicate.column_rules import NO_RULES, ColumnRules
 from pgoutput_construct.spark._replicate.dataset_columns import escape_log
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.small_tables import advance_together
-from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, TableChanges, staging
+from pgoutput_construct.spark._replicate.staging import (
+    ChangeRequest,
+    StagedChanges,
+    TableChanges,
+    TableMasks,
+    staging,
+)
 from pgoutput_construct.spark._replicate.table_history import record_history
 from pgoutput_construct.spark._replicate.table_write import write_table
 from pgoutput_construct.spark._replicate.troubles import Troubles, WaitingError
@@ -123,6 +131,7 @@ class WarehouseTables:
         on_missing: OnMissing,
         reporter: Reporter,
         resync: Collection[str] = (),
+        rules: ColumnRules = NO_RULES,
     ) -> None:
         """Read the notes of a warehouse.
 
@@ -136,7 +145,9 @@ class WarehouseTables:
             on_missing: As in ``OpenLog.state``.
             reporter: Groups the tables of a batch, and reports its progress.
             resync: The tables to write from scratch.
+            rules: Which columns are excluded or masked, with their salts.
         """
+        self._rules = rules
         self._on_missing = on_missing
         self._reporter = reporter
         self._history = history
@@ -190,10 +201,15 @@ class WarehouseTables:
         plan = adoption_message(log, self._progress, self._warehouse) if adopt else None
         if plan is not None:
             _LOG.warning("%s", plan)
+            self._rules = self._rules.forget_tables()
             self._note(adopted_progress(log, self._progress))
         check_same_log(log, self._progress, self._warehouse)
-        self._note(replace(self._progress, reader=self._progress.reader or reader_name(self._warehouse)))
+        reader = self._progress.reader or reader_name(self._warehouse)
+        self._note(replace(self._progress, reader=reader, rules=self._rules.to_notes()))
         self._is_registered = register_warehouse(log, self._progress.reader, self.applied)
+        if self._rules.has_unseen:
+            for warning in self._rules.check(LogTables.from_log(log)):
+                _LOG.warning("%s", warning)
 
     def apply(self, log: OpenLog, lacking: Collection[int] | None = None, tries_all: bool = False) -> Batch:
         """Bring every table up to the end of a log as it was opened.
@@ -210,7 +226,8 @@ class WarehouseTables:
         began, seq, self._missing, self._failed = time.monotonic(), log.opened.as_of, {}, {}
         self.written = set()
         check_same_log(log.log, replace(self._progress, seq=-1), self._warehouse)
-        self._progress = replace(self._progress, log=identity_of(log.log))
+        log, masks, self._rules = self._rules.applied_to(log)
+        self._progress = replace(self._progress, log=identity_of(log.log), rules=self._rules.to_notes())
         coverage, mine = Coverage(self._progress, log.opened.index.first_seq), self._own_datasets()
         early = _awaiting_copies(log, mine.values(), lacking)
         tables = [table for table in self._tables(log, mine.values()) if table.relation_oid not in early]
@@ -223,7 +240,7 @@ class WarehouseTables:
         steps = self._without_blocked(log, [step for table in due for step in self._steps(log, table, plans)])
         if steps:
             self._note(replace(self._progress, batch=self._progress.batch + 1, seq=seq, done=False))
-            self._apply_steps(escape_log(log), steps)
+            self._apply_steps(escape_log(log), steps, masks)
         waiting = {oid for oid in present if oid in self._troubles} - {table.relation_oid for table in due}
         failing = waiting | self._failed.keys()
         removed = [
@@ -266,8 +283,10 @@ class WarehouseTables:
         """Note the tables that cannot be brought up to date from the log."""
         for oid, (name, refusal) in coverage.pruned_tables(log, self._own_datasets().values()).items():
             self._fail(oid, name, refusal)
+        known = {each.version.oid for each in self._own_datasets().values()}
         for name, refused in log.opened.refused.items():
-            if not refused.dropped and (self._chosen is None or name in self._chosen):
+            is_mine = self._chosen is None or name in self._chosen or refused.relation_oid in known
+            if not refused.dropped and is_mine:
                 self._fail(refused.relation_oid, name, refused.error)
 
     def _refuse_damaged(self, log: OpenLog, tables: Iterable[Table]) -> None:
@@ -412,13 +431,14 @@ class WarehouseTables:
             return None
         return None if other.version.oid in log.table(step.table).relation_oids else other
 
-    def _apply_steps(self, log: OpenLog, steps: Sequence[TableStep]) -> None:
+    def _apply_steps(self, log: OpenLog, steps: Sequence[TableStep], masks: TableMasks) -> None:
         if self._interrupted is not None:
             for step in steps:
                 self._recover(step, self._interrupted)
         steps = self._without_blocked(log, self._with_copies(log, steps))
         for group in self._reporter.groups(log, self._progress.batch, steps) if steps else ():
-            with staging(log, self._warehouse, (ChangeRequest(step.table, step.after) for step in group)) as staged:
+            requests = [ChangeRequest(step.table, step.after) for step in group]
+            with staging(log, self._warehouse, requests, masks) as staged:
                 left = self._apply_small(log, group, staged)
                 self._reporter.report_done([step for step in group if step not in left])
                 for step, done in self._sessions.run(

@@ -27,6 +27,7 @@ from pgoutput_construct.changelog.registry import forget, readers, register
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._replicate.column_rules import ColumnRules
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, Version, Warehouse
 from pgoutput_construct.spark._source.micro_batches import first_needed_seq
 
@@ -228,7 +229,8 @@ def check_own(log: ChangeLog, progress: Progress, version: Version) -> None:
 
 def adopted_progress(log: ChangeLog, progress: Progress) -> Progress:
     """Return the progress of a warehouse that adopts a log: none; all datasets are of an earlier log."""
-    return replace(progress, seq=-1, applied=-1, log=identity_of(log), adopted=progress.batch, lacking=(), own_seqs={})
+    now = replace(progress, seq=-1, applied=-1, log=identity_of(log), adopted=progress.batch, lacking=(), own_seqs={})
+    return replace(now, rules=ColumnRules.from_notes(progress.rules).forget_tables().to_notes())
 
 
 def _differences(log: ChangeLog, progress: Progress | None) -> list[str]:

@@ -61,13 +61,16 @@ class VersionShape:
     """The attribute numbers of columns (pg_attribute.attnum), as far as they are known; of a history's also those
     that the log no longer has.
     """
+    rules: Mapping[str, str] = field(default_factory=dict)
+    """What was made of columns: that they are excluded, or how their values are masked (``Rule.label``)."""
 
     @classmethod
     def from_table(cls, table: Table) -> Self:
         """Return the shape of a table as the log has it."""
         columns = {field.name: str(field.type) for field in table.columns}
         copy = table.base.copy.seq if table.base else None
-        return cls(columns, table.current, table.key_columns, table.replica_identity, copy, table.numbers)
+        identity = table.key_columns, table.replica_identity
+        return cls(columns, table.current, *identity, copy, table.numbers, table.rules)
 
     def renamed_in(self, later: "VersionShape") -> dict[str, str]:
         """Return the later names of renamed columns, by their names here.
@@ -99,7 +102,16 @@ class VersionShape:
         added = later.current[len(kept) :]
         known = {name: kind for name, kind in later.columns.items() if name not in added}
         same = later.current[: len(kept)] == kept and known == self.columns and self.copy == later.copy
-        return added if same and not self.renamed_in(later) else None
+        return added if same and not self.renamed_in(later) and not self.has_other_rules(later) else None
+
+    def has_other_rules(self, later: "VersionShape") -> bool:
+        """Return whether values of columns are to be excluded or masked in another way than they were written."""
+        renamed, now = self.renamed_in(later), later.rules
+        was = {renamed.get(name, name): rule for name, rule in self.rules.items()}
+        columns = {renamed.get(name, name) for name in self.columns}
+        return any(was.get(name, "") != now[name] for name in now if name in columns) or any(
+            now.get(name, "") != was[name] for name in was if name in later.columns
+        )
 
 
 @dataclass(frozen=True)
@@ -172,13 +184,17 @@ class Progress:
     """The catalog of the session that has its tables; None where they are in the warehouse."""
     own_seqs: Mapping[int, int] = field(default_factory=dict)
     """The seqs of tables in trouble, by OID: each has everything that ended by its own."""
+    rules: tuple[Mapping[str, Any], ...] = ()
+    """What is made of columns: ``ColumnRules.to_notes``."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Read the result of ``to_json``; raise KeyError, TypeError or ValueError for anything else."""
         log, lacking = content.get("log"), tuple(content.get("lacking", ()))
+        rules = tuple(dict(each) for each in content.get("rules", ()))
         own_seqs = {int(oid): int(seq) for oid, seq in content.get("own_seqs", {}).items()}
-        known = cls(**{**content, "log": log and LogIdentity.from_json(log), "lacking": lacking, "own_seqs": own_seqs})
+        given = {"log": log and LogIdentity.from_json(log), "lacking": lacking, "own_seqs": own_seqs, "rules": rules}
+        known = cls(**{**content, **given})
         is_earlier = known.applied is None and known.done  # of an earlier version
         return replace(known, applied=known.seq) if is_earlier else known
 

@@ -1,7 +1,8 @@
 """What a table of a warehouse must hold under a snapshot: its present rows, with the changes that the snapshot sees."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
@@ -14,14 +15,17 @@ from pgoutput_construct.changelog._index.planning import commit_stats, committed
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.columnar.column_masks import Mask
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._log_view.added_columns import Prefix
+from pgoutput_construct.spark._log_view.added_columns import Prefix, escaped, escaped_table
 from pgoutput_construct.spark._log_view.change_columns import column, position, position_at
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._replicate.column_rules import without_columns
 from pgoutput_construct.spark._replicate.dataset_columns import Naming, unescape_references
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.sinks import existing_sink
+from pgoutput_construct.spark._replicate.staging import masked_changes
 from pgoutput_construct.spark._replicate.warehouse_log import check_own
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, VersionShape, Warehouse, note_owner
 from pgoutput_construct.spark._state.table_state import advance
@@ -41,7 +45,8 @@ def table_of_dataset(log: OpenLog, dataset: Dataset) -> Table:
     """Return the table of a dataset in the log.
 
     Raises OutdatedTableError if it was altered, copied, rewritten or dropped since, because then changes do not lead to
-    its rows; and if it was renamed, because another table may have its name now.
+    its rows; and if it was renamed, because another table may have its name now. Raises another PgoutputError if the
+    log's table cannot be read.
     """
     version = dataset.version
     for table in log.opened.tables.values():
@@ -56,6 +61,9 @@ def table_of_dataset(log: OpenLog, dataset: Dataset) -> Table:
                 if lack.relation_oid == version.oid and lack.stale_since is not None:
                     raise OutdatedTableError(str(lack))
             return table
+    for refused in log.opened.refused.values():
+        if refused.relation_oid == version.oid and not refused.dropped:
+            raise refused.error
     raise OutdatedTableError(f"{version.table} was dropped after the warehouse read it")
 
 
@@ -69,23 +77,64 @@ class WarehouseTable:
     """Its rows, under the names of replays (``added_columns``); persisted, so that later writes do not change them."""
 
 
-def expected_rows(log: OpenLog, table: Table, stored: WarehouseTable, snapshot: Snapshot) -> DataFrame:
-    """Return the rows that the table has under a snapshot: its present columns, and TEXTS.
+class ComparedTable(NamedTuple):
+    """What of a table can be compared."""
+
+    table: Table
+    """The table without other columns."""
+    masks: Mapping[str, Mask]
+    """The masks of its columns."""
+    others: Mapping[str, str]
+    """The columns that cannot be compared, and why."""
+
+
+def compared_table(table: Table, masks: Mapping[str, Mask]) -> ComparedTable:
+    """Return what of a table can be compared: columns whose mask has an unknown salt cannot.
+
+    Raises PgoutputError if one of these is in the key, without which changes do not find their rows.
+
+    Args:
+        table: The table, as the warehouse has it.
+        masks: The masks of columns.
+    """
+    unknown = {name for name in table.columns.names if name in masks and not masks[name].is_known}
+    if in_key := sorted(unknown.intersection(table.key_columns)):
+        raise PgoutputError(
+            f"{table.qualified}: {', '.join(in_key)} is in its key, and {UNKNOWN_SALT}: give it with --mask (masks=)"
+        )
+    others = {name: EXCLUDED for name, rule in table.rules.items() if name not in table.columns.names and rule}
+    others |= dict.fromkeys(sorted(unknown.intersection(table.current)), UNKNOWN_SALT)
+    known = {name: mask for name, mask in masks.items() if name not in unknown}
+    return ComparedTable(without_columns(table, unknown), known, others)
+
+
+EXCLUDED: Final = "excluded"
+UNKNOWN_SALT: Final = "masked with a salt that is not known here"
+
+
+def expected_rows(log: OpenLog, compared: ComparedTable, stored: WarehouseTable, snapshot: Snapshot) -> DataFrame:
+    """Return the rows that a table has under a snapshot: its present columns, and TEXTS.
 
     The log must have everything that the snapshot sees, and the snapshot must see everything that the dataset has
     (``is_ahead``).
 
     Args:
         log: The log.
-        table: The table.
+        compared: The table.
         stored: Its rows in the warehouse.
         snapshot: The snapshot.
     """
-    log = log.with_prefix(Prefix.avoiding(table.columns.names))
-    inner, changes = log.replay_input(table.qualified, log.changes(table.qualified))
+    table, before = compared.table, stored.rows
+    if table.rules:
+        inner = escaped_table(table)
+        changes = masked_changes(log, inner, stored.dataset.version.seq, {table.qualified: compared.masks})
+        before = before.drop(*(escaped(name) for name in compared.others))
+    else:
+        log = log.with_prefix(Prefix.avoiding(table.columns.names))
+        inner, changes = log.replay_input(table.qualified, log.changes(table.qualified))
     since = changes.where((F.col("_op") != SNAPSHOT) & (position() > position_at(stored.dataset.version.last)))
     since = since.where(~_invisible(snapshot))
-    rows = advance(stored.rows, since, inner, "report")  # missing rows show as differences
+    rows = advance(before, since, inner, "report")  # missing rows show as differences
     texts = unescape_references(rows, "_untyped")
     own = (column(name).alias(given) for name, given in zip(inner.current, table.current, strict=True))
     return texts.select(*own, F.col("_untyped").alias(TEXTS))

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.columnar.column_masks import Mask
 from pgoutput_construct.columnar.row_checksums import NOTHING, ByHash, ByKey, Checksum, Division
 from pgoutput_construct.spark._verify.part_checksums import checksums, digests, names_of, rows_of
 from pgoutput_construct.spark._verify.verdicts import Difference, TableVerdict, VerificationRecord
@@ -99,7 +100,8 @@ class TableComparison:
     def _by_key(self, key: str) -> TableVerdict:
         before, after = self.record.so_far(self.verdict.table)
         if before is not None:
-            self.verdict = replace(before, seq=self.verdict.seq, lsn=self.verdict.lsn)
+            now = self.verdict
+            self.verdict = replace(before, seq=now.seq, lsn=now.lsn, not_compared=now.not_compared)
         while True:
             ranges = self.source.ranges(key, after, self.options.rows, self.options.parts)
             self._compare(ranges)
@@ -200,12 +202,12 @@ class SourceSnapshot(Protocol):
     def snapshot(self) -> Snapshot:
         """The transactions that it contains; its LSN is after the commits of all of them."""
 
-    def table(self, relation_oid: int, columns: pa.Schema) -> ServerTable | str:
-        """Return a table by its OID with these columns; or what happened to it, if it does not exist so."""
+    def table(self, relation_oid: int, columns: pa.Schema, masks: Mapping[str, Mask]) -> ServerTable | str:
+        """Return a table by its OID with these columns, and masks of some; or what happened to it."""
 
 
 class SnapshotSource(Protocol):
     """A server."""
 
-    def held(self) -> AbstractContextManager[SourceSnapshot]:
-        """Hold a snapshot while a block runs."""
+    def held(self, salts: Sequence[bytes]) -> AbstractContextManager[SourceSnapshot]:
+        """Hold a snapshot while a block runs, and the salts of masks at the server."""

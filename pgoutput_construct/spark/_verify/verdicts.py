@@ -50,6 +50,10 @@ class TableVerdict:
     """Why the table could not be compared; empty if it was."""
     is_earlier: bool = False
     """Whether an earlier verification has compared it, which was interrupted."""
+    not_compared: Mapping[str, str] = field(default_factory=dict)
+    """The columns of the table at its source that were not compared, and why: the warehouse does not have them, or has
+    them masked with a salt that is not known here.
+    """
 
     @property
     def equal(self) -> bool:
@@ -62,7 +66,8 @@ class TableVerdict:
             {**each.__dict__, "key": dict(each.key), "source": dict(each.source), "warehouse": dict(each.warehouse)}
             for each in self.examples
         ]
-        return {**self.__dict__, "lsn": str(self.lsn), "equal": self.equal, "examples": examples}
+        others = {"equal": self.equal, "examples": examples, "not_compared": dict(self.not_compared)}
+        return {**self.__dict__, "lsn": str(self.lsn), **others}
 
 
 FILE_NAME: Final = "_verify.json"

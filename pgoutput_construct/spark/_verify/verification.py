@@ -8,9 +8,10 @@ not see (``is_ahead``), or the table was altered, copied or dropped in between (
 
 import time
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -21,13 +22,15 @@ from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._execution import plain_errors, reason_of
-from pgoutput_construct.spark._open_log import OpenLog, open_log
+from pgoutput_construct.spark._open_log import open_log
+from pgoutput_construct.spark._replicate.column_rules import ColumnRules, RuledLog
 from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
 from pgoutput_construct.spark._verify.expected_rows import (
     OutdatedTableError,
     WarehouseTable,
     chosen_tables,
+    compared_table,
     expected_rows,
     is_ahead,
     read_warehouse_table,
@@ -56,6 +59,7 @@ def verify(
     tables: Collection[str] | None = None,
     options: VerifyOptions | None = None,
     record: VerificationRecord | None = None,
+    masks: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[TableVerdict]:
     """Compare the tables of a warehouse with the server whose changes are in a log, and yield a verdict for each.
 
@@ -71,16 +75,22 @@ def verify(
         tables: Their names (``schema.table``, as SQL writes them), None for all of the warehouse.
         options: How long to wait, and how large parts are.
         record: Where progress is recorded; what it has of an interrupted verification is not compared again.
+        masks: Masks of columns, as ``replicate`` takes them, for their salts: those of which the warehouse notes a
+            variable or a file are read there. Columns whose salt is not known are not compared
+            (``TableVerdict.not_compared``).
 
     Raises:
-        PgoutputError: There is no such warehouse or table; it is of another log; the log does not reach the server's
-            position in time. What is wrong with one table is the ``problem`` of its verdict.
+        PgoutputError: There is no such warehouse or table; it is of another log; its masks differ; the log does not
+            reach the server's position in time. What is wrong with one table is the ``problem`` of its verdict.
     """
     place = Warehouse(warehouse)
     record = record or VerificationRecord(place.store)
-    check_same_log(ChangeLog(log), place.progress(), place)
+    progress = place.existing_progress()
+    check_same_log(ChangeLog(log), progress, place)
+    noted = ColumnRules.from_notes(progress.rules)
+    rules = ColumnRules.parse((), masks.items()).known_of(noted, str(place.store))
     with ExitStack() as stack, plain_errors():
-        run = _VerificationRun(spark, log, warehouse, source, options or VerifyOptions(), record, stack)
+        run = _VerificationRun(spark, log, warehouse, source, options or VerifyOptions(), record, stack, rules)
         for name in chosen_tables(warehouse, tables):
             verdict = record.done(name) or run.table(name)
             if not verdict.problem:
@@ -100,8 +110,9 @@ class _VerificationRun:
     options: VerifyOptions
     record: VerificationRecord
     stack: ExitStack
+    rules: ColumnRules
     held: SourceSnapshot | None = None
-    log: OpenLog | None = None
+    log: RuledLog | None = None
     taken: float = 0.0
 
     def table(self, name: str) -> TableVerdict:
@@ -129,7 +140,7 @@ class _VerificationRun:
             self.options.on_wait(f"{name}: {found}; waiting")
             time.sleep(_PAUSE)
 
-    def _under_snapshot(self, stored: WarehouseTable, held: SourceSnapshot, log: OpenLog) -> TableVerdict:
+    def _under_snapshot(self, stored: WarehouseTable, held: SourceSnapshot, log: RuledLog) -> TableVerdict:
         try:
             return self._compared(stored, held, log)
         except OutdatedTableError:
@@ -138,18 +149,20 @@ class _VerificationRun:
             self._release()  # the snapshot may be invalid now
             return TableVerdict(stored.dataset.version.table, problem=reason_of(error))
 
-    def _compared(self, stored: WarehouseTable, held: SourceSnapshot, log: OpenLog) -> TableVerdict:
-        version = stored.dataset.version
+    def _compared(self, stored: WarehouseTable, held: SourceSnapshot, ruled: RuledLog) -> TableVerdict:
+        version, log = stored.dataset.version, ruled.log
         if is_ahead(log, version.seq, held.snapshot):
             # The snapshot is older than the version, or a transaction waits for a synchronous standby.
             raise OutdatedTableError("transactions in the warehouse are not visible on the server yet")
-        table = table_of_dataset(log, stored.dataset)
-        found = held.table(table.relation_oid, table.current_columns)
+        whole = table_of_dataset(log, stored.dataset)
+        compared_columns = compared_table(whole, ruled.masks.get(whole.qualified, {}))
+        table = compared_columns.table
+        found = held.table(table.relation_oid, table.current_columns, compared_columns.masks)
         if isinstance(found, str):
             raise OutdatedTableError(found)
-        rows = expected_rows(log, table, stored, held.snapshot).persist()
+        rows = expected_rows(log, compared_columns, stored, held.snapshot).persist()
         try:
-            verdict = TableVerdict(version.table, version.seq, held.snapshot.lsn)
+            verdict = TableVerdict(version.table, version.seq, held.snapshot.lsn, not_compared=compared_columns.others)
             compared = TableComparison(found, rows, table.key_columns, self.options, self.record, verdict).run()
             if not compared.equal:
                 self._check_present(stored.dataset)
@@ -160,24 +173,24 @@ class _VerificationRun:
     def _check_present(self, dataset: Dataset) -> None:
         """Raise OutdatedTableError if a table was rewritten, which the log may say only after the snapshot."""
         try:
-            table_of_dataset(self._opened(), dataset)
+            table_of_dataset(self._opened().log, dataset)
         except OutdatedTableError:
             self.record.discard(dataset.version.table)
             raise
 
-    def _snapshot(self) -> tuple[SourceSnapshot, OpenLog]:
+    def _snapshot(self) -> tuple[SourceSnapshot, RuledLog]:
         """Return a snapshot, and the log once it has everything that this sees; the last one unless it is too old."""
         if self.held is None or self.log is None or time.monotonic() - self.taken > _SNAPSHOT_SECONDS:
             self._release()
-            self.held, self.taken = self.stack.enter_context(self.source.held()), time.monotonic()
+            self.held, self.taken = self.stack.enter_context(self.source.held(self.rules.salts)), time.monotonic()
             wait_for_log(self.address, self.held.snapshot.lsn, self.options)
             self.log = self._opened()
         return self.held, self.log
 
-    def _opened(self) -> OpenLog:
+    def _opened(self) -> RuledLog:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IncompleteTableWarning)
-            return open_log(self.spark, self.address)
+            return self.rules.applied_to(open_log(self.spark, self.address))
 
     def _release(self) -> None:
         self.stack.close()
