@@ -138,7 +138,8 @@ _NAMED: Final = 8
 @click.option(
     "--adopt",
     is_flag=True,
-    help="Rebuild from LOG the tables in DIR that belong to another log; without it that is an error.",
+    help="Rebuild from LOG the tables in DIR that belong to another log, and replace tables of other programs that "
+    "exist where tables are to be written; without it both are errors.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print each batch, and each maintenance of a table, as a JSON object."
@@ -185,7 +186,8 @@ def replicate_command(
     twice. Tables are altered, renamed, copied again and removed as at the source.
 
     DIR is registered with LOG as a reader, so that pgoutput log prune retains what it has not applied yet. DIR records
-    the log of its tables; another log is refused, and the error says what --adopt would do.
+    the log of its tables; another log is refused, and the error says what --adopt would do. A table, or files, of
+    another program where a table is to be written are left as they are; the error says how the columns differ.
 
     Delta Lake and Iceberg need jars, which Spark downloads from Maven Central once. Iceberg's catalog is DIR itself,
     unless --catalog names another one of the Spark session; DIR then has the notes of the tables.

@@ -120,7 +120,8 @@ def replicate(
         batch_bytes: About how many bytes of payloads a batch has, and how many bytes of changes are staged at a time; a
             single transaction or table copy may have more. None for no limit.
         adopt: Take over tables that another log made. Those that this log has completely are replaced, others stay as
-            they are; a warning says first which these are.
+            they are; a warning says first which these are. Also replace tables, and files, of other programs that exist
+            where tables are to be written; otherwise each is an error of its table, which says how they differ.
         maintains: Whether tables of Delta Lake and Iceberg are maintained between batches, each after every 50 of its
             batches, with ``once`` in the end (see ``maintain``); None for unless ``once``.
         retention: What that retains of former snapshots.
@@ -154,6 +155,7 @@ def replicate(
             destination.progress(),
             set(map(normal_name, resync)),
         )
+        sink.adopts = adopt
         sink.naming = Naming(known_before.prefix if known_before else metadata_prefix or PREFIX)
         chosen = None if tables is None else set(map(normal_name, tables)) | from_scratch
         reporter = Reporter(on_progress, batch_bytes)
