@@ -106,6 +106,16 @@ _NAMED: Final = 8
     help="Iceberg: the catalog that has the tables, as --conf spark.sql.catalog.NAME=... defines it.  [default: DIR]",
 )
 @click.option(
+    "--namespace",
+    metavar="TEMPLATE",
+    help="Namespace of the tables, such as lake; permanent.  [default: {schema}, that of each table]",
+)
+@click.option(
+    "--table-name",
+    metavar="TEMPLATE",
+    help="Names of the tables in it, such as {schema}__{table}; permanent.  [default: {table}]",
+)
+@click.option(
     "--partition-by",
     "partitionings",
     multiple=True,
@@ -164,6 +174,8 @@ def replicate_command(
     write_mode: str | None,
     table_properties: tuple[tuple[str, str], ...],
     catalog: str | None,
+    namespace: str | None,
+    table_name: str | None,
     partitionings: tuple[tuple[str, tuple[str, ...]], ...],
     maintains: bool | None,
     retain: float,
@@ -188,6 +200,9 @@ def replicate_command(
     DIR is registered with LOG as a reader, so that pgoutput log prune retains what it has not applied yet. DIR records
     the log of its tables; another log is refused, and the error says what --adopt would do. A table, or files, of
     another program where a table is to be written are left as they are; the error says how the columns differ.
+
+    --namespace lake --table-name {schema}__{table} names the tables lake.public__orders instead, in a catalog or as a
+    directory. Tables that would have the same name are errors of each.
 
     Delta Lake and Iceberg need jars, which Spark downloads from Maven Central once. Iceberg's catalog is DIR itself,
     unless --catalog names another one of the Spark session; DIR then has the notes of the tables.
@@ -234,7 +249,8 @@ def replicate_command(
 
     warnings.simplefilter("ignore", IncompleteTableWarning)
     chosen = tables or None
-    check_request(changelog, warehouse, into, chosen, mode == "continuous", metadata_prefix, resync, adopt, catalog)
+    waits, names = mode == "continuous", (namespace, table_name)
+    check_request(changelog, warehouse, into, chosen, waits, metadata_prefix, resync, adopt, catalog, names)
     report = _Report()
     with (
         logging_to_stderr("text"),
@@ -279,6 +295,8 @@ def replicate_command(
             write_mode=write_mode,
             table_properties=dict(table_properties),
             catalog=catalog,
+            namespace=namespace,
+            table_name=table_name,
             partition_by=dict(partitionings),
             maintains=maintains,
             retention=Retention(age=retain, count=retain_snapshots),

@@ -21,18 +21,19 @@ from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._open_log import open_log
 from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress, Reporter
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
+from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
 from pgoutput_construct.spark._replicate.maintenance import (
     DEFAULT_RETENTION,
     EVERY,
     MaintenanceReport,
     TableMaintenance,
 )
-from pgoutput_construct.spark._replicate.sink import Retention
+from pgoutput_construct.spark._replicate.sink import Retention, Sink, WriteOptions
 from pgoutput_construct.spark._replicate.sinks import open_sink, write_options_of
 from pgoutput_construct.spark._replicate.table_batches import Batch, WarehouseTables
 from pgoutput_construct.spark._replicate.troubles import combined_error
 from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from pgoutput_construct.spark._replicate.warehouse_notes import Progress, Warehouse
 from pgoutput_construct.spark._source.datasource import PgoutputSource, register
 from pgoutput_construct.spark._source.micro_batches import Limits, latest_seq, next_seq
 from pgoutput_construct.spark._state.demands import OnMissing, check_on_missing
@@ -42,6 +43,7 @@ from pgoutput_construct.stream.identifiers import normal_name
 _WORKERS: Final = 4
 _TICK: Final = 0.2
 """Seconds between two looks for a log, and at ``stop``."""
+_NAME_OPTIONS: Final = ("namespace", "table-name")
 _QUERY: Final = "pgoutput replicate"
 
 
@@ -64,6 +66,8 @@ def replicate(
     write_mode: str | None = None,
     table_properties: Mapping[str, str] = MappingProxyType({}),
     catalog: str | None = None,
+    namespace: str | None = None,
+    table_name: str | None = None,
     partition_by: Mapping[str, Collection[str]] = MappingProxyType({}),
     batch_transactions: int | None = None,
     batch_bytes: int | None = BATCH_BYTES,
@@ -114,6 +118,11 @@ def replicate(
         table_properties: Further properties of the tables, by the names that the format has for them.
         catalog: The session's catalog that has the tables of Iceberg, each in the namespace of its schema; None for one
             of files in the warehouse. The notes are in the warehouse in any case. It cannot be changed later.
+        namespace: A template of the namespaces of tables: those of a catalog, else the part of the directory's name
+            before the dot. ``{schema}`` is the schema of the table: the default. It cannot be changed later.
+        table_name: A template of their names, with ``{table}`` for the name at the source, and perhaps ``{schema}``,
+            such as ``{schema}__{table}``; None for ``{table}``. It cannot be changed later. Two tables that would have
+            the same name are errors of both, unless one has it already.
         partition_by: How tables are partitioned, by their names: ``column``, or for Iceberg also ``day(column)``,
             ``bucket(16, column)`` and the like. It applies to tables that are written as a whole, and is remembered.
         batch_transactions: The most transactions of a batch; None for no limit.
@@ -144,23 +153,28 @@ def replicate(
     check_format(spark, into)
     write_options = write_options_of(into, write_mode, table_properties, grace, catalog, partition_by)
     named = [*(tables or ()), *write_options.partitions]
-    destination = check_request(log, warehouse, into, named, not once, metadata_prefix, resync, adopt, catalog)
+    names = (namespace, table_name)
+    destination = check_request(log, warehouse, into, named, not once, metadata_prefix, resync, adopt, catalog, names)
     if not await_log(log, stop):
         return None
-    check_request(log, warehouse, into, named, False, metadata_prefix, resync, adopt, catalog)
+    check_request(log, warehouse, into, named, False, metadata_prefix, resync, adopt, catalog, names)
     destination.store.prepare()
     with destination.store.lock("replicate") as lock:
-        sink, known_before, from_scratch = (
-            open_sink(into, destination, write_options),
-            destination.progress(),
-            set(map(normal_name, resync)),
-        )
-        sink.adopts = adopt
-        sink.naming = Naming(known_before.prefix if known_before else metadata_prefix or PREFIX)
+        sink = _sink_of(destination, into, write_options, metadata_prefix, adopt)
+        from_scratch = set(map(normal_name, resync))
         chosen = None if tables is None else set(map(normal_name, tables)) | from_scratch
         reporter = Reporter(on_progress, batch_bytes)
         all_tables = WarehouseTables(
-            spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, from_scratch
+            spark,
+            sink,
+            chosen,
+            keep_dropped,
+            history,
+            workers,
+            on_missing,
+            reporter,
+            from_scratch,
+            DatasetNames.parse(*names),
         )
         sink.prepare(spark)
         maintenance = TableMaintenance(spark, sink, retention, on_maintenance, every=1 if once else EVERY)
@@ -203,6 +217,16 @@ def replicate(
     return batches[0]
 
 
+def _sink_of(
+    destination: Warehouse, into: str, options: WriteOptions, metadata_prefix: str | None, adopt: bool
+) -> Sink:
+    """Return the sink of a warehouse, with the prefix that it has already."""
+    sink, known = open_sink(into, destination, options), destination.progress()
+    sink.naming = Naming(known.prefix if known else metadata_prefix or PREFIX)
+    sink.adopts = adopt
+    return sink
+
+
 def _batch_end(log: ChangeLog, after: int, least: int, target: int, limits: Limits) -> int:
     """Return the last seq of the batch that begins after one.
 
@@ -230,6 +254,7 @@ def check_request(
     resync: Collection[str] = (),
     adopt: bool = False,
     catalog: str | None = None,
+    names: tuple[str | None, str | None] = (None, None),
 ) -> Warehouse:
     """Check the arguments of ``replicate`` before anything is started or written; return the warehouse.
 
@@ -245,16 +270,18 @@ def check_request(
         resync: Tables to write from scratch.
         adopt: Whether to take over tables that another log made.
         catalog: The catalog that has the tables, None for files in the warehouse.
+        names: The templates of namespaces and of names, None for those of the warehouse.
 
     Raises:
         ChangeLogError: There is no such log, unless it is waited for; it lacks one of ``tables``, which the warehouse
             does not have either, or of ``resync``; or the tables of the warehouse are of another log, and not to
             ``adopt``.
         PgoutputError: The tables of the warehouse are of another format, in another ``catalog``, or have another
-            ``prefix``.
+            ``prefix`` or ``names``.
     """
     if prefix is not None:
         check_prefix(prefix)
+    DatasetNames.parse(*names)
     destination = Warehouse(warehouse)
     known = destination.progress()
     if known is not None and known.format != into:
@@ -270,12 +297,23 @@ def check_request(
             f"{destination.store}: the prefix of its added columns is {known.prefix!r}, not {prefix!r}: omit "
             "--metadata-prefix (metadata_prefix=), or choose another warehouse"
         )
+    if known is not None:
+        _check_names(destination, known, names)
     if _has_begun(log) or not waits:
         found = ChangeLog(log)
         _check_tables(found, destination, tables or (), resync)
         if not adopt:
             check_same_log(found, known, destination)
     return destination
+
+
+def _check_names(destination: Warehouse, known: Progress, names: tuple[str | None, str | None]) -> None:
+    for option, wanted, there in zip(_NAME_OPTIONS, names, (known.namespace, known.table_name), strict=True):
+        if wanted not in (None, there):
+            raise PgoutputError(
+                f"{destination.store}: its tables were named by --{option} {there!r}, not {wanted!r}: omit "
+                f"--{option} ({option.replace('-', '_')}=), or choose another warehouse"
+            )
 
 
 def await_log(log: Address, stop: Callable[[], bool]) -> bool:
