@@ -65,6 +65,15 @@ class LocalStore(LogStore):
             except FileNotFoundError:
                 return {}
 
+    def folders(self, folder: str = "") -> set[str]:
+        """Return the names of the folders that do not begin with a dot."""
+        with self.explained("cannot be listed"):
+            try:
+                with os.scandir(self.directory / folder) as entries:
+                    return {entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")}
+            except FileNotFoundError:
+                return set()
+
     def has(self, name: str) -> bool:
         """Return whether a file exists."""
         return (self.directory / name).exists()

@@ -55,11 +55,17 @@ class RemoteStore(LogStore):
 
     def files(self, folder: str = "") -> dict[str, int]:
         """Return names and sizes (bytes) of the files that do not begin with a dot."""
+        return {info.base_name: info.size for info in self._entries(folder) if info.type == fs.FileType.File}
+
+    def folders(self, folder: str = "") -> set[str]:
+        """Return the names of the folders that do not begin with a dot."""
+        return {info.base_name for info in self._entries(folder) if info.type == fs.FileType.Directory}
+
+    def _entries(self, folder: str) -> list[fs.FileInfo]:
         selector = fs.FileSelector(self._path(folder) if folder else self._base, allow_not_found=True)
         with self.explained("cannot be listed"):
             infos = self._system.get_file_info(selector)
-        files = (info for info in infos if info.type == fs.FileType.File)
-        return {info.base_name: info.size for info in files if not info.base_name.startswith(".")}
+        return [info for info in infos if not info.base_name.startswith(".")]
 
     def has(self, name: str) -> bool:
         """Return whether a file exists."""

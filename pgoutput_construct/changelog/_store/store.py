@@ -98,6 +98,10 @@ class LogStore(ABC):
         """
 
     @abstractmethod
+    def folders(self, folder: str = "") -> set[str]:
+        """Return the names of the folders in the log, or in a folder of it, except those that begin with a dot."""
+
+    @abstractmethod
     def has(self, name: str) -> bool:
         """Return whether a file exists."""
 

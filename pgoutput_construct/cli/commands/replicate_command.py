@@ -110,6 +110,16 @@ _NAMED: Final = 8
     help="Iceberg: the catalog that has the tables, as --conf spark.sql.catalog.NAME=... defines it.  [default: DIR]",
 )
 @click.option(
+    "--namespace",
+    metavar="TEMPLATE",
+    help="Namespace of the tables, such as lake; permanent.  [default: {schema}, that of each table]",
+)
+@click.option(
+    "--table-name",
+    metavar="TEMPLATE",
+    help="Names of the tables in it, such as {schema}__{table}; permanent.  [default: {table}]",
+)
+@click.option(
     "--partition-by",
     "partitionings",
     multiple=True,
@@ -159,7 +169,8 @@ _NAMED: Final = 8
 @click.option(
     "--adopt",
     is_flag=True,
-    help="Rebuild from LOG the tables in DIR that belong to another log; without it that is an error.",
+    help="Rebuild from LOG the tables in DIR that belong to another log, and replace tables of other programs that "
+    "exist where tables are to be written; without it both are errors.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print each batch, and each maintenance of a table, as a JSON object."
@@ -184,6 +195,8 @@ def replicate_command(
     write_mode: str | None,
     table_properties: tuple[tuple[str, str], ...],
     catalog: str | None,
+    namespace: str | None,
+    table_name: str | None,
     partitionings: tuple[tuple[str, tuple[str, ...]], ...],
     excluded: tuple[tuple[str, ...], ...],
     masks: tuple[tuple[str, str], ...],
@@ -208,7 +221,11 @@ def replicate_command(
     twice. Tables are altered, renamed, copied again and removed as at the source.
 
     DIR is registered with LOG as a reader, so that pgoutput log prune retains what it has not applied yet. DIR records
-    the log of its tables; another log is refused, and the error says what --adopt would do.
+    the log of its tables; another log is refused, and the error says what --adopt would do. A table, or files, of
+    another program where a table is to be written are left as they are; the error says how the columns differ.
+
+    --namespace lake --table-name {schema}__{table} names the tables lake.public__orders instead, in a catalog or as a
+    directory. Tables that would have the same name are errors of each.
 
     Delta Lake and Iceberg need jars, which Spark downloads from Maven Central once. Iceberg's catalog is DIR itself,
     unless --catalog names another one of the Spark session; DIR then has the notes of the tables.
@@ -258,10 +275,9 @@ def replicate_command(
 
     warnings.simplefilter("ignore", IncompleteTableWarning)
     chosen, exclude_columns = tables or None, [name for names in excluded for name in names]
-    rules = ColumnRules.parse(exclude_columns, masks)
-    check_request(
-        changelog, warehouse, into, chosen, mode == "continuous", metadata_prefix, resync, adopt, catalog, rules
-    )
+    rules, names = ColumnRules.parse(exclude_columns, masks), (namespace, table_name)
+    waits = mode == "continuous"
+    check_request(changelog, warehouse, into, chosen, waits, metadata_prefix, resync, adopt, catalog, rules, names)
     report = _Report()
     with (
         logging_to_stderr("text"),
@@ -306,6 +322,8 @@ def replicate_command(
             write_mode=write_mode,
             table_properties=dict(table_properties),
             catalog=catalog,
+            namespace=namespace,
+            table_name=table_name,
             partition_by=dict(partitionings),
             exclude_columns=exclude_columns,
             masks=dict(masks),

@@ -6,7 +6,7 @@ replays. For readers a table's columns have their own names, and the added ones 
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -96,15 +96,16 @@ class Prefix:
         """Return the name of a column of the table in replays."""
         return name if self.is_default else escaped(name)
 
-    def check(self, table: str, names: Sequence[str], case_sensitive: bool) -> None:
+    def check(self, table: str, names: Sequence[str], case_sensitive: bool, added: Collection[str] = CHANGE) -> None:
         """Raise ChangeLogError when a column's name collides with another one in a DataFrame of changes.
 
         Args:
             table: The table, for the message.
             names: Its columns, under their own names.
             case_sensitive: Whether Spark tells names apart by their case.
+            added: The added columns of the DataFrame.
         """
-        ours, start = {self.added_name(name) for name in CHANGE}, f"{self.added_name(_BEFORE)}."
+        ours, start = {self.added_name(name) for name in added}, f"{self.added_name(_BEFORE)}."
         folded = set() if case_sensitive else {name.lower() for name in ours}
         for name in names:
             if name in ours or name.lower() in folded or name.startswith(start):
@@ -130,11 +131,11 @@ class Prefix:
         """Return the schema of changes for the reader."""
         return inner if self.is_default else pa.schema([self._field(field) for field in inner])
 
-    def replay_schema(self, schema: pa.Schema) -> pa.Schema:
-        """Return the schema of changes in replays, given that for the reader."""
+    def replay_schema(self, schema: pa.Schema, added: Collection[str] = CHANGE) -> pa.Schema:
+        """Return the schema of changes in replays, given that for the reader, and the columns that it adds."""
         if self.is_default:
             return schema
-        ours = {self.added_name(name): name for name in CHANGE}
+        ours = {self.added_name(name): name for name in added}
         return pa.schema([_inner(field, ours.get(field.name, escaped(field.name))) for field in schema])
 
     def _field(self, field: pa.Field) -> pa.Field:

@@ -4,6 +4,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, Final
@@ -22,18 +23,19 @@ from pgoutput_construct.spark._open_log import open_log
 from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress, Reporter
 from pgoutput_construct.spark._replicate.column_rules import NO_RULES, ColumnRules
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
+from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
 from pgoutput_construct.spark._replicate.maintenance import (
     DEFAULT_RETENTION,
     EVERY,
     MaintenanceReport,
     TableMaintenance,
 )
-from pgoutput_construct.spark._replicate.sink import Retention
+from pgoutput_construct.spark._replicate.sink import Retention, Sink, WriteOptions
 from pgoutput_construct.spark._replicate.sinks import open_sink, write_options_of
 from pgoutput_construct.spark._replicate.table_batches import Batch, WarehouseTables
 from pgoutput_construct.spark._replicate.troubles import combined_error
 from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from pgoutput_construct.spark._replicate.warehouse_notes import Progress, Warehouse
 from pgoutput_construct.spark._source.datasource import PgoutputSource, register
 from pgoutput_construct.spark._source.micro_batches import Limits, latest_seq, next_seq
 from pgoutput_construct.spark._state.demands import OnMissing, check_on_missing
@@ -43,6 +45,7 @@ from pgoutput_construct.stream.identifiers import normal_name
 _WORKERS: Final = 4
 _TICK: Final = 0.2
 """Seconds between two looks for a log, and at ``stop``."""
+_NAME_OPTIONS: Final = ("namespace", "table-name")
 _QUERY: Final = "pgoutput replicate"
 
 
@@ -65,6 +68,8 @@ def replicate(
     write_mode: str | None = None,
     table_properties: Mapping[str, str] = MappingProxyType({}),
     catalog: str | None = None,
+    namespace: str | None = None,
+    table_name: str | None = None,
     partition_by: Mapping[str, Collection[str]] = MappingProxyType({}),
     batch_transactions: int | None = None,
     batch_bytes: int | None = BATCH_BYTES,
@@ -117,13 +122,19 @@ def replicate(
         table_properties: Further properties of the tables, by the names that the format has for them.
         catalog: The session's catalog that has the tables of Iceberg, each in the namespace of its schema; None for one
             of files in the warehouse. The notes are in the warehouse in any case. It cannot be changed later.
+        namespace: A template of the namespaces of tables: those of a catalog, else the part of the directory's name
+            before the dot. ``{schema}`` is the schema of the table: the default. It cannot be changed later.
+        table_name: A template of their names, with ``{table}`` for the name at the source, and perhaps ``{schema}``,
+            such as ``{schema}__{table}``; None for ``{table}``. It cannot be changed later. Two tables that would have
+            the same name are errors of both, unless one has it already.
         partition_by: How tables are partitioned, by their names: ``column``, or for Iceberg also ``day(column)``,
             ``bucket(16, column)`` and the like. It applies to tables that are written as a whole, and is remembered.
         batch_transactions: The most transactions of a batch; None for no limit.
         batch_bytes: About how many bytes of payloads a batch has, and how many bytes of changes are staged at a time; a
             single transaction or table copy may have more. None for no limit.
         adopt: Take over tables that another log made. Those that this log has completely are replaced, others stay as
-            they are; a warning says first which these are.
+            they are; a warning says first which these are. Also replace tables, and files, of other programs that exist
+            where tables are to be written; otherwise each is an error of its table, which says how they differ.
         exclude_columns: Columns (``schema.table.column``) that no table, history or report has. They are remembered,
             and stay excluded under other names. A column of the key cannot be excluded.
         masks: What takes the place of values, by columns: ``sha256($NAME)``, ``sha256(@FILE)`` or ``sha256(SALT)``
@@ -152,24 +163,42 @@ def replicate(
     check_on_missing(on_missing)
     check_format(spark, into)
     write_options = write_options_of(into, write_mode, table_properties, grace, catalog, partition_by)
-    named, given = [*(tables or ()), *write_options.partitions], ColumnRules.parse(exclude_columns, masks.items())
-    destination = check_request(log, warehouse, into, named, not once, metadata_prefix, resync, adopt, catalog, given)
+    given, names = ColumnRules.parse(exclude_columns, masks.items()), (namespace, table_name)
+    check = partial(
+        check_request,
+        log,
+        warehouse,
+        into,
+        [*(tables or ()), *write_options.partitions],
+        prefix=metadata_prefix,
+        resync=resync,
+        adopt=adopt,
+        catalog=catalog,
+        rules=given,
+        names=names,
+    )
+    destination = check(waits=not once)
     if not await_log(log, stop):
         return None
-    check_request(log, warehouse, into, named, False, metadata_prefix, resync, adopt, catalog, given)
+    check()
     destination.store.prepare()
     with destination.store.lock("replicate") as lock:
-        sink, known_before, from_scratch = (
-            open_sink(into, destination, write_options),
-            destination.progress(),
-            set(map(normal_name, resync)),
-        )
-        rules = joined_rules(given, destination, from_scratch)
-        sink.naming = Naming(known_before.prefix if known_before else metadata_prefix or PREFIX)
+        sink = _sink_of(destination, into, write_options, metadata_prefix, adopt)
+        from_scratch = set(map(normal_name, resync))
         chosen = None if tables is None else set(map(normal_name, tables)) | from_scratch
         reporter = Reporter(on_progress, batch_bytes)
         all_tables = WarehouseTables(
-            spark, sink, chosen, keep_dropped, history, workers, on_missing, reporter, from_scratch, rules
+            spark,
+            sink,
+            chosen,
+            keep_dropped,
+            history,
+            workers,
+            on_missing,
+            reporter,
+            from_scratch,
+            joined_rules(given, destination, from_scratch),
+            DatasetNames.parse(*names),
         )
         sink.prepare(spark)
         maintenance = TableMaintenance(spark, sink, retention, on_maintenance, every=1 if once else EVERY)
@@ -212,6 +241,16 @@ def replicate(
     return batches[0]
 
 
+def _sink_of(
+    destination: Warehouse, into: str, options: WriteOptions, metadata_prefix: str | None, adopt: bool
+) -> Sink:
+    """Return the sink of a warehouse, with the prefix that it has already."""
+    sink, known = open_sink(into, destination, options), destination.progress()
+    sink.naming = Naming(known.prefix if known else metadata_prefix or PREFIX)
+    sink.adopts = adopt
+    return sink
+
+
 def _batch_end(log: ChangeLog, after: int, least: int, target: int, limits: Limits) -> int:
     """Return the last seq of the batch that begins after one.
 
@@ -240,6 +279,7 @@ def check_request(
     adopt: bool = False,
     catalog: str | None = None,
     rules: ColumnRules = NO_RULES,
+    names: tuple[str | None, str | None] = (None, None),
 ) -> Warehouse:
     """Check the arguments of ``replicate`` before anything is started or written; return the warehouse.
 
@@ -256,16 +296,18 @@ def check_request(
         adopt: Whether to take over tables that another log made.
         catalog: The catalog that has the tables, None for files in the warehouse.
         rules: Which columns are excluded or masked.
+        names: The templates of namespaces and of names, None for those of the warehouse.
 
     Raises:
         ChangeLogError: There is no such log, unless it is waited for; it lacks one of ``tables``, which the warehouse
             does not have either, or of ``resync``; a table lacks a column of ``rules``, or has it in its key; or the
             tables of the warehouse are of another log, and not to ``adopt``.
         PgoutputError: The tables of the warehouse are of another format, in another ``catalog``, or have another
-            ``prefix``, or other ``rules``.
+            ``prefix``, ``names`` or ``rules``.
     """
     if prefix is not None:
         check_prefix(prefix)
+    DatasetNames.parse(*names)
     destination = Warehouse(warehouse)
     known = destination.progress()
     if known is not None and known.format != into:
@@ -281,6 +323,8 @@ def check_request(
             f"{destination.store}: the prefix of its added columns is {known.prefix!r}, not {prefix!r}: omit "
             "--metadata-prefix (metadata_prefix=), or choose another warehouse"
         )
+    if known is not None:
+        _check_names(destination, known, names)
     all_rules = joined_rules(rules, destination, set(map(normal_name, resync)))
     if _has_begun(log) or not waits:
         found = ChangeLog(log)
@@ -306,6 +350,15 @@ def joined_rules(rules: ColumnRules, warehouse: Warehouse, resync: Collection[st
     known = warehouse.progress()
     noted, datasets = ColumnRules.from_notes(known.rules if known else ()), warehouse.readable_datasets()[0].values()
     return rules.joined_with(noted, datasets, resync, str(warehouse.store))
+
+
+def _check_names(destination: Warehouse, known: Progress, names: tuple[str | None, str | None]) -> None:
+    for option, wanted, there in zip(_NAME_OPTIONS, names, (known.namespace, known.table_name), strict=True):
+        if wanted not in (None, there):
+            raise PgoutputError(
+                f"{destination.store}: its tables were named by --{option} {there!r}, not {wanted!r}: omit "
+                f"--{option} ({option.replace('-', '_')}=), or choose another warehouse"
+            )
 
 
 def await_log(log: Address, stop: Callable[[], bool]) -> bool:

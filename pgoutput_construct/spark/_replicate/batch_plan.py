@@ -19,8 +19,9 @@ from pgoutput_construct.changelog._index.segment_sizes import Sizes
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._replicate.dataset_names import HISTORY_SUFFIX, DatasetNames
 from pgoutput_construct.spark._replicate.warehouse_log import Coverage
-from pgoutput_construct.spark._replicate.warehouse_notes import HISTORY_SUFFIX, Dataset, Version
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version
 
 
 class UpdateMode(StrEnum):
@@ -104,7 +105,7 @@ class BatchPlanner:
             version = self._coverage.next_version(before.version, version)
             version = replace(version, shape=version.shape.continuing(before.version.shape))
         mode = UpdateMode.WRITTEN if has_gap else _mode(before, version)
-        directory = directory_of(table, is_history)
+        directory = self._coverage.progress.names.directory(table, is_history)
         details, replaced = before.details if before else {}, self._datasets.get(directory)
         if table.qualified in self._resync:
             mode = UpdateMode.WRITTEN
@@ -125,7 +126,7 @@ class BatchPlanner:
 
 
 def obsolete_datasets(
-    tables: Collection[Table], datasets: Mapping[str, Dataset], keep_dropped: bool
+    tables: Collection[Table], datasets: Mapping[str, Dataset], keep_dropped: bool, names: DatasetNames
 ) -> Iterator[Dataset]:
     """Yield the datasets of tables that have another name now, or were dropped; histories of dropped ones stay.
 
@@ -136,7 +137,7 @@ def obsolete_datasets(
         table = by_oid.get(dataset.version.oid)
         if table is None:
             continue
-        is_renamed = directory_of(table, dataset.is_history) != dataset.directory
+        is_renamed = names.directory(table, dataset.is_history) != dataset.directory
         if table.is_removed(dataset.version.oid):
             if (table.dropped or is_renamed) and not (dataset.is_history or keep_dropped):
                 yield dataset
@@ -151,11 +152,6 @@ def latest_datasets(datasets: Iterable[Dataset]) -> dict[tuple[int, bool], Datas
     """
     ordered = sorted(datasets, key=lambda each: each.version.batch)
     return {(each.version.oid, each.is_history): each for each in ordered}
-
-
-def directory_of(table: Table, is_history: bool) -> str:
-    """Return the name of the directory of a table's dataset, or of its history's."""
-    return f"{table.directory}{HISTORY_SUFFIX if is_history else ''}"
 
 
 def aside_directory(history: Dataset) -> str:

@@ -12,6 +12,12 @@ from pyspark.sql.types import BinaryType, StringType
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
+from pgoutput_construct.spark._replicate.existing_tables import (
+    ExistingTable,
+    columns_of_files,
+    entries_of,
+    remove_entry,
+)
 from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statements
 from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
@@ -37,6 +43,9 @@ _LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 """By default 10,000, for object stores with as many directories."""
 _RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 _DETAIL: Final = "mapped_columns"
+_LOG_FOLDER: Final = "_delta_log"
+_CLAIM: Final = "_pgoutput"
+"""A file that this package writes into the directory of a table before all others; readers go by the log alone."""
 _HISTORY: Final = 100
 """How many of the latest commits are searched for one of this program: others are of VACUUM or OPTIMIZE."""
 
@@ -75,17 +84,46 @@ class DeltaSink(MergingSink):
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Overwrite a table in one commit, with its columns; column mapping is used only where a name needs it."""
+        adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
+        if before is None and adopted is None:
+            self._claim(spark, dataset)
         names = [name for name in rows.columns if _NEEDS_MAPPING.search(name)]
         fields = self._partition_columns(dataset, rows)
         wanted, present = {**self._wanted, **(_MAPPED if names else {})}, self._properties(spark, dataset)
-        if present is None or (_is_mapped(present) == bool(names) and wanted.items() <= present.items()):
+        if present is None or (
+            adopted is None and _is_mapped(present) == bool(names) and wanted.items() <= present.items()
+        ):
             writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").options(**wanted)
             writer = writer.partitionBy(*fields) if fields else writer
             writer.option("userMetadata", self.warehouse.commit_text(dataset.version)).save(self._path(dataset))
         else:
-            self._redefine(spark, dataset, rows, {**_unmapped(present), **wanted}, fields)
+            kept = _unmapped(present) if adopted is None else {}
+            self._redefine(spark, dataset, rows, {**kept, **wanted}, fields)
+        for name in adopted.entries if adopted is not None else ():
+            remove_entry(self.warehouse.store, dataset.directory, name)
         done = _with_mapped_columns(dataset, names)
         return with_values(done, details={**done.details, PARTITIONS: fields}) if fields else done
+
+    def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
+        """Return the table, or the files, in a directory that has no claim of this package, and none of its commits."""
+        entries = entries_of(self.warehouse.store, dataset.directory)
+        if not entries or _CLAIM in entries:
+            return None
+        path = self._path(dataset)
+        if not self._exists(dataset):
+            return ExistingTable(path, columns_of_files(spark, path), tuple(sorted(entries)))
+        is_ours = self.version(spark, dataset) is not None
+        return None if is_ours else ExistingTable(path, self.read(spark, dataset).schema)
+
+    def _claim(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Write the claim of a new table before its first file, so that what an interruption leaves is known as ours.
+
+        What one has left goes first.
+        """
+        claim = f"{dataset.directory}/{_CLAIM}"
+        if self.warehouse.store.has(claim) and self.version(spark, dataset) is None:
+            self.remove(spark, dataset)
+        self.warehouse.store.write(claim, b"")
 
     def _redefine(
         self,
@@ -123,7 +161,7 @@ class DeltaSink(MergingSink):
         return dict(row["properties"]) if row is not None else None
 
     def _exists(self, dataset: Dataset) -> bool:
-        return bool(self.warehouse.store.files(f"{dataset.directory}/_delta_log"))
+        return bool(self.warehouse.store.files(f"{dataset.directory}/{_LOG_FOLDER}"))
 
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge in one commit."""
@@ -176,8 +214,11 @@ class DeltaSink(MergingSink):
             spark.sql(f"VACUUM {self._table(dataset)} RETAIN {hours:.6f} HOURS").collect()
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Remove the directory."""
-        self.warehouse.store.remove(dataset.directory)
+        """Remove the directory, its claim last."""
+        store = self.warehouse.store
+        for name in entries_of(store, dataset.directory) - {_CLAIM}:
+            remove_entry(store, dataset.directory, name)
+        store.remove(dataset.directory)
 
     def _path(self, dataset: Dataset) -> str:
         return f"{self.warehouse.path}/{dataset.directory}"

@@ -14,6 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
+from pgoutput_construct.spark._replicate.existing_tables import (
+    ExistingTable,
+    columns_of_files,
+    entries_of,
+    remove_entry,
+)
 from pgoutput_construct.spark._replicate.merge_statement import (
     MergeStatements,
     history_statement,
@@ -45,6 +51,8 @@ _SETTINGS: Final = {
 _BRANCH: Final = "pgoutput"
 """The branch of a table that has a batch until it is published."""
 _MERGED: Final = "spark.merge-into.num-target-rows-"
+_FOLDERS: Final = {"data", "metadata"}
+"""Those of a table, in a catalog of files."""
 _MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
 _MODES: Final = ("write.delete.mode", "write.update.mode", "write.merge.mode")
 _DEFAULTS: Final = {
@@ -125,8 +133,7 @@ class IcebergSink(MergingSink):
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Replace a table in one commit, with its columns; earlier snapshots stay readable."""
         namespace, _ = self._names(dataset.directory)
-        if before is None and not self._own:
-            self._check_free(spark, dataset)
+        adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
         spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self._catalog)}.{quoted(namespace)}")
         spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
         writer = rows.writeTo(self._table(dataset.directory))
@@ -136,20 +143,27 @@ class IcebergSink(MergingSink):
         if fields := partition_fields(dataset, self._partitions, rows.columns):
             writer = writer.partitionedBy(*(_partition(each) for each in fields))
         writer.createOrReplace()
+        for name in adopted.entries if adopted is not None else ():
+            remove_entry(self.warehouse.store, "/".join(self._names(dataset.directory)), name)
         self._altered.add(dataset.directory)
         return with_values(dataset, details={PARTITIONS: list(map(str, fields))} if fields else {})
 
-    def _check_free(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Raise PgoutputError for a table of a shared catalog that is not of this warehouse.
+    def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
+        """Return a table of the catalog that was not created for this dataset, or files in the place of a table.
 
-        A first batch that was interrupted before its note may have written it.
+        A first batch that was interrupted before its note may have written it: the table has the identity of the
+        dataset then, or is data without metadata.
         """
         table = self._table(dataset.directory)
-        is_there = spark.catalog.tableExists(table)
-        if is_there and self._properties(spark, table).get(_DATASET) != self._identity(dataset):
-            raise PgoutputError(
-                f"{table} exists already, and is not of this warehouse: drop or rename it, or choose another catalog"
-            )
+        if spark.catalog.tableExists(table):
+            is_ours = self._properties(spark, table).get(_DATASET) == self._identity(dataset)
+            is_ours = is_ours or (self._own and self.version(spark, dataset) is not None)
+            return None if is_ours else ExistingTable(table, spark.table(table).schema)
+        if not self._own:
+            return None
+        folder = "/".join(self._names(dataset.directory))
+        path, others = f"{self.warehouse.path}/{folder}", entries_of(self.warehouse.store, folder) - _FOLDERS
+        return ExistingTable(path, columns_of_files(spark, path), tuple(sorted(others))) if others else None
 
     def _identity(self, dataset: Dataset) -> str:
         """Return what the property of a table says of whose it is; in hexadecimal, which Spark never redacts."""

@@ -14,6 +14,7 @@ The note is the table: readers see the parts that it names, which do not change 
 retained for a while.
 """
 
+import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,12 @@ from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import column
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 from pgoutput_construct.spark._replicate.dataset_columns import ROW_KEY
+from pgoutput_construct.spark._replicate.existing_tables import (
+    ExistingTable,
+    columns_of_files,
+    entries_of,
+    remove_entry,
+)
 from pgoutput_construct.spark._replicate.merge_statement import (
     MergeExpressions,
     key_conditions,
@@ -54,6 +61,7 @@ _SHARE: Final = 3
 """The base is written again when changes that replaced rows have this part of its bytes, or places of its rows."""
 _DELETED: Final = "-deleted"
 """The suffix of the directory of deleted places."""
+_PART: Final = re.compile(rf"v\d+({_DELETED})?")
 _PLACES: Final = T.StructType().add("part", "string").add("file", "string").add("row", "long")
 """A place: the names of a part and of a file in it, which no other file has, and the number of a row, from 0 on."""
 _FEW: Final = 1_000_000
@@ -120,8 +128,18 @@ class ParquetSink(MergingSink):
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Write a base next to the present parts."""
+        adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
         rows.write.mode("overwrite").parquet(f"{self.warehouse.path}/{self.path(dataset)}")
+        for name in adopted.entries if adopted is not None else ():
+            remove_entry(self.warehouse.store, dataset.directory, name)
         return self.replaced(dataset, rows.schema, before)
+
+    def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
+        """Return what is in the directory of a dataset and is not called as parts are."""
+        entries = entries_of(self.warehouse.store, dataset.directory)
+        others = tuple(sorted(name for name in entries if not _PART.fullmatch(name)))
+        path = f"{self.warehouse.path}/{dataset.directory}"
+        return ExistingTable(path, columns_of_files(spark, path), others) if others else None
 
     def path(self, dataset: Dataset) -> str:
         """Return the directory of the part that a dataset will have."""

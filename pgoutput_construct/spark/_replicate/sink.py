@@ -9,9 +9,11 @@ from enum import StrEnum
 from typing import ClassVar, Final, NamedTuple, Self
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
+from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, refusal
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 from pgoutput_construct.spark._state.change_survey import KeyBounds
 from pgoutput_construct.spark._state.demands import Demand
@@ -180,6 +182,8 @@ class Sink(ABC):
         self.warehouse = warehouse
         self.naming = Naming()
         """The names of added columns in datasets whose tables have none of them themselves."""
+        self.adopts = False
+        """Whether tables of others are replaced that exist where a dataset is to be written."""
 
     def naming_of(self, dataset: Dataset) -> Naming:
         """Return the names of columns in a dataset, as ``read`` returns rows, and ``replace`` takes them."""
@@ -202,6 +206,31 @@ class Sink(ABC):
         """Return the present rows."""
 
     @abstractmethod
+    def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
+        """Return what exists in the place of a dataset without a note, and is not of this warehouse; None for nothing.
+
+        What an interrupted batch wrote before the note is of this warehouse.
+        """
+
+    def check_place(self, spark: SparkSession, dataset: Dataset, columns: StructType) -> ExistingTable | None:
+        """Return what is to be taken over in the place of a dataset without a note; None for nothing.
+
+        Args:
+            spark: A session.
+            dataset: The dataset as it will be.
+            columns: The columns that are to be written.
+
+        Raises:
+            PgoutputError: A table of others is there, and ``adopts`` is False.
+        """
+        there = self.existing(spark, dataset)
+        if there is not None and not self.adopts:
+            raise refusal(there, columns)
+        if there is not None:
+            _LOG.warning("%s, which is not of this warehouse, is replaced by %s", there.place, dataset.version.table)
+        return there
+
+    @abstractmethod
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Write all rows of a dataset: readers see the former ones or these. Return it with its details.
 
@@ -209,7 +238,7 @@ class Sink(ABC):
             spark: The session of the rows.
             dataset: The dataset as it will be.
             rows: Its rows, under the names of datasets; they may be made from the present ones.
-            before: The dataset that is replaced, None for none.
+            before: The dataset that is replaced; None for none: then the place of the dataset is checked first.
         """
 
     @abstractmethod

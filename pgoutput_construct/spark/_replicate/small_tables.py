@@ -339,7 +339,8 @@ def _tables(
     for number, step in enumerate(steps):
         table, request = log.table(step.table), _request(step)
         summary = staged.summary(request)
-        if _is_simple(log, step, table, summary) and not staged.errors(request):
+        is_free = step.replaced is not None or sink.existing(log.spark, step.dataset) is None
+        if is_free and _is_simple(log, step, table, summary) and not staged.errors(request):
             before = step.before if step.mode is UpdateMode.CHANGED else None
             there = before.details["path"] if before is not None else None
             rule = _rule(table, summary, table.relation_oid in lacking)

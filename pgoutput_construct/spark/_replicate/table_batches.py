@@ -46,12 +46,12 @@ from pgoutput_construct.spark._replicate.batch_plan import (
     TableStep,
     UpdateMode,
     aside_directory,
-    directory_of,
     latest_datasets,
     obsolete_datasets,
 )
 from pgoutput_construct.spark._replicate.column_rules import NO_RULES, ColumnRules
 from pgoutput_construct.spark._replicate.dataset_columns import escape_log
+from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES, DatasetNames
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.small_tables import advance_together
@@ -132,6 +132,7 @@ class WarehouseTables:
         reporter: Reporter,
         resync: Collection[str] = (),
         rules: ColumnRules = NO_RULES,
+        names: DatasetNames = DEFAULT_NAMES,
     ) -> None:
         """Read the notes of a warehouse.
 
@@ -146,6 +147,7 @@ class WarehouseTables:
             reporter: Groups the tables of a batch, and reports its progress.
             resync: The tables to write from scratch.
             rules: Which columns are excluded or masked, with their salts.
+            names: The names of datasets in a new warehouse.
         """
         self._rules = rules
         self._on_missing = on_missing
@@ -158,7 +160,11 @@ class WarehouseTables:
         self._keep_dropped = keep_dropped
         self._sessions = SparkSessions(spark, workers, sink.prepare)
         self._progress = self._warehouse.progress() or Progress(
-            sink.format, prefix=sink.naming.prefix, catalog=sink.catalog
+            sink.format,
+            prefix=sink.naming.prefix,
+            catalog=sink.catalog,
+            namespace=names.namespace,
+            table_name=names.table,
         )
         self._noted = self._progress
         self._interrupted = None if self._progress.done else self._progress.batch
@@ -234,6 +240,7 @@ class WarehouseTables:
         present = {table.relation_oid for table in tables if not table.dropped}
         self._refuse(log, coverage)
         self._refuse_damaged(log, tables)
+        self._refuse_equal_names(tables)
         due = [table for table in tables if tries_all or self._troubles.may_retry(table.relation_oid)]
         self._settle({table.relation_oid for table in due})
         plans = BatchPlanner(self._datasets, coverage, seq, self._resync)
@@ -245,7 +252,7 @@ class WarehouseTables:
         failing = waiting | self._failed.keys()
         removed = [
             each
-            for each in obsolete_datasets(tables, self._own_datasets(), self._keep_dropped)
+            for each in obsolete_datasets(tables, self._own_datasets(), self._keep_dropped, self._progress.names)
             if each.version.oid not in failing
         ]
         for dataset in removed:
@@ -304,12 +311,18 @@ class WarehouseTables:
         mine, unknown = {table.relation_oid for table in tables}, dict(self._damaged)
         for table in log.opened.tables.values():
             for is_history in (False, True):
-                error = unknown.pop(note_name(directory_of(table, is_history)), None)
+                error = unknown.pop(note_name(self._progress.names.directory(table, is_history)), None)
                 is_due = table.relation_oid in mine and (self._history or not is_history)
                 if error is not None and is_due and table.qualified not in self._resync:
                     self._fail(table.relation_oid, table.qualified, error)
         for error in unknown.values():
             raise error
+
+    def _refuse_equal_names(self, tables: Collection[Table]) -> None:
+        """Note the tables that would have the name of another one's dataset."""
+        owners = {name: each.version.oid for name, each in self._own_datasets().items()}
+        for table, error in self._progress.names.conflicts(tables, owners):
+            self._fail(table.relation_oid, table.qualified, error)
 
     def _finish(self, log: OpenLog, lacks: Sequence[Lack], is_early: bool, tried: Collection[int]) -> None:
         """Note where the tables are, also in the log: it retains what a table in trouble has not applied.

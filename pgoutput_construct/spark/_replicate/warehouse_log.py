@@ -28,6 +28,7 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.column_rules import ColumnRules
+from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, Version, Warehouse
 from pgoutput_construct.spark._source.micro_batches import first_needed_seq
 
@@ -244,7 +245,9 @@ def _differences(log: ChangeLog, progress: Progress | None) -> list[str]:
 
 def _plan(log: ChangeLog, warehouse: Warehouse, progress: Progress | None) -> Iterator[str]:
     """Yield what becomes of tables, as parts of a sentence."""
-    tables = {table.directory: table for table in LogTables.from_log(log).tables.values() if not table.dropped}
+    names = DEFAULT_NAMES if progress is None else progress.names
+    present = (table for table in LogTables.from_log(log).tables.values() if not table.dropped)
+    tables = {names.directory(table, is_history=False): table for table in present}
     lacking = {lack.relation_oid for lack in lacks_of(log.index)}
     datasets = [each for each in warehouse.readable_datasets()[0].values() if not each.is_history]
     there = {each.directory for each in datasets}

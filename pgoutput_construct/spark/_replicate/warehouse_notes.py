@@ -15,11 +15,10 @@ from pgoutput_construct.changelog._store.store import Address, LogStore, Missing
 from pgoutput_construct.changelog.reader import LogIdentity
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.replicated_tables import ChangePosition, Table, table_of_directory
+from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES, HISTORY_SUFFIX, SCHEMA, TABLE, DatasetNames
 from pgoutput_construct.stream.identifiers import normal_name, qualified_name
 from pgoutput_construct.wire import Lsn
 
-HISTORY_SUFFIX: Final = ".history"
-"""The suffix of the directory of a history, after that of its table: no other directory has two dots."""
 STAGED: Final = "staged"
 """The directory of staged changes: no table's, which has a dot."""
 _NOWHERE: ChangePosition = (-1, -1)
@@ -186,6 +185,10 @@ class Progress:
     """The seqs of tables in trouble, by OID: each has everything that ended by its own."""
     rules: tuple[Mapping[str, Any], ...] = ()
     """What is made of columns: ``ColumnRules.to_notes``."""
+    namespace: str = SCHEMA
+    """The template of the namespaces of its datasets."""
+    table_name: str = TABLE
+    """The template of their names."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -201,6 +204,11 @@ class Progress:
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values that a person can read."""
         return asdict(self)
+
+    @property
+    def names(self) -> DatasetNames:
+        """The names of its datasets."""
+        return DatasetNames(self.namespace, self.table_name)
 
     def to_seq(self, version: Version) -> int:
         """Return the seq up to which a dataset has everything that ended in the log."""
@@ -224,6 +232,15 @@ class Dataset:
     """What its format stores in addition."""
     is_history: bool = False
     """Whether it has all rows that the table ever had, not the present ones."""
+
+
+class NoteOwner(NamedTuple):
+    """The dataset of a note that cannot be read, by its name."""
+
+    table: str
+    """The table; the name of the note where that does not contain it."""
+    is_history: bool
+    """Whether it is that of the history."""
 
 
 class Warehouse:
@@ -287,7 +304,7 @@ class Warehouse:
         if table in known:
             return known[table]
         for note, error in damaged.items():
-            if note_owner(note) in (NoteOwner(table, is_history), NoteOwner(note, False)):
+            if self.note_owner(note) in (NoteOwner(table, is_history), NoteOwner(note, False)):
                 raise error
         what = "history of the table" if is_history else "table"
         raise PgoutputError(f"{self.store}: no {what} {table}: it has {', '.join(sorted(known)) or 'none'}")
@@ -335,6 +352,17 @@ class Warehouse:
             problem = f"{self.store}: unreadable metadata of a commit: {text!r:.80}"
             raise PgoutputError(f"{problem}: {type(error).__name__}: {error}; {remedy}") from None
 
+    def note_owner(self, note: str) -> NoteOwner:
+        """Return the owner of a note by its name alone, which templates of names make another one."""
+        directory = note.removeprefix(f"{_FOLDER}/").removesuffix(".json")
+        own, progress = directory.removesuffix(HISTORY_SUFFIX), self.progress()
+        if progress is not None and progress.names != DEFAULT_NAMES:
+            return NoteOwner(note, False)
+        try:
+            return NoteOwner(qualified_name(*table_of_directory(own)), own != directory)
+        except (PgoutputError, ValueError):
+            return NoteOwner(note, False)
+
     def remove_note(self, directory: str) -> None:
         """Remove the note of a dataset, which then does not exist for readers."""
         self.store.delete(note_name(directory))
@@ -365,25 +393,6 @@ def spark_path(store: LogStore) -> str:
         return f"file://{store.directory}"
     parts = urlsplit(store.shown)
     return urlunsplit((_SCHEMES.get(parts.scheme, parts.scheme), parts.netloc, parts.path.rstrip("/"), "", ""))
-
-
-class NoteOwner(NamedTuple):
-    """The dataset of a note that cannot be read, by its name."""
-
-    table: str
-    """The table; the name of the note where that does not contain it."""
-    is_history: bool
-    """Whether it is that of the history."""
-
-
-def note_owner(note: str) -> NoteOwner:
-    """Return the owner of a note by its name alone."""
-    directory = note.removeprefix(f"{_FOLDER}/").removesuffix(".json")
-    own = directory.removesuffix(HISTORY_SUFFIX)
-    try:
-        return NoteOwner(qualified_name(*table_of_directory(own)), own != directory)
-    except (PgoutputError, ValueError):
-        return NoteOwner(note, False)
 
 
 def _shape_name(digest: str) -> str:

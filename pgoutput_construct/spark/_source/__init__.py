@@ -17,7 +17,8 @@ The path of a row in an executor, from a segment to Spark::
         _log_view.table_columns     the columns as the table is now, and added_columns
 
 ``micro_batches`` says how far a micro-batch of a stream goes; ``live_slot`` reads a slot without a log, and
-``message_decoder`` decodes payloads that came another way, such as Kafka.
+``message_decoder`` decodes payloads that came another way, such as Kafka; ``change_images`` gives changes the names
+that Spark's CHANGES clause has.
 
 Invariants: the driver reads the index and no payload; a task gets no more than its segments and what it cannot learn
 from them; a row that cannot be decoded is an error with segment, seq and field, or a row of the view ``quarantine``.

@@ -21,8 +21,8 @@ from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres.slot_peek import open_slot
 from pgoutput_construct.spark._log_view.added_columns import Prefix
-from pgoutput_construct.spark._log_view.change_columns import CHANGE, changes_schema
 from pgoutput_construct.spark._log_view.committed_rows import LogPlan
+from pgoutput_construct.spark._source.change_images import form_of
 from pgoutput_construct.spark._source.micro_batches import PollInterval, query_fields
 from pgoutput_construct.spark._source.segment_rows import SegmentPart, decode_part
 from pgoutput_construct.spark._source.source_options import SourceOptions
@@ -51,9 +51,9 @@ def _schema(description: Description, options: SourceOptions) -> pa.Schema:
     columns = columns_schema(description, chosen_types(options.types or ""))
     if options.columns is not None:
         columns = pa.schema([columns.field(name) for name in columns.names if name in options.columns])
-    prefix = Prefix(options.metadataPrefix)
-    prefix.check(str(options.table), columns.names, case_sensitive=True)  # Spark itself minds what is set
-    return prefix.reader_schema(changes_schema(prefix.replay_columns(columns)))
+    prefix, form = Prefix(options.metadataPrefix), form_of(options)
+    prefix.check(str(options.table), columns.names, case_sensitive=True, added=form.added)  # Spark minds what is set
+    return prefix.reader_schema(form.schema(prefix.replay_columns(columns)))
 
 
 @dataclass
@@ -169,13 +169,14 @@ def _read(task: _Peek) -> Iterator[pa.RecordBatch]:
     if not payloads:
         return
     part, used = _part(task, payloads)
-    prefix = Prefix(options.metadataPrefix)
-    inner = prefix.replay_schema(task.schema)
-    columns = pa.schema([each for each in inner if each.name not in CHANGE])
+    prefix, form = Prefix(options.metadataPrefix), form_of(options)
+    inner = prefix.replay_schema(task.schema, form.added)
+    columns = pa.schema([each for each in inner if each.name not in form.added])
     for description, _ in part.described:
         if description.seq in used:
             _check_columns(task, description.relation, columns.names)
-    yield from map(prefix.reader_batch, decode_part(part, columns, inner, used, options.badRecords != "fail"))
+    skips = options.badRecords != "fail"
+    yield from map(prefix.reader_batch, decode_part(part, columns, inner, used, skips, form.has_images))
 
 
 def _check_columns(task: _Peek, sent: Relation, requested: Sequence[str]) -> None:

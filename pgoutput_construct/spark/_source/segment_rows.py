@@ -28,11 +28,14 @@ from pgoutput_construct.columnar.row_schema import DecodedBlock
 from pgoutput_construct.columnar.table import table_rows
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._execution import cache_archives
+from pgoutput_construct.spark._log_view.change_columns import changes_schema
 from pgoutput_construct.spark._log_view.committed_rows import CommittedRows, LogPlan, index_payloads, logged_rows
 from pgoutput_construct.spark._log_view.table_columns import ColumnDefault, with_column_defaults
+from pgoutput_construct.spark._source.change_images import images_of
 from pgoutput_construct.spark._source.task_plan import ReaderColumns, SegmentScanTask, TableScanTask
 from pgoutput_construct.stream.relations import Description
 from pgoutput_construct.stream.transaction_reader import SPAN_COLUMNS, Spans
+from pgoutput_construct.wire.protocol import RelationColumnFlags, UpdateOldKind
 
 _BATCH_ROWS: Final = 1 << 16
 
@@ -75,7 +78,8 @@ def read_table_rows(task: TableScanTask) -> Iterator[pa.RecordBatch]:
     """Yield the selected rows of a table; raises ChangeLogError, with segment, seq and field, for a malformed one."""
     for part in read_parts(task.group, task.oids):
         yield from map(
-            task.prefix.reader_batch, decode_part(part, task.columns, task.schema, task.used, task.skips_malformed)
+            task.prefix.reader_batch,
+            decode_part(part, task.columns, task.schema, task.used, task.skips_malformed, task.has_images),
         )
 
 
@@ -85,6 +89,7 @@ def decode_part(
     schema: pa.Schema,
     used: Mapping[int, ReaderColumns],
     skips_malformed: bool = False,
+    has_images: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the selected rows of a table in a part.
 
@@ -94,12 +99,22 @@ def decode_part(
         schema: All columns to return.
         used: The Relations that describe the table's rows, by their seqs.
         skips_malformed: Whether malformed rows are skipped; else they raise ChangeLogError.
+        has_images: Whether rows are images (``change_images``), instead of changes.
     """
+    inner = changes_schema(columns) if has_images else schema
     for description, chosen in part.described:
         if (found := used.get(description.seq)) is not None:
             named = with_column_names(description, found.names)
             for block in decode_blocks(part, columns, named, chosen, skips_malformed):
-                yield _typed(part, columns, schema, found.missing, description.relation.relation_oid, block)
+                changes = _typed(part, columns, inner, found.missing, description.relation.relation_oid, block)
+                yield _images(part, named, block, changes, schema) if has_images else changes
+
+
+def _images(
+    part: SegmentPart, description: Description, block: DecodedBlock, changes: pa.RecordBatch, schema: pa.Schema
+) -> pa.RecordBatch:
+    keys = {column.name for column in description.relation.columns if column.flags & RelationColumnFlags.KEY}
+    return images_of(changes, keys, part.index.rows["old_kind"][block.rows] == ord(UpdateOldKind.KEY), schema)
 
 
 def decode_blocks(

@@ -96,6 +96,13 @@ OPTIONS: Final = (
     SourceOption("columns", _names, None, "decode only these columns of the table: a,b or a JSON array"),
     SourceOption("types", _types, "", "alternative types of columns, such as numeric=decimal(38,10),uuid=binary"),
     SourceOption("metadataPrefix", check_prefix, PREFIX, "prefix of the metadata columns in the view table"),
+    SourceOption(
+        "changeColumns",
+        _word("pgoutput", "spark"),
+        "pgoutput",
+        "columns of a change in the view table: pgoutput (_op, _before ...), or spark: one row per image, with "
+        "_change_type, _commit_version and _commit_timestamp",
+    ),
     SourceOption("asOfSeq", _seq, None, "read the log as of this seq"),
     SourceOption("asOfLsn", _lsn, None, "read the log as of this LSN, inclusive, such as 0/16B3748"),
     SourceOption(
@@ -143,6 +150,7 @@ class SourceOptions:
     columns: tuple[str, ...] | None = None
     types: str = ""
     metadataPrefix: str = PREFIX  # noqa: N815 - as Spark writes options
+    changeColumns: str = "pgoutput"  # noqa: N815
     asOfSeq: int | None = None  # noqa: N815
     asOfLsn: Lsn | None = None  # noqa: N815
     asOfTime: Timestamp | None = None  # noqa: N815
@@ -186,8 +194,9 @@ def _check(options: Mapping[str, Any]) -> None:
         )
     if options["view"] == "table" and not options["table"]:
         raise PgoutputError("the data source pgoutput needs the option table, such as public.orders, or another view")
-    if options["view"] != "table" and options["metadataPrefix"] != PREFIX:
-        raise PgoutputError("the option metadataPrefix applies only to the view table")
+    for name in ("metadataPrefix", "changeColumns"):
+        if options["view"] != "table" and options[name] != getattr(SourceOptions, name):
+            raise PgoutputError(f"the option {name} applies only to the view table")
     if sum(options[name] is not None for name in _POSITIONS) > 1:
         raise PgoutputError(f"set only one of the options {', '.join(_POSITIONS)}")
     if is_live and any(options[name] is not None for name in (*_POSITIONS, "fromLsn", "untilLsn", "fromSeq", "reader")):

@@ -186,6 +186,8 @@ class TableScanTask(InputPartition):
     """Whether malformed rows are skipped, instead of an error."""
     prefix: Prefix = DEFAULT_PREFIX
     """The prefix of added columns in the returned rows."""
+    has_images: bool = False
+    """Whether rows are images (``change_images``), instead of changes."""
 
 
 def table_tasks(
@@ -196,6 +198,7 @@ def table_tasks(
     schema: pa.Schema,
     skips_malformed: bool = False,
     prefix: Prefix = DEFAULT_PREFIX,
+    has_images: bool = False,
 ) -> list[TableScanTask]:
     """Plan a read of a table.
 
@@ -207,11 +210,20 @@ def table_tasks(
         schema: All columns to return, under these names.
         skips_malformed: Whether malformed rows are skipped, instead of an error.
         prefix: The prefix that added columns have for the reader.
+        has_images: Whether rows are images (``change_images``), instead of changes.
     """
     oids, used = table.relation_oids, reader_columns(opened, table)
     return [
         TableScanTask(
-            group, table.qualified, oids, columns, schema, columns_of_group(used, described), skips_malformed, prefix
+            group,
+            table.qualified,
+            oids,
+            columns,
+            schema,
+            columns_of_group(used, described),
+            skips_malformed,
+            prefix,
+            has_images,
         )
         for group, described in plan_described_segments(opened, selected, oids)
     ]

@@ -11,9 +11,9 @@ from pyspark.sql.datasource import InputPartition
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._log_view.added_columns import Prefix
-from pgoutput_construct.spark._log_view.change_columns import CHANGE, changes_schema
 from pgoutput_construct.spark._log_view.committed_rows import timestamps
 from pgoutput_construct.spark._log_view.replicated_tables import Table
+from pgoutput_construct.spark._source.change_images import form_of
 from pgoutput_construct.spark._source.micro_batches import offset_at
 from pgoutput_construct.spark._source.raw_views import EventsView, MessagesView, TransactionsView
 from pgoutput_construct.spark._source.read_range import LogRange, tables_at
@@ -54,23 +54,27 @@ class TableView:
         self.name = options.table
         self.prefix = Prefix(options.metadataPrefix)
         self.skips_malformed = options.badRecords != "fail"
+        self.form = form_of(options)
 
     def schema(self, log: ChangeLog, as_of: int) -> pa.Schema:
-        """Return the requested columns of the table, or all, and those of CHANGE."""
+        """Return the requested columns of the table, or all, and those of a change."""
         table = tables_at(log, as_of, self.options.types, self.skips_malformed).table(self.name)
-        self.prefix.check(
-            table.qualified, table.columns.names, case_sensitive=True
-        )  # Spark itself applies spark.sql.caseSensitive
+        # Spark itself applies spark.sql.caseSensitive.
+        self.prefix.check(table.qualified, table.columns.names, case_sensitive=True, added=self.form.added)
         names = self.options.columns
         columns = table.columns if names is None else _columns(table, names)
-        return self.prefix.reader_schema(changes_schema(self.prefix.replay_columns(columns)))
+        return self.prefix.reader_schema(self.form.schema(self.prefix.replay_columns(columns)))
 
     def tasks(self, log: ChangeLog, as_of: int, selected: LogRange, schema: pa.Schema) -> list[InputPartition]:
         """Plan a read of the selected rows into the columns of ``schema``."""
         opened = tables_at(log, as_of, self.options.types, self.skips_malformed)
-        table, inner = self.prefix.replay_table(opened.table(self.name)), self.prefix.replay_schema(schema)
-        columns = pa.schema([field for field in inner if field.name not in CHANGE])
-        return [*table_tasks(opened, table, selected, columns, inner, self.skips_malformed, self.prefix)]
+        table = self.prefix.replay_table(opened.table(self.name))
+        inner = self.prefix.replay_schema(schema, self.form.added)
+        columns = pa.schema([field for field in inner if field.name not in self.form.added])
+        planned = table_tasks(
+            opened, table, selected, columns, inner, self.skips_malformed, self.prefix, self.form.has_images
+        )
+        return [*planned]
 
     def read(self, task: TableScanTask) -> Iterator[pa.RecordBatch]:
         """Read the rows of one task."""

@@ -27,7 +27,7 @@ from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.sinks import existing_sink
 from pgoutput_construct.spark._replicate.staging import masked_changes
 from pgoutput_construct.spark._replicate.warehouse_log import check_own
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, VersionShape, Warehouse, note_owner
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, VersionShape, Warehouse
 from pgoutput_construct.spark._state.table_state import advance
 from pgoutput_construct.spark._verify.part_checksums import TEXTS
 from pgoutput_construct.spark.formats import check_format
@@ -196,7 +196,7 @@ def chosen_tables(warehouse: Address, tables: Collection[str] | None = None) -> 
     opened = Warehouse(warehouse)
     datasets, damaged = opened.readable_datasets()
     known = {each.version.table for each in datasets.values() if not each.is_history}
-    known |= {each.table for each in map(note_owner, damaged) if not each.is_history}
+    known |= {each.table for each in map(opened.note_owner, damaged) if not each.is_history}
     if not known:
         raise PgoutputError(f"{opened.store}: the warehouse has no table yet: run pgoutput replicate first")
     chosen = known if tables is None else {each if each in known else normal_name(each) for each in tables}

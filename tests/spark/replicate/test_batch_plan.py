@@ -10,6 +10,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.spark._replicate.batch_plan import aside_directory, obsolete_datasets
+from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, Version, VersionShape, Warehouse
 from pgoutput_construct.spark.formats import FORMATS, format_settings
 from tests.spark.histories import table_of
@@ -49,8 +50,9 @@ def test_datasets_of_tables_that_are_gone(dropped: bool, left: list[str]) -> Non
     other = Dataset("public.other", replace(VERSION, oid=9))
     history = Dataset("public.was.history", replace(VERSION, oid=8), is_history=True)
     datasets = {each.directory: each for each in (*gone, other, history)}
-    assert [each.directory for each in obsolete_datasets([table], datasets, keep_dropped=False)] == left
-    assert not [*obsolete_datasets([table], datasets, keep_dropped=True)]
+    found = obsolete_datasets([table], datasets, False, DEFAULT_NAMES)
+    assert [each.directory for each in found] == left
+    assert not [*obsolete_datasets([table], datasets, True, DEFAULT_NAMES)]
 
 
 def test_the_copy_of_a_history() -> None:

@@ -35,7 +35,7 @@ def shop(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
         yield shop
 
 
-def _replicate(shop: Shop, place: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+def _replicate(shop: Shop, place: Path, *options: str, notes: str = "wh") -> "subprocess.CompletedProcess[str]":
     """Replicate the table in a process of its own, as its user does."""
     catalog = "spark.sql.catalog.shared"
     conf = {
@@ -49,7 +49,7 @@ def _replicate(shop: Shop, place: Path, *options: str) -> "subprocess.CompletedP
         f"{catalog}.cache-enabled": "false",
     }
     given = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
-    command = ["replicate", str(shop.directory), "--into", "iceberg", "--warehouse", str(place / "wh"), "--once"]
+    command = ["replicate", str(shop.directory), "--into", "iceberg", "--warehouse", str(place / notes), "--once"]
     return subprocess.run(
         [sys.executable, "-m", "pgoutput_construct.cli", *command, "--table", "public.event", *given, *options],
         check=False,
@@ -88,9 +88,11 @@ def test_a_shared_catalog(shop: Shop, tmp_path: Path) -> None:
     assert rows == {number: "new" if number == 3 else str(number) for number in range(1, 21) if number != 4}
     refused = _replicate(shop, tmp_path)
     assert refused.returncode == 1 and "its tables are in the catalog 'shared': give --catalog shared" in refused.stderr
-    (tmp_path / "wh").rename(tmp_path / "away")
-    refused = _replicate(shop, tmp_path, *chosen)
-    assert refused.returncode == 1 and "`event` exists already, and is not of this warehouse" in refused.stderr
+    said = "`event` exists already, and is not of this warehouse (it has the columns that are to be written)"
+    refused = _replicate(shop, tmp_path, *chosen, notes="other")
+    assert refused.returncode == 1 and said in refused.stderr
+    done = _replicate(shop, tmp_path, *chosen, "--adopt", notes="other")
+    assert done.returncode == 0, done.stderr
 
 
 def test_partitionings() -> None:

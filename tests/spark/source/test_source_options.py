@@ -24,6 +24,8 @@ from pgoutput_construct.spark._source.source_options import OPTIONS, SourceOptio
         ({"path": "x", "table": "t", "asOfSeq": "1", "asOfLsn": "0/1"}, "set only one of the options"),
         ({"path": "x", "table": "t", "maxTransactionsPerTrigger": "0"}, "it must be a positive integer"),
         ({"path": "x", "table": "t", "columns": "[1]"}, "the option columns is"),
+        ({"path": "x", "table": "t", "changeColumns": "delta"}, "it is one of pgoutput, spark"),
+        ({"path": "x", "view": "events", "changeColumns": "spark"}, "changeColumns applies only to the view table"),
         ({"path": "x", "table": "a.b.c"}, "the option table is 'a.b.c': 'a.b.c' does not name a table"),
     ],
 )

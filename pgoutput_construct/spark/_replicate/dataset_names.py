@@ -1,0 +1,90 @@
+"""The names of datasets: by default the schema and the name of their tables, else what templates make of them."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from re import split
+from typing import Final, NamedTuple, Self
+
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._log_view.replicated_tables import Table, directory_name
+
+HISTORY_SUFFIX: Final = ".history"
+"""The suffix of the directory of a history, after that of its table: no other directory has two dots."""
+SCHEMA: Final = "{schema}"
+TABLE: Final = "{table}"
+
+
+class NameConflict(NamedTuple):
+    """A table that would have the name of another one."""
+
+    table: Table
+    error: PgoutputError
+
+
+@dataclass(frozen=True)
+class DatasetNames:
+    """Templates of names, with ``{schema}`` and ``{table}`` where these are put."""
+
+    namespace: str = SCHEMA
+    """Of the namespace: in a catalog that of the table, else the part of a directory's name before the dot."""
+    table: str = TABLE
+    """Of the name in the namespace."""
+
+    @classmethod
+    def parse(cls, namespace: str | None, table: str | None) -> Self:
+        """Return templates as a caller gives them, None for the default.
+
+        Raises PgoutputError for one that has other fields or characters, or would give all tables one name.
+        """
+        found = cls(SCHEMA if namespace is None else namespace, TABLE if table is None else table)
+        for what, template in (("namespace", found.namespace), ("table name", found.table)):
+            fixed = "".join(split(r"\{schema\}|\{table\}", template))
+            if not template or not all(letter.isalnum() or letter in "-_" for letter in fixed):
+                raise PgoutputError(
+                    f"{what} {template!r}: it may have {SCHEMA}, {TABLE}, letters, digits, - and _, as in "
+                    "'{schema}__{table}'"
+                )
+        if TABLE not in found.table:
+            raise PgoutputError(f"table name {found.table!r}: it needs {TABLE}, since each table has a name of its own")
+        if TABLE in found.namespace:
+            raise PgoutputError(f"namespace {found.namespace!r}: it may have {SCHEMA}, not {TABLE}")
+        return found
+
+    def directory(self, table: Table, is_history: bool) -> str:
+        """Return the name of the directory of a table's dataset, or of its history's: ``namespace.name``."""
+        schema = table.namespace or "pg_catalog"
+        parts = (_filled(template, schema, table.name) for template in (self.namespace, self.table))
+        return f"{directory_name(*parts)}{HISTORY_SUFFIX if is_history else ''}"
+
+    def conflicts(self, tables: Collection[Table], owners: Mapping[str, int]) -> Iterator[NameConflict]:
+        """Yield the tables that would have the name of another one.
+
+        Args:
+            tables: The tables; dropped ones have no name any more.
+            owners: The OIDs of the tables of present datasets, by directory: such a table keeps its name.
+        """
+        found: dict[str, list[Table]] = defaultdict(list)
+        for table in tables:
+            if not table.dropped:
+                found[self.directory(table, False)].append(table)
+        for directory, together in found.items():
+            for table in together if len(together) > 1 else ():
+                if owners.get(directory) != table.relation_oid:
+                    yield NameConflict(table, self._conflict(directory, table, together))
+
+    def _conflict(self, directory: str, table: Table, together: Collection[Table]) -> PgoutputError:
+        others = ", ".join(sorted(each.qualified for each in together if each is not table))
+        return PgoutputError(
+            f"{table.qualified} would be {directory}, as {others} would: replicate only one of them (--table), or into "
+            "another warehouse, where --namespace or --table-name has {schema}"
+        )
+
+
+DEFAULT_NAMES: Final = DatasetNames()
+
+
+def _filled(template: str, schema: str, table: str) -> str:
+    return "".join(
+        {SCHEMA: schema, TABLE: table}.get(part, part) for part in split(r"(\{schema\}|\{table\})", template)
+    )

@@ -1,0 +1,71 @@
+"""What exists where a new dataset is to be written, and is not of the warehouse: it is refused, or taken over."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812 - as Spark's documentation has it
+
+from pgoutput_construct.changelog._store.store import LogStore
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._log_view.replicated_tables import plain_path
+
+_REMEDY: Final = "drop or rename it, replicate to another place, or give --adopt (adopt=True) to replace it"
+
+
+def entries_of(store: LogStore, folder: str) -> set[str]:
+    """Return the names of the files and folders in a folder."""
+    return {*store.files(folder), *store.folders(folder)}
+
+
+def remove_entry(store: LogStore, folder: str, name: str) -> None:
+    """Remove a file, or a folder with its content, from a folder."""
+    if name in store.folders(folder):
+        store.remove(f"{folder}/{name}")
+    else:
+        store.delete(f"{folder}/{name}")
+
+
+class ExistingTable(NamedTuple):
+    """A table, or a directory with files, that this warehouse did not write."""
+
+    place: str
+    """Its name in a catalog, or its path."""
+    columns: T.StructType | None
+    """Its columns; None where Spark cannot read it as a table."""
+    entries: tuple[str, ...] = ()
+    """The names of the files and folders in its directory that are to be removed once it is replaced."""
+
+
+def refusal(there: ExistingTable, wanted: T.StructType) -> PgoutputError:
+    """Return the error of a table of others, given the columns that are to be written."""
+    if there.columns is None:
+        found = "Spark cannot read it as a table"
+    else:
+        found = "; ".join(_differences(there.columns, wanted)) or "it has the columns that are to be written"
+    return PgoutputError(f"{there.place} exists already, and is not of this warehouse ({found}): {_REMEDY}")
+
+
+def columns_of_files(spark: SparkSession, path: str) -> T.StructType | None:
+    """Return the columns of Parquet files in a directory; None where it has none, or they cannot be read."""
+    try:
+        return spark.read.parquet(plain_path(path)).schema
+    except AnalysisException:
+        return None
+    except Exception as error:  # Spark has no class of its own for a file that is not Parquet
+        if "CANNOT_READ_FILE_FOOTER" in str(error) or "FAILED_READ_FILE" in str(error):
+            return None
+        raise
+
+
+def _differences(there: T.StructType, wanted: T.StructType) -> Iterator[str]:
+    """Yield how the columns of two tables differ."""
+    kinds = {field.name: field.dataType.simpleString() for field in there}
+    needed = {field.name: field.dataType.simpleString() for field in wanted}
+    for name, kind in kinds.items():
+        if kind != needed.get(name, kind):
+            yield f"column {name!r} is {kind} there, and would be {needed[name]}"
+    for names, what in ((needed.keys() - kinds.keys(), "lacks"), (kinds.keys() - needed.keys(), "has in addition")):
+        if names:
+            yield f"it {what} {', '.join(map(repr, sorted(names)))}"
