@@ -25,7 +25,6 @@ from pgoutput_construct.publisher._server.replication_commands import (
     parse_command,
 )
 from pgoutput_construct.publisher._server.service import Exchange, Service, authenticate
-from pgoutput_construct.publisher._server.walsender import WalSender
 from pgoutput_construct.publisher.refusals import Refusal, error_response, no_copies
 from pgoutput_construct.publisher.slots import PLUGIN
 from pgoutput_construct.wire import connection_messages as m
@@ -219,7 +218,7 @@ class ClientSession:
             self._service.report(f"slot {command.slot} created at its first use")
         with slots.acquired(command.slot, self._process_id) as slot:
             # This reads new segments of a log, and with two_phase searches it for prepared transactions.
-            sender = await asyncio.to_thread(WalSender, self._service, self._client, self._context, slot, command)
+            sender = await asyncio.to_thread(self._service.open_stream, self._client, self._context, slot, command)
             await self._client.send(m.CopyBothResponse(0, ()))
             self._reads = slot.name
             await sender.run()
