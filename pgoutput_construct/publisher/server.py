@@ -58,7 +58,7 @@ class Publisher(Service):
 
     def session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ClientSession:
         """Return the session of a client that has connected."""
-        return ClientSession(self, reader, writer, next(self._numbers))
+        return ClientSession(self, ClientConnection(reader, writer), next(self._numbers))
 
     async def start(self) -> None:
         """Listen for clients.

@@ -44,20 +44,18 @@ _LATE: Final = (m.CopyData, m.ClientCopyDone, m.CopyFail)
 class ClientSession:
     """The session of one client."""
 
-    def __init__(
-        self, service: Service, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, process_id: int
-    ) -> None:
+    def __init__(self, service: Service, client: ClientConnection, process_id: int) -> None:
         """Prepare to serve a client.
 
         Args:
             service: What all sessions share.
-            reader: Receives from the client.
-            writer: Sends to the client.
+            client: The client's connection.
             process_id: The id for BackendKeyData.
         """
         self._service = service
         self._process_id = process_id
-        self._client = ClientConnection(reader, writer, _STARTUP_BYTES)
+        self._client = client
+        client.accept(_STARTUP_BYTES)
         self._context: QueryContext
         """The context of queries, once the client is authenticated."""
         self._replicates = False
