@@ -43,6 +43,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "tables": CommandEntry(TABLES, "tables_command", ("cli", "spark")),
     "serve": CommandEntry(PUBLISHER, "serve_command", ("cli", "publisher")),
     "replay": CommandEntry(PUBLISHER, "replay_command", ("cli", "postgres", "publisher")),
+    "conformance": CommandEntry(PUBLISHER, "conformance_command", ("cli", "publisher")),
     "decode": CommandEntry(MESSAGES, "decode_command"),
     "build": CommandEntry(MESSAGES, "build_command"),
     "inspect": CommandEntry(MESSAGES, "inspect_command"),

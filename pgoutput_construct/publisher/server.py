@@ -10,8 +10,14 @@ from typing import Any, Final, Self
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import Feed
+from pgoutput_construct.publisher._server.client_connection import ClientConnection
 from pgoutput_construct.publisher._server.client_session import ClientSession
+from pgoutput_construct.publisher._server.copy_both import CopyBothStream
+from pgoutput_construct.publisher._server.query_results import QueryContext
+from pgoutput_construct.publisher._server.replication_commands import StartReplication
 from pgoutput_construct.publisher._server.service import Service, Settings, current_task
+from pgoutput_construct.publisher._server.walsender import WalSender
+from pgoutput_construct.publisher.slots import Slot
 
 __all__ = ["Publisher", "ThreadedPublisher"]
 
@@ -43,6 +49,16 @@ class Publisher(Service):
         self._sessions: set[asyncio.Task[None]] = set()
         self._numbers = count(1)
         self._background: set[asyncio.Task[None]] = set()
+
+    def open_stream(
+        self, client: ClientConnection, context: QueryContext, slot: Slot, command: StartReplication
+    ) -> CopyBothStream:
+        """See Service."""
+        return WalSender(self, client, context, slot, command)
+
+    def session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ClientSession:
+        """Return the session of a client that has connected."""
+        return ClientSession(self, ClientConnection(reader, writer), next(self._numbers))
 
     async def start(self) -> None:
         """Listen for clients.
@@ -91,7 +107,7 @@ class Publisher(Service):
         self.meet(task, writer.transport)
         try:
             _notice_dead_peers(writer)
-            await ClientSession(self, reader, writer, next(self._numbers)).run()
+            await self.session(reader, writer).run()
             await _close(writer)
         except asyncio.CancelledError:
             pass  # the publisher stops; asyncio logs errors of this callback
@@ -121,7 +137,11 @@ class ThreadedPublisher:
     """A publisher in a thread, as a context manager."""
 
     def __init__(
-        self, feed: Feed, settings: Settings | None = None, report: Callable[[str], None] | None = None
+        self,
+        feed: Feed,
+        settings: Settings | None = None,
+        report: Callable[[str], None] | None = None,
+        publisher: Callable[[Feed, Settings | None, Callable[[str], None] | None], Publisher] = Publisher,
     ) -> None:
         """Prepare to serve.
 
@@ -129,8 +149,9 @@ class ThreadedPublisher:
             feed: The feed.
             settings: How it is served; Settings() by default.
             report: Called with each line of the publisher's log.
+            publisher: What makes the publisher, with these arguments.
         """
-        self._publisher = Publisher(feed, settings, report)
+        self._publisher = publisher(feed, settings, report)
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="publisher", daemon=True)
 

@@ -57,6 +57,13 @@ class Picture(NamedTuple):
         sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
         sys.stdout.buffer.flush()
 
+    def text(self) -> str:
+        """Return it as text, without colours."""
+        console = Console(file=io.StringIO(), color_system=None, width=WIDEST_FILE, highlight=False)
+        with console.capture() as capture:
+            console.print(*self._parts())
+        return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
     def svg(self) -> str:
         """Return it as an SVG image."""
         return _to_svg(self.title, self._lines_of_file())
@@ -64,6 +71,10 @@ class Picture(NamedTuple):
     def html(self) -> str:
         """Return it as an HTML page."""
         return _to_html(self.title, self._lines_of_file())
+
+    def fragment(self) -> str:
+        """Return it as the content of an element ``pre`` of an HTML page."""
+        return _drawn(self._lines_of_file())
 
     def _lines_of_file(self) -> list[list[Segment]]:
         """Return it laid out at its natural width, up to WIDEST_FILE."""
@@ -162,7 +173,6 @@ font-family="{_FONT}" font-size="{_SIZE}">
 
 def _to_html(title: str, lines: Lines) -> str:
     """Return the lines as an HTML page."""
-    drawn = "\n".join("".join(map(_span, line)).rstrip() for line in lines)
     return f"""\
 <!DOCTYPE html>
 <html lang="en">
@@ -176,11 +186,15 @@ pre {{ font: {_SIZE}px/1.4 {_FONT}; }}
 </head>
 <body>
 <pre>
-{drawn}
+{_drawn(lines)}
 </pre>
 </body>
 </html>
 """
+
+
+def _drawn(lines: Lines) -> str:
+    return "\n".join("".join(map(_span, line)).rstrip() for line in lines)
 
 
 def _runs(line: Sequence[Segment]) -> Iterator[_StyledRun]:

@@ -82,17 +82,16 @@ _READ_BYTES: Final = 1 << 16
 class ClientConnection:
     """The server side of a connection on asyncio streams."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, largest: int) -> None:
-        """Begin a connection.
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Begin a connection; ``accept`` says how large its messages may be.
 
         Args:
             reader: Receives from the client.
             writer: Sends to the client.
-            largest: The maximum size in bytes of a message from the client.
         """
         self._reader = reader
         self._writer = writer
-        self._conversation = Conversation("server", largest)
+        self._conversation = Conversation("server", 0)
         self.encoding: ClientEncoding = UTF8
         """The client_encoding."""
 
@@ -160,6 +159,10 @@ class ClientConnection:
     def abort(self) -> None:
         """Reset the connection without a message."""
         self._writer.transport.abort()
+
+    def close(self) -> None:
+        """Close the connection once everything is sent."""
+        self._writer.close()
 
     def post(self, message: m.ConnectionMessage) -> None:
         """Send a message without waiting while the client is slow to read; only for small, rare messages."""

@@ -25,7 +25,6 @@ from pgoutput_construct.publisher._server.replication_commands import (
     parse_command,
 )
 from pgoutput_construct.publisher._server.service import Exchange, Service, authenticate
-from pgoutput_construct.publisher._server.walsender import WalSender
 from pgoutput_construct.publisher.refusals import Refusal, error_response, no_copies
 from pgoutput_construct.publisher.slots import PLUGIN
 from pgoutput_construct.wire import connection_messages as m
@@ -45,20 +44,18 @@ _LATE: Final = (m.CopyData, m.ClientCopyDone, m.CopyFail)
 class ClientSession:
     """The session of one client."""
 
-    def __init__(
-        self, service: Service, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, process_id: int
-    ) -> None:
+    def __init__(self, service: Service, client: ClientConnection, process_id: int) -> None:
         """Prepare to serve a client.
 
         Args:
             service: What all sessions share.
-            reader: Receives from the client.
-            writer: Sends to the client.
+            client: The client's connection.
             process_id: The id for BackendKeyData.
         """
         self._service = service
         self._process_id = process_id
-        self._client = ClientConnection(reader, writer, _STARTUP_BYTES)
+        self._client = client
+        client.accept(_STARTUP_BYTES)
         self._context: QueryContext
         """The context of queries, once the client is authenticated."""
         self._replicates = False
@@ -219,7 +216,7 @@ class ClientSession:
             self._service.report(f"slot {command.slot} created at its first use")
         with slots.acquired(command.slot, self._process_id) as slot:
             # This reads new segments of a log, and with two_phase searches it for prepared transactions.
-            sender = await asyncio.to_thread(WalSender, self._service, self._client, self._context, slot, command)
+            sender = await asyncio.to_thread(self._service.open_stream, self._client, self._context, slot, command)
             await self._client.send(m.CopyBothResponse(0, ()))
             self._reads = slot.name
             await sender.run()

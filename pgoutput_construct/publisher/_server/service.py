@@ -4,6 +4,7 @@ import asyncio
 import hmac
 import ssl
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import cache
@@ -13,6 +14,10 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import Feed
+from pgoutput_construct.publisher._server.client_connection import ClientConnection
+from pgoutput_construct.publisher._server.copy_both import CopyBothStream
+from pgoutput_construct.publisher._server.query_results import QueryContext
+from pgoutput_construct.publisher._server.replication_commands import StartReplication
 from pgoutput_construct.publisher._server.stream_request import unmade
 from pgoutput_construct.publisher.refusals import Refusal
 from pgoutput_construct.publisher.slots import Slot, Slots
@@ -70,7 +75,7 @@ class Settings:
             raise PgoutputError(f"port {self.port!r}: it is an int from 0 to 65535")
 
 
-class Service:
+class Service(ABC):
     """Serves a feed to clients; ``Publisher`` accepts them on a socket."""
 
     def __init__(
@@ -100,6 +105,19 @@ class Service:
         self._looked = 0.0
         self._served = asyncio.Event()
         self._target = 0
+
+    @abstractmethod
+    def open_stream(
+        self, client: ClientConnection, context: QueryContext, slot: Slot, command: StartReplication
+    ) -> CopyBothStream:
+        """Return the stream that a client has asked for; raise Refusal if its request is invalid.
+
+        Args:
+            client: The client's connection.
+            context: The session's context.
+            slot: The slot, acquired by this client.
+            command: The client's START_REPLICATION.
+        """
 
     @property
     def feed(self) -> Feed:

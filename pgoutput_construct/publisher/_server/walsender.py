@@ -9,13 +9,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.publisher._feed.feed import Pace
 from pgoutput_construct.publisher._feed.rendering import Withholding
 from pgoutput_construct.publisher._feed.script_cursor import cursor_of
-from pgoutput_construct.publisher._server.client_connection import ClientConnection, ConnectionEnded
+from pgoutput_construct.publisher._server.client_connection import ClientConnection
+from pgoutput_construct.publisher._server.copy_both import CopyBothStream
 from pgoutput_construct.publisher._server.query_results import QueryContext
 from pgoutput_construct.publisher._server.replication_commands import StartReplication
 from pgoutput_construct.publisher._server.service import Service
@@ -29,8 +29,8 @@ from pgoutput_construct.publisher.refusals import Refusal, warning
 from pgoutput_construct.publisher.slots import Slot
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.connection_engine import build_connection
-from pgoutput_construct.wire.engine import build_frame, parse_frame
-from pgoutput_construct.wire.frames import PrimaryKeepalive, StandbyStatusUpdate, XLogData
+from pgoutput_construct.wire.engine import build_frame
+from pgoutput_construct.wire.frames import StandbyStatusUpdate, XLogData
 from pgoutput_construct.wire.options import LAYOUT_OPTIONS
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
@@ -44,7 +44,7 @@ _RATE_PARTS: Final = 20
 """Chunks per second into which a rate is divided."""
 
 
-class WalSender:
+class WalSender(CopyBothStream):
     """Sends a feed to a client, from an LSN on."""
 
     def __init__(
@@ -63,7 +63,6 @@ class WalSender:
             Refusal: The options are invalid, or what the client needs was pruned.
         """
         self._service = service
-        self._client = client
         self._slot = slot
         start = max(int(command.start), slot.confirmed)
         self._service.feed.refresh()
@@ -77,8 +76,7 @@ class WalSender:
         self._unknown = unknown_publications(command, self._service.feed.about)
         self._service.slots.keep_two_phase(slot, start, options.two_phase)
         options = replace(options, two_phase=slot.two_phase)
-        self._layout: dict[str, Any] = {name: getattr(options, name) for name in LAYOUT_OPTIONS}
-        """The options that determine the layout, as keywords of build_frame."""
+        super().__init__(client, {name: getattr(options, name) for name in LAYOUT_OPTIONS})
         self._options = f"proto_version={options.proto_version}, streaming={options.streaming}"
         copied = slot.copied if start else order.copied_until
         two_phase_at = slot.two_phase_at if slot.two_phase else None
@@ -94,9 +92,6 @@ class WalSender:
         self._cursor = cursor_of(feed, options, start, copied, two_phase_at, pace, *rest)
         for lack in self._cursor.lacking:
             self._service.report(f"slot {slot.name}: {lack}")
-        self._has_ended = False
-        """Whether this side has sent CopyDone."""
-        self._heard = time.monotonic()
         self._reply_requested = False
         self._is_stalled = False
         self._sent = Lsn(start)
@@ -107,12 +102,7 @@ class WalSender:
     async def _keep_alive(self, reply_requested: bool) -> None:
         """Send a keepalive, which may request an immediate reply."""
         if not (self._is_stalled or self._has_ended):
-            await self._client.send(self._keepalive(reply_requested))
-
-    def _keepalive(self, reply_requested: bool) -> m.CopyData:
-        return m.CopyData(
-            build_frame(PrimaryKeepalive(self._sent, Timestamp.now(), int(reply_requested)), **self._layout)
-        )
+            await self._client.send(self._keepalive(self._sent, reply_requested))
 
     async def _show(self, fault: Fault) -> None:
         """Show a fault to the client, once."""
@@ -162,43 +152,15 @@ class WalSender:
     async def run(self) -> None:
         """Stream until the client sends CopyDone."""
         self._service.report(f"slot {self._slot.name}: a client reads from {self._sent} on, with {self._options}")
-        tasks = {asyncio.create_task(work) for work in (self._send(), self._listen(), self._watch())}
-        try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        for task in done:
-            task.result()
-        done_here = () if self._has_ended else (m.ServerCopyDone(),)
-        await self._client.send(*done_here, m.CommandComplete("COPY 0"))
+        await super().run()
 
-    async def _listen(self) -> None:
-        """Process messages of the client, until it sends CopyDone or CopyFail."""
-        while True:
-            message = await self._client.receive()
-            self._heard = time.monotonic()
-            if isinstance(message, m.CopyData):
-                await self._reply(message.data)
-            elif isinstance(message, m.ClientCopyDone | m.CopyFail):
-                return
-            else:
-                raise ConnectionEnded
-
-    async def _reply(self, data: bytes) -> None:
-        try:
-            frame = parse_frame(data, **self._layout)
-        except DecodeError as error:
-            raise Refusal("08P01", f"unexpected message from a standby: {error}", fatal=True) from error
-        if not isinstance(frame, StandbyStatusUpdate):
-            return
-        self._service.slots.confirm(self._slot, frame.flush_lsn)
-        self._cursor.confirmed = max(self._cursor.confirmed, frame.flush_lsn)
+    async def _replied(self, status: StandbyStatusUpdate) -> None:
+        self._service.slots.confirm(self._slot, status.flush_lsn)
+        self._cursor.confirmed = max(self._cursor.confirmed, status.flush_lsn)
         self._keep_copied()
         self._service.confirmed(self._slot)
         self._reply_requested = False
-        if frame.reply_requested:
+        if status.reply_requested:
             await self._keep_alive(reply_requested=False)
 
     async def _send(self) -> None:
@@ -265,7 +227,7 @@ class WalSender:
                 raise Refusal("57P05", "terminating walsender process due to replication timeout", fatal=True)
             if silent > timeout / 2 and not (self._reply_requested or self._is_stalled or self._has_ended):
                 self._reply_requested = True
-                self._client.post(self._keepalive(reply_requested=True))
+                self._client.post(self._keepalive(self._sent, reply_requested=True))
 
 
 _FAULTS: Final[Mapping[str, Callable[..., Awaitable[None]]]] = {

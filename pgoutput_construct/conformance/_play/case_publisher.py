@@ -1,0 +1,119 @@
+"""The publisher of a case: sessions as those of any publisher, but for what the case's server does on purpose."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from pgoutput_construct.conformance._play.case_connection import CaseConnection
+from pgoutput_construct.conformance._play.case_stage import CaseStage
+from pgoutput_construct.conformance._play.script_sender import ScriptSender
+from pgoutput_construct.publisher._feed.feed import About, Feed
+from pgoutput_construct.publisher._feed.message_feed import Script
+from pgoutput_construct.publisher._server.client_connection import ClientConnection
+from pgoutput_construct.publisher._server.client_session import ClientSession
+from pgoutput_construct.publisher._server.copy_both import CopyBothStream
+from pgoutput_construct.publisher._server.query_results import QueryContext
+from pgoutput_construct.publisher._server.replication_commands import StartReplication
+from pgoutput_construct.publisher._server.service import Service, Settings
+from pgoutput_construct.publisher._server.stream_request import requested_options
+from pgoutput_construct.publisher.refusals import Refusal
+from pgoutput_construct.publisher.server import Publisher
+from pgoutput_construct.publisher.slots import PLUGIN, Slot, Slots
+from pgoutput_construct.wire.types import Lsn
+
+__all__ = ["PASSWORD", "SLOT", "USER", "CasePublisher", "feed_of", "settings_of"]
+
+SLOT: Final = "suite"
+"""The replication slot that is read from."""
+USER: Final = "suite"
+PASSWORD: Final = "not a secret"
+"""What a client logs in with, whether or not it is asked for it."""
+
+
+def feed_of(stage: CaseStage) -> Script:
+    """Return what queries are answered from: a server with the case's tables."""
+    server = stage.case.server
+    feed = Script(About(server.version, "7000000000000000028", "postgres", 1, (server.publication,), {}))
+    for table in stage.play.tables:
+        feed.create(table)
+    return feed
+
+
+def settings_of(stage: CaseStage) -> Settings:
+    """Return how a case's publisher serves."""
+    server = stage.case.server
+    given: dict[str, Any] = {"method": server.method, "wal_sender_timeout": server.wal_sender_timeout}
+    return Settings(user=USER, password=PASSWORD, **given)
+
+
+class CasePublisher(Publisher):
+    """Plays a case to whoever connects."""
+
+    def __init__(
+        self, stage: CaseStage, feed: Feed, settings: Settings | None, report: Callable[[str], None] | None
+    ) -> None:
+        super().__init__(feed, settings, report)
+        self.slots = _CaseSlots()
+        self.slots.create(SLOT)
+        self._stage = stage
+        self._refusals = list(stage.case.server.refusals)
+        self._start_refusals = list(stage.case.server.start_refusals)
+
+    def session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ClientSession:
+        """Return the session of a client, or of one that is refused on purpose."""
+        self._stage.connections += 1
+        refusal = Refusal(*self._refusals.pop(0), fatal=True) if self._refusals else None
+        server = self._stage.case.server
+        client = CaseConnection(reader, writer, server.split)
+        return _CaseSession(self, client, next(self._numbers), server.greeting, refusal)
+
+    def open_stream(
+        self, client: ClientConnection, context: QueryContext, slot: Slot, command: StartReplication
+    ) -> CopyBothStream:
+        """Return the script's stream; raise Refusal where the case does not apply to what the client asks for."""
+        if self._start_refusals:
+            raise Refusal(*self._start_refusals.pop(0))
+        assert isinstance(client, CaseConnection)
+        self.slots.read_by(slot, context.settings.get("application_name", "") or USER)
+        options = requested_options(command, self.feed.about)
+        start = Lsn(max(command.start, slot.confirmed))
+        self.slots.keep_two_phase(slot, start, options.two_phase)
+        options = replace(options, two_phase=slot.two_phase)  # a slot keeps it
+        if lack := self._stage.case.lack(vars(options)):
+            self._stage.inapplicable = lack
+            raise Refusal("0A000", f"the case does not apply: {lack}", fatal=True)
+        return ScriptSender(self, self._stage, client, slot, start, options)
+
+    def refuse(self, problem: str) -> None:
+        """See Service; the errors that a client was sent say why it does not do what it should."""
+        self._stage.refusals.append(problem)
+        super().refuse(problem)
+
+
+class _CaseSlots(Slots):
+    """Slots of which one exists, and may be created all the same, until it is read from: some clients want to."""
+
+    def create(self, name: str, plugin: str = PLUGIN, **options: Any) -> Slot:
+        """See Slots."""
+        known = self.get(name)
+        if known is not None and not known.confirmed and not known.client and not self.is_active(name):
+            self.drop(name)
+        return super().create(name, plugin, **options)
+
+
+class _CaseSession(ClientSession):
+    """A session whose server greets, or refuses, as a case has it."""
+
+    def __init__(
+        self, service: Service, client: CaseConnection, process_id: int, greeting: bytes, refusal: Refusal | None
+    ) -> None:
+        super().__init__(service, client, process_id)
+        self._greeting = greeting
+        self._refusal = refusal
+
+    async def _authenticate(self, user: str) -> None:
+        if self._refusal is not None:
+            raise self._refusal
+        await super()._authenticate(user)
+        await self._client.write(self._greeting)

@@ -1,0 +1,39 @@
+"""Clients that must pass the suite: our live client, and PostgreSQL's own subscriptions."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from pgoutput_construct.conformance import ConformanceCase, all_cases, run_case
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from tools.conformance.forked import ForkedClient
+from tools.conformance.subscription import SUBSCRIBER_SETTINGS, SubscriptionClient
+
+LIVE = ForkedClient("the live client", "tools.conformance.adapters.live_client")
+QUICK = {"v1/insert", "v1/type-message", "v1/times", "v1/names"}
+"""Those that a subscription runs in each run of the tests."""
+
+
+@pytest.fixture(scope="module", params=[16, 18], ids=["by16", "by18"])
+def subscription(request: pytest.FixtureRequest) -> Iterator[SubscriptionClient]:
+    """A subscription of each server."""
+    with EmbeddedServer(request.param, SUBSCRIBER_SETTINGS) as server:
+        yield SubscriptionClient(server)
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
+def test_the_live_client_passes(case: ConformanceCase) -> None:
+    """Every case that applies to it."""
+    result = run_case(case, LIVE)
+    assert result.is_good, (result.problem, result.expected, result.reported, result.errors)
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, id=case.name, marks=() if case.name in QUICK else pytest.mark.long) for case in all_cases()],
+)
+def test_subscriptions_pass(subscription: SubscriptionClient, case: ConformanceCase) -> None:
+    """What PostgreSQL's own apply worker does not do is not demanded."""
+    result = run_case(case, subscription, 20.0)
+    assert result.is_good, (result.verdict, result.problem, result.expected, result.reported, result.errors)
