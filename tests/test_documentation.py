@@ -11,7 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -505,6 +505,7 @@ def _exported_metrics() -> set[str]:
     batch = Batch(
         1, 1, Lsn(1), Timestamp(0), {}, (), (), (), {}, {"public.t": "why"}, 1.0, {"public.t": "ChangeLogError"}
     )
+    batch = replace(batch, tables={"public.u": "changed"}, step_seconds={"stage": 1.0})
     replicate.report(batch)
     families = (*CaptureCollector("s", Meter(CaptureProgress(health=health))).collect(), *replicate.collect())
     return {sample.name for family in families for sample in family.samples}

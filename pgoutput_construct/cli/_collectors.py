@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 from pgoutput_construct.cli._printing import printable
 from pgoutput_construct.cli._progress import Meter
-from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
+from pgoutput_construct.wire.types import UNIX_TO_POSTGRES, Timestamp
 
 if TYPE_CHECKING:
     from pgoutput_construct.spark._replicate import Batch, MaintenanceReport
@@ -100,6 +100,8 @@ class ReplicateCollector(Collector):
         self._last: Batch | None = None
         self._maintained: dict[bool, int] = {True: 0, False: 0}
         self._maintenance_seconds = 0.0
+        self._step_seconds: dict[str, float] = {}
+        self._fresh_tables: dict[str, Timestamp] = {}
 
     def report_maintenance(self, report: "MaintenanceReport") -> None:
         """Count the maintenance of a table."""
@@ -111,6 +113,14 @@ class ReplicateCollector(Collector):
         self._rows += batch.rows
         self._batches += 1
         self._last = batch
+        self._step_seconds |= {
+            step: self._step_seconds.get(step, 0.0) + seconds for step, seconds in batch.step_seconds.items()
+        }
+        for table in batch.removed:
+            self._fresh_tables.pop(table, None)
+        if batch.commit_time is not None:  # tables without changes are as fresh as the others
+            known = {*self._fresh_tables, *batch.tables}
+            self._fresh_tables |= dict.fromkeys(known - batch.troubled.keys(), batch.commit_time)
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics as they are now."""
@@ -127,6 +137,10 @@ class ReplicateCollector(Collector):
         yield CounterMetricFamily(
             _REPLICATE + "maintenance_seconds", "Duration of their maintenance in seconds.", self._maintenance_seconds
         )
+        steps = CounterMetricFamily(_REPLICATE + "step_seconds", "Duration of the steps of batches.", labels=["step"])
+        for step, seconds in self._step_seconds.items():
+            steps.add_metric([step], seconds)
+        yield steps
         batch = self._last
         if batch is None:
             return
@@ -139,11 +153,20 @@ class ReplicateCollector(Collector):
             _REPLICATE + "applied_lsn", "The LSN of the last commit that was applied.", batch.commit_lsn or 0
         )
         if batch.commit_time is not None:
+            yield from _stage_lags(batch, batch.commit_time)
             yield GaugeMetricFamily(
                 _REPLICATE + "applied_commit_timestamp_seconds",
                 "When that commit was made, by the server's clock, in seconds since 1970.",
-                (batch.commit_time + UNIX_TO_POSTGRES) / 1_000_000,
+                _unix_seconds(batch.commit_time),
             )
+        fresh = GaugeMetricFamily(
+            _REPLICATE + "table_applied_commit_timestamp_seconds",
+            "When the last commit was made up to which the table has everything.",
+            labels=["table"],
+        )
+        for table, time in self._fresh_tables.items():
+            fresh.add_metric([printable(table)], _unix_seconds(time))
+        yield fresh
         yield GaugeMetricFamily(_REPLICATE + "batch_seconds", "Duration of the last batch in seconds.", batch.seconds)
         troubled = GaugeMetricFamily(
             _REPLICATE + "table_troubled",
@@ -156,3 +179,19 @@ class ReplicateCollector(Collector):
         yield GaugeMetricFamily(
             _REPLICATE + "troubled_tables", "Tables that could not be updated.", len(batch.trouble_kinds)
         )
+
+
+def _stage_lags(batch: "Batch", commit_time: Timestamp) -> Iterator[Metric]:
+    """Yield how long after its commit the last transaction of a batch had reached each stage."""
+    seen, steps = batch.began - _unix_seconds(commit_time), batch.step_seconds
+    lags = {"seen": seen, "staged": seen + steps.get("stage", 0.0), "visible": seen + batch.seconds}
+    found = GaugeMetricFamily(
+        _REPLICATE + "lag_seconds", "Time from the last applied commit until it reached a stage.", labels=["stage"]
+    )
+    for stage, lag in lags.items():
+        found.add_metric([stage], max(0.0, lag))
+    yield found
+
+
+def _unix_seconds(time: Timestamp) -> float:
+    return (time + UNIX_TO_POSTGRES) / 1_000_000

@@ -115,6 +115,10 @@ class Batch:
     """The classes of the errors of tables in trouble; they contain no data."""
     rows: int = 0
     """About how many changes and copied rows it brought into tables and histories."""
+    began: float = 0.0
+    """When it began, in seconds since 1970: the log had its changes then."""
+    step_seconds: Mapping[str, float] = field(default_factory=dict)
+    """The durations of its steps: ``stage`` the changes, ``write`` the tables."""
 
 
 class WarehouseTables:
@@ -176,6 +180,7 @@ class WarehouseTables:
         self._resync = set(resync)
         self._is_registered = False
         self._troubles = Troubles()
+        self._step_seconds: dict[str, float] = {}
         self._failed: dict[int, tuple[str, Exception]] = {}
         """The tables that failed in this batch: their names and errors, by OID."""
         self.written = set[str]()
@@ -229,7 +234,8 @@ class WarehouseTables:
                 the batch. A table that is incomplete only now, because its copy comes later, is not begun yet.
             tries_all: Whether tables in trouble are retried before their pause is over.
         """
-        began, seq, self._missing, self._failed = time.monotonic(), log.opened.as_of, {}, {}
+        began, began_at, seq = time.monotonic(), time.time(), log.opened.as_of
+        self._missing, self._failed, self._step_seconds = {}, {}, {"stage": 0.0, "write": 0.0}
         self.written = set()
         check_same_log(log.log, replace(self._progress, seq=-1), self._warehouse)
         log, masks, self._rules = self._rules.applied_to(log)
@@ -284,6 +290,8 @@ class WarehouseTables:
             trouble_kinds=self._troubles.kinds,
             rows=self._reporter.rows_of(step for step in steps if step.oid not in self._failed),
             seconds=time.monotonic() - began,
+            began=began_at,
+            step_seconds=self._step_seconds,
         )
 
     def _refuse(self, log: OpenLog, coverage: Coverage) -> None:
@@ -451,7 +459,10 @@ class WarehouseTables:
         steps = self._without_blocked(log, self._with_copies(log, steps))
         for group in self._reporter.groups(log, self._progress.batch, steps) if steps else ():
             requests = [ChangeRequest(step.table, step.after) for step in group]
+            began = time.monotonic()
             with staging(log, self._warehouse, requests, masks) as staged:
+                staged_at = time.monotonic()
+                self._step_seconds["stage"] += staged_at - began
                 left = self._apply_small(log, group, staged)
                 self._reporter.report_done([step for step in group if step not in left])
                 for step, done in self._sessions.run(
@@ -464,6 +475,7 @@ class WarehouseTables:
                     else:
                         self._record_done([done])
                     self._reporter.report_done([step])
+                self._step_seconds["write"] += time.monotonic() - staged_at
         self._interrupted = None
 
     def _with_copies(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
