@@ -90,7 +90,7 @@ def blame(
     Args:
         log: The log, or its address.
         table: The table as in SQL; its last name, or an earlier one that no table has now.
-        key: The key: one value, several in the order of the key's columns, or values by column name. Of a table with
+        key: The key: one value, several in the order of the table's columns, or values by column name. Of a table with
             REPLICA IDENTITY FULL any columns, by name.
         column: Only changes of this column, by its last name or an earlier one; inserts, deletes and copies always
             count.

@@ -14,6 +14,7 @@ arrays; then the segments are read again in that order.
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -263,7 +264,7 @@ class TableChanges:
         """Yield changes in their order, and each copy before its first row; copies without a row among them, too."""
         begun = 0
         bounds = np.flatnonzero(np.diff(located.place, prepend=-1))
-        for first, end in zip(bounds.tolist(), [*bounds[1:].tolist(), len(located.seq)], strict=True):
+        for first, end in pairwise([*bounds.tolist(), len(located.seq)]):
             run = located.take(slice(first, end))
             place = int(run.place[0])
             start = self._log.segments[place].first_seq

@@ -1,6 +1,6 @@
 """One table of a log through its renames: which column is which, what identifies its rows, and rows by column."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Final, NamedTuple, TypeAlias
@@ -125,9 +125,18 @@ class TrackedTable:
         names = dict[ColumnId, str]()
         for description in self.descriptions:
             names |= self.shape(description).names()
-        if self.latest_reading is not None:
-            names |= {each.number: each.name for each in self.latest_reading.columns if not each.dropped}
+        for each in self._catalog_columns:
+            if each.name not in names:  # else it is known by its name alone
+                names[each.number] = each.name
         return names
+
+    @cached_property
+    def _catalog_columns(self) -> Sequence[CatalogColumn]:
+        """The columns that it has now, as far as the catalog was read after the last description."""
+        reading = self.latest_reading
+        if reading is None or reading.seq < self.descriptions[-1].seq:
+            return ()
+        return [each for each in reading.columns if not each.dropped]
 
     def column(self, name: str) -> ColumnId:
         """Return the column that has a name, or the last one that had it; raise ChangeLogError if none had."""
@@ -148,7 +157,12 @@ class TrackedTable:
         return {each: name for each, name in names.items() if not self.is_dropped_column(each)}
 
     def is_dropped_column(self, column: ColumnId) -> bool:
-        """Return whether a column no longer exists, as far as the log knows."""
+        """Return whether a column no longer exists, as far as the log knows; one that it knows by name has that name.
+
+        A column of the last description may be missing in the publication's later column list, and still exist.
+        """
+        if self._catalog_columns:
+            return all(column not in (each.number, each.name) for each in self._catalog_columns)
         reading = self.latest_reading
         if reading is not None and isinstance(column, int):
             return all(each.dropped or each.number != column for each in reading.columns)
@@ -199,18 +213,23 @@ class TrackedTable:
         return RowShape(description, columns, columns if relation.replica_identity == _FULL else key, texts)
 
 
-def _column_ids(descriptions: Iterable[Description], lineage: Lineage) -> dict[int, tuple[ColumnId, ...]]:
+def _column_ids(descriptions: Sequence[Description], lineage: Lineage) -> dict[int, tuple[ColumnId, ...]]:
     """Return the columns of each description, by its seq.
 
-    Where the log does not know the numbers, a name is taken for the column that had it last.
+    The log does not know the numbers of a description that no row has, among others. There a name is taken for the
+    column that had it in the description before, else in the one after.
     """
-    found, known = dict[int, tuple[ColumnId, ...]](), dict[str, ColumnId]()
-    for description in descriptions:
-        names = [column.name for column in description.relation.columns]
-        numbers = lineage.numbers(description)
-        columns = tuple(known.get(name, name) for name in names) if numbers is None else numbers
-        known = dict(zip(names, columns, strict=True))
-        found[description.seq] = columns
+    found = dict[int, tuple[ColumnId, ...]]()
+    for order in (descriptions, descriptions[::-1]):
+        known = dict[str, ColumnId]()
+        for description in order:
+            names = tuple(column.name for column in description.relation.columns)
+            columns = found.get(description.seq) or lineage.numbers(description) or names
+            found[description.seq] = tuple(
+                known.get(name, name) if isinstance(column, str) else column
+                for name, column in zip(names, columns, strict=True)
+            )
+            known = dict(zip(names, found[description.seq], strict=True))
     return found
 
 

@@ -108,8 +108,8 @@ class UndoneTable:
     def _restore(self, about: str, step: RowStep) -> UndoStep | Obstacle:
         """Take a delete, or the truncate of one row, back."""
         row, needed = step.before or {}, self._needed(step)
-        if missing := [column for column in needed if not _is_known(row, column)]:
-            return Obstacle(about, f"the log does not have the old values of {self._named(missing)}")
+        if (missing := self._missing(about, row, needed)) is not None:
+            return missing
         if unpublished := self.table.unpublished_columns():
             names = ", ".join(map(quote_identifier, unpublished))
             return Obstacle(about, f"the stream does not have the values of columns that are not published: {names}")
@@ -134,9 +134,11 @@ class UndoneTable:
         unsent = step.sent.unsent if step.sent is not None else ()
         sent = [column for column in after if column not in unsent and column not in self._computed]
         changed = [column for column in sent if column not in before or before[column] != after[column]]
-        if missing := [column for column in changed if not _is_known(before, column)]:
-            return Obstacle(about, f"the log does not have the old values of {self._named(missing)}")
+        if (missing := self._missing(about, before, changed)) is not None:
+            return missing
         dropped = [column for column in changed if column not in self._columns]
+        if unknown := [column for column in dropped if isinstance(column, str)]:
+            return Obstacle(about, f"nobody knows what became of the columns {self._named(unknown)}")
         if dropped:
             self._note(f"columns were dropped since: {self._named(dropped)}")
         pairs = [f"{self._columns[each]} = {literal(before[each])}" for each in changed if each in self._columns]
@@ -146,6 +148,15 @@ class UndoneTable:
         if isinstance(found, Obstacle):
             return found
         return UndoStep(about, f"UPDATE {self.name} SET {', '.join(pairs)}\n    WHERE {found}")
+
+    def _missing(self, about: str, row: Row, columns: Sequence[ColumnId]) -> Obstacle | None:
+        """Return why a row cannot get its old values in some columns; None if it can."""
+        if missing := [column for column in columns if column not in row]:
+            return Obstacle(about, f"the log does not have the old values of {self._named(missing)}")
+        if binary := [column for column in columns if isinstance(row[column], Binary)]:
+            names = self._named(binary)
+            return Obstacle(about, f"only the server has the text of {names}, which was captured in binary format")
+        return None
 
     def _needed(self, step: RowStep) -> list[ColumnId]:
         """Return the columns of a removed row that exist now, in the order of its description."""
@@ -190,10 +201,6 @@ class UndoneTable:
     def _named(self, columns: Sequence[ColumnId]) -> str:
         names = self.table.column_names
         return ", ".join(self._columns.get(column) or quote_identifier(names[column]) for column in columns)
-
-
-def _is_known(row: Row, column: ColumnId) -> bool:
-    return column in row and not isinstance(row[column], Binary)
 
 
 def literal(value: bytes | None) -> str:

@@ -192,7 +192,10 @@ class UndoRun:
     def _check_obstacles(self, unit: _Unit, obstacles: Sequence[str]) -> None:
         is_reset = any("RESTART IDENTITY" in each for each in unit.statements)
         is_refused = all("no replica identity" in each or "later change of this row" in each for each in obstacles)
-        if not (self.is_altered or is_reset or is_refused):
+        is_binary = self.history.options["binary"] and all(
+            "in binary format" in each or "later" in each for each in obstacles
+        )
+        if not (self.is_altered or is_reset or is_refused or is_binary):
             self._problem(unit, f"an obstacle: {'; '.join(obstacles)[:500]}", "")
 
     def _blame(self) -> None:

@@ -33,7 +33,7 @@ _COLORS = {"insert": "green", "snapshot": "green", "update": "yellow"}
     required=True,
     multiple=True,
     metavar="[COLUMN=]VALUE",
-    help="The key of the row, as PostgreSQL prints it; repeated for a key of several columns, in their order or named.",
+    help="The key of the row, as PostgreSQL prints it; repeated for several columns, in the table's order or named.",
 )
 @click.option("--column", help="Show only changes of this column.")
 @click.option("--since", type=LSN_OR_TIME, help="Show what committed at this LSN or time, or later.")
