@@ -119,6 +119,7 @@ __all__ = [
     "Timeline",
     "TimelineFollower",
     "TimelineItem",
+    "ended_transaction",
     "first_uncontained",
     "last_ends",
     "lasting_transactions",
@@ -236,7 +237,7 @@ class Timeline:
         rows = committed_transactions(self._log.index.entries("transactions", of), self._lost)
         lsns, times = rows["commit_lsn"].to_numpy(), rows["commit_time"].to_numpy()
         chosen = _within(lsns, self._lsns) & _within(times, self._times)
-        for ended in map(_ended, rows.filter(pa.array(chosen)).to_pylist()):
+        for ended in map(ended_transaction, rows.filter(pa.array(chosen)).to_pylist()):
             if self._may_have(ended):
                 yield ended
 
@@ -398,7 +399,7 @@ class DecodingOrder:
         if code >= self._rows.num_rows:
             other: EndedTransaction = self._others[code - self._rows.num_rows]
             return other
-        return _ended(self._unpacked(code // _BLOCK)[code % _BLOCK])
+        return ended_transaction(self._unpacked(code // _BLOCK)[code % _BLOCK])
 
     def _unpack(self, block: int) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self._rows.slice(block * _BLOCK, _BLOCK).to_pylist()
@@ -708,7 +709,7 @@ class TimelineFollower:
             if prepare is not None:
                 yield from decoded(prepare, None, two_phase_at)
             if "outcome" in row:
-                yield from decoded(_ended(row), prepare, two_phase_at)
+                yield from decoded(ended_transaction(row), prepare, two_phase_at)
 
 
 def _prepares_in(
@@ -834,7 +835,8 @@ def _prepared(seq: int, prepare: PgoutputMessage, transaction: LoggedTransaction
     return EndedTransaction(seq, PREPARED, transaction, *numbers)
 
 
-def _ended(row: Mapping[str, Any]) -> EndedTransaction:
+def ended_transaction(row: Mapping[str, Any]) -> EndedTransaction:
+    """Return a transaction, given its entry among the ``transactions`` of an index."""
     numbers = row["commit_lsn"], row["end_lsn"], row["commit_time"]
     return EndedTransaction(row["seq"], row["outcome"], _transaction(row), *numbers)
 

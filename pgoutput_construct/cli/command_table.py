@@ -35,6 +35,8 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "snapshot": CommandEntry(LOGS, "snapshot_command", ("cli", "postgres")),
     "log": CommandEntry(LOGS, "log_command", ("cli", "changelog")),
     "tail": CommandEntry(LOGS, "tail_command", ("cli", "postgres")),
+    "blame": CommandEntry(LOGS, "blame_command", ("cli", "changelog")),
+    "undo": CommandEntry(LOGS, "undo_command", ("cli", "postgres")),
     "slots": CommandEntry(LOGS, "slots_command", ("cli", "postgres")),
     "status": CommandEntry(LOGS, "status_command", ("cli", "changelog")),
     "replicate": CommandEntry(TABLES, "replicate_command", ("cli", "spark")),

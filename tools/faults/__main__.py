@@ -21,6 +21,7 @@ from tools.faults import (
     replicated,
     snapshot,
     starvation,
+    undone,
     upkeep,
     upkeep_tables,
 )
@@ -41,6 +42,7 @@ examples:
   python -m tools.faults altered --rounds 100               alters columns, checks which column is which
   python -m tools.faults spark --kills 50                   replicates tables; kills capture, Spark and server
   python -m tools.faults histories --count 200              random histories, tables compared exactly
+  python -m tools.faults undo --count 500                   takes transactions back, tables compared exactly
   python -m tools.faults lost-histories --rounds 3          servers come back with another history at fitting LSNs
   python -m tools.faults undecodable --slots 100            slots that the server cannot decode
   python -m tools.faults timeouts                           the role has every timeout; nothing may fail
@@ -58,6 +60,7 @@ _OTHERS = {
     "altered": alterations.main,
     "spark": replicated.main,
     "histories": histories.main,
+    "undo": undone.main,
     "lost-histories": lost_histories.main,
     "undecodable": obstacles.undecodable,
     "timeouts": obstacles.timeouts,
@@ -132,6 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("tables", help="compact and prune a log while it is written and read, and compare its tables")
     commands.add_parser("altered", help="alter columns while a capture runs or is stopped")
     commands.add_parser("histories", help="random histories of tables of every kind, compared exactly with the server")
+    commands.add_parser("undo", help="take random transactions back, and compare the tables with those before")
     commands.add_parser(
         "lost-histories", help="restore volumes, promote two standbys, reset statistics: a lost history must be noticed"
     )

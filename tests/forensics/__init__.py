@@ -1,0 +1,1 @@
+"""Tests of what happened to rows, and of what takes it back."""
