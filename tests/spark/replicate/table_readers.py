@@ -68,7 +68,18 @@ def _sql_catalog(place: str) -> Any:
     from pyiceberg.catalog.sql import SqlCatalog
 
     database, name = place.rsplit(":", 1)
-    table = SqlCatalog("shared", uri=f"sqlite:///{database}").load_table(name)
+    return _of_catalog(SqlCatalog("shared", uri=f"sqlite:///{database}").load_table(name))
+
+
+def _rest_catalog(place: str) -> Any:
+    """Read ``URL:NAMESPACE.TABLE`` of a REST catalog."""
+    from pyiceberg.catalog.rest import RestCatalog
+
+    address, name = place.rsplit(":", 1)
+    return _of_catalog(RestCatalog("shared", uri=address).load_table(name))
+
+
+def _of_catalog(table: Any) -> Any:
     print(table.spec(), [each.name for each in table.schema().fields])
     return table.scan().to_arrow()
 
@@ -81,6 +92,7 @@ _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "polars-delta": _polars_of_delta,
     "polars-iceberg": _polars_of_iceberg,
     "pyiceberg": _pyiceberg,
+    "rest-catalog": _rest_catalog,
     "sql-catalog": _sql_catalog,
 }
 

@@ -1,10 +1,11 @@
-"""Tables of Iceberg in a catalog that others use, too: one in SQLite, which Spark and pyiceberg share."""
+"""Tables of Iceberg in a catalog that others use, too: one in SQLite, or a REST catalog, shared with pyiceberg."""
 
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from tests.spark.replicate import table_readers
 from tools.environments import READERS, missing_environment, python_with
 from tools.few_rows import FEW_ROWS
 from tools.jars import missing_jars
+from tools.rest_catalog import missing_rest_catalog, rest_catalog
 
 _PACKAGE = "org.xerial:sqlite-jdbc:3.50.3.0"
 
@@ -35,17 +37,43 @@ def shop(server18: EmbeddedServer, tmp_path: Path) -> Iterator[Shop]:
         yield shop
 
 
-def _replicate(shop: Shop, place: Path, *options: str, notes: str = "wh") -> "subprocess.CompletedProcess[str]":
+class Catalog(NamedTuple):
+    """A catalog that Spark and pyiceberg share."""
+
+    settings: Mapping[str, str]
+    """Of Spark's catalog, after its name."""
+    reader: str
+    """One of those of ``table_readers``,"""
+    place: str
+    """and where it finds the catalog."""
+
+
+@pytest.fixture(params=["sql", "rest"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
+    """Each kind of catalog in turn, where there is what it needs."""
+    database, warehouse = tmp_path / "catalog.db", str(tmp_path / "tables")
+    if problem := missing_environment(READERS) or missing_jars():
+        pytest.skip(problem)
+    if request.param == "sql":
+        uri = {"type": "jdbc", "uri": f"jdbc:sqlite:{database}", "jdbc.schema-version": "V1"}
+        yield Catalog({**uri, "warehouse": warehouse}, "sql-catalog", str(database))
+        return
+    if problem := missing_rest_catalog():
+        pytest.skip(problem)
+    with rest_catalog(tmp_path / "server") as address:
+        yield Catalog({"type": "rest", "uri": address}, "rest-catalog", address)
+
+
+def _replicate(
+    shop: Shop, shared: Catalog, place: Path, *options: str, notes: str = "wh"
+) -> "subprocess.CompletedProcess[str]":
     """Replicate the table in a process of its own, as its user does."""
     catalog = "spark.sql.catalog.shared"
     conf = {
         **FEW_ROWS,
         "spark.jars.packages": _PACKAGE,
         catalog: "org.apache.iceberg.spark.SparkCatalog",
-        f"{catalog}.type": "jdbc",
-        f"{catalog}.uri": f"jdbc:sqlite:{place / 'catalog.db'}",
-        f"{catalog}.warehouse": str(place / "tables"),
-        f"{catalog}.jdbc.schema-version": "V1",
+        **{f"{catalog}.{name}": value for name, value in shared.settings.items()},
         f"{catalog}.cache-enabled": "false",
     }
     given = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
@@ -60,38 +88,41 @@ def _replicate(shop: Shop, place: Path, *options: str, notes: str = "wh") -> "su
     )
 
 
-@pytest.mark.long
-@pytest.mark.server
-@pytest.mark.spark
-def test_a_shared_catalog(shop: Shop, tmp_path: Path) -> None:
-    """Written, partitioned, merged into, and read by another program; what others have there stays as it is."""
-    if problem := missing_environment(READERS) or missing_jars():
-        pytest.skip(problem)
-    chosen = ["--catalog", "shared", "--partition-by", "public.event=day(at), bucket(4, id)"]
-    done = _replicate(shop, tmp_path, *chosen)
-    assert done.returncode == 0, done.stderr
-    shop.execute("UPDATE event SET note = 'new' WHERE id = 3", "DELETE FROM event WHERE id = 4")
-    shop.capture()
-    done = _replicate(shop, tmp_path, *chosen)
-    assert done.returncode == 0, done.stderr
-    place, output = f"{tmp_path / 'catalog.db'}:public.event", tmp_path / "read.arrow"
+def _read(shared: Catalog, table: str, output: Path) -> tuple[str, pa.Table]:
+    """Read a table of the catalog by pyiceberg; return what it says of it, and its rows."""
     read = subprocess.run(
-        [python_with(READERS), table_readers.__file__, "sql-catalog", place, output],
+        [python_with(READERS), table_readers.__file__, shared.reader, f"{shared.place}:{table}", output],
         check=False,
         capture_output=True,
         text=True,
     )
     assert read.returncode == 0, read.stderr
-    assert "day(2)" in read.stdout and "bucket[4](1)" in read.stdout
     with pa.ipc.open_file(output) as file:
-        rows = {row["id"]: row["note"] for row in file.read_all().to_pylist()}
+        return read.stdout, file.read_all()
+
+
+@pytest.mark.long
+@pytest.mark.server
+@pytest.mark.spark
+def test_a_shared_catalog(shop: Shop, shared: Catalog, tmp_path: Path) -> None:
+    """Written, partitioned, merged into, and read by another program; what others have there stays as it is."""
+    chosen = ["--catalog", "shared", "--partition-by", "public.event=day(at), bucket(4, id)"]
+    done = _replicate(shop, shared, tmp_path, *chosen)
+    assert done.returncode == 0, done.stderr
+    shop.execute("UPDATE event SET note = 'new' WHERE id = 3", "DELETE FROM event WHERE id = 4")
+    shop.capture()
+    done = _replicate(shop, shared, tmp_path, *chosen)
+    assert done.returncode == 0, done.stderr
+    said, read = _read(shared, "public.event", tmp_path / "read.arrow")
+    assert "day(2)" in said and "bucket[4](1)" in said
+    rows = {row["id"]: row["note"] for row in read.to_pylist()}
     assert rows == {number: "new" if number == 3 else str(number) for number in range(1, 21) if number != 4}
-    refused = _replicate(shop, tmp_path)
+    refused = _replicate(shop, shared, tmp_path)
     assert refused.returncode == 1 and "its tables are in the catalog 'shared': give --catalog shared" in refused.stderr
-    said = "`event` exists already, and is not of this warehouse (it has the columns that are to be written)"
-    refused = _replicate(shop, tmp_path, *chosen, notes="other")
-    assert refused.returncode == 1 and said in refused.stderr
-    done = _replicate(shop, tmp_path, *chosen, "--adopt", notes="other")
+    problem = "`event` exists already, and is not of this warehouse (it has the columns that are to be written)"
+    refused = _replicate(shop, shared, tmp_path, *chosen, notes="other")
+    assert refused.returncode == 1 and problem in refused.stderr
+    done = _replicate(shop, shared, tmp_path, *chosen, "--adopt", notes="other")
     assert done.returncode == 0, done.stderr
 
 
