@@ -51,15 +51,38 @@ class CaseGroup:
             server: The server that its publisher stands for; by default PostgreSQL 18.
         """
 
-        def add(write: Callable[[CaseWriter], None]) -> ConformanceCase:
+        def decorate(write: Callable[[CaseWriter], None]) -> ConformanceCase:
             demand = " ".join((inspect.getdoc(write) or "").split())
-            made = ConformanceCase(
-                f"{self.name}/{name}", level, demand, reason, _writer(write), needs or {}, server or CaseServer()
-            )
-            self._cases.append(made)
-            return made
+            return self.add(name, level, reason, demand, write, needs=needs, server=server)
 
-        return add
+        return decorate
+
+    def add(
+        self,
+        name: str,
+        level: Level,
+        reason: str,
+        demand: str,
+        write: Callable[[CaseWriter], None],
+        *,
+        needs: Needs | None = None,
+        server: CaseServer | None = None,
+    ) -> ConformanceCase:
+        """Add a case that several groups, or cases of a table, have; return it.
+
+        Args:
+            name: As of ``case``; likewise the others.
+            level: How much it demands.
+            reason: Where its demand follows from.
+            demand: What a client must do.
+            write: Writes it.
+            needs: The options that it is about.
+            server: The server that its publisher stands for.
+        """
+        name = f"{self.name}/{name}"
+        made = ConformanceCase(name, level, demand, reason, _writer(write), needs or {}, server or CaseServer())
+        self._cases.append(made)
+        return made
 
 
 def _writer(write: Callable[[CaseWriter], None]) -> Callable[[ConformanceCase], Play]:

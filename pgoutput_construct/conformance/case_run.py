@@ -15,8 +15,8 @@ from pgoutput_construct.conformance._play.case_publisher import (
     PASSWORD,
     SLOT,
     USER,
+    CaseFeed,
     CasePublisher,
-    feed_of,
     settings_of,
 )
 from pgoutput_construct.conformance._play.case_stage import CaseStage
@@ -117,7 +117,7 @@ class _CaseRun:
     def __enter__(self) -> "_CaseRun":
         stage = self._stage
         made = partial(CasePublisher, stage)
-        publisher = self._stack.enter_context(ThreadedPublisher(feed_of(stage), settings_of(stage), None, made))
+        publisher = self._stack.enter_context(ThreadedPublisher(CaseFeed(stage), settings_of(stage), None, made))
         self._task = self._task_for(publisher.publisher.port)
         return self
 
@@ -172,7 +172,7 @@ class _CaseRun:
             time.sleep(_POLL_SECONDS)
 
     def _start(self) -> None:
-        self._started, self._before = time.monotonic(), len(self._stage.refusals)
+        self._started, self._before = time.monotonic(), self._stage.refused_on_purpose
         self._running = self._client.start(self._task)
 
     def _measure(self) -> None:
@@ -224,7 +224,7 @@ class _CaseRun:
     def _refusal(self) -> CaseResult | None:
         """Return the verdict of a client that refuses what it must refuse; None while it has not done so."""
         assert self._running is not None
-        left = sum(stream.left for stream in self._stage.streams)
+        left = sum(stream.left for stream in self._stage.streams) + self._stage.refused_on_purpose
         status = self._running.status
         if status is None and left < _REFUSING_STREAMS:
             return None
@@ -263,7 +263,7 @@ class _CaseRun:
 
     def _was_cut(self) -> bool:
         """Return whether a client's connection was lost, or refused, on purpose since it was started."""
-        streams, refusals = len(self._stage.streams), len(self._stage.refusals)
+        streams, refusals = len(self._stage.streams), self._stage.refused_on_purpose
         was_cut = self._stage.last_drop > self._started or refusals > self._before
         return was_cut and streams + refusals <= _MOST_STREAMS
 

@@ -6,15 +6,18 @@ rows, from which follows what was not sent. Times and numbers are the same in ea
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from pgoutput_construct.conformance.conformance_case import ConformanceCase, Outcome, Play
 from pgoutput_construct.conformance.meaning import ExpectedChange, ExpectedTransaction, SentBinary, Value
-from pgoutput_construct.conformance.steps import DropConnection, SendKeepalive, SendMessage, Step
+from pgoutput_construct.conformance.steps import DropConnection, SendBytes, SendKeepalive, SendMessage, Step
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
 from pgoutput_construct.testing.fake_tables import Change, FakeTable
 from pgoutput_construct.wire import messages as m
-from pgoutput_construct.wire.engine import build
+from pgoutput_construct.wire.connection_engine import build_connection
+from pgoutput_construct.wire.connection_messages import CopyData
+from pgoutput_construct.wire.engine import build, build_frame
+from pgoutput_construct.wire.frames import XLogData
 from pgoutput_construct.wire.protocol import MessageFlags, RelationColumnFlags, StreamStartFirstSegment
 from pgoutput_construct.wire.types import Lsn, Timestamp
 
@@ -60,6 +63,7 @@ class CaseWriter:
         self.memory: int | None = None
         self.stores = False
         self.reads = True
+        self._only: Literal["", "first", "later"] = ""
         self._lsn, self._xid, self._oid, self._unit = _START, _FIRST_XID, FIRST_USER_OID, 0
         self._transactions: list[ExpectedTransaction] = []
         self._ends: dict[int, Lsn] = {}
@@ -78,6 +82,11 @@ class CaseWriter:
     def now(self) -> Timestamp:
         """The time of the next record."""
         return Timestamp(_EPOCH + self._lsn - _START)
+
+    @property
+    def nowhere(self) -> Lsn:
+        """The LSN of a frame that describes a table."""
+        return Lsn(0)
 
     @property
     def reported(self) -> int:
@@ -130,7 +139,14 @@ class CaseWriter:
         """Let no description precede the table's next changes: the script has one, or lacks it on purpose."""
         self._described.pop(table.oid, None)
 
-    def commit(self, *items: Item, origin: str | None = None, xid: int | None = None, time: int | None = None) -> int:
+    def commit(
+        self,
+        *items: Item,
+        origin: str | None = None,
+        xid: int | None = None,
+        time: int | None = None,
+        expects: Sequence[Change] = (),
+    ) -> int:
         """Write a transaction that commits; return its unit.
 
         Args:
@@ -138,6 +154,7 @@ class CaseWriter:
             origin: Its replication origin.
             xid: Its xid; None: the next one.
             time: Its commit time, in microseconds since 2000; None: the next one.
+            expects: Changes that steps send, see ``halves``; they come last.
         """
         unit = self.unit()
         start = Lsn(self._lsn + _RECORD * sum(isinstance(item, Change) for item in items))
@@ -146,9 +163,27 @@ class CaseWriter:
         if origin is not None:
             self.send(m.Origin(Lsn(0x2000000), origin), Lsn(0), unit)
         expected = self.changes(items, unit)
+        expected += [meant for change in expects for meant in self.meaning(change, -1)]
         self.send(m.Commit(start, self._end(unit), now), self._ends[unit], unit)
         self.expect(unit, expected)
         return unit
+
+    def begin(self, unit: int, records: int) -> Lsn:
+        """Write a Begin; return the LSN of the commit record, for ``end``.
+
+        Args:
+            unit: The unit.
+            records: The number of records before that of the commit.
+        """
+        start = Lsn(self._lsn + _RECORD * records)
+        self.send(m.Begin(start, self.now, self.xid()), unit=unit)
+        return start
+
+    def end(self, unit: int, start: Lsn) -> None:
+        """Write the Commit of a transaction that ``begin`` began; ``expect`` says what it means."""
+        assert self.lsn == start, f"the commit record is at {self.lsn}, not at {start}"
+        now = self.now
+        self.send(m.Commit(start, self._end(unit), now), self._ends[unit], unit)
 
     def changes(self, items: Iterable[Item], unit: int | None) -> list[ExpectedChange]:
         """Write changes, each after its table's description if need be; return what they mean once they commit."""
@@ -160,7 +195,7 @@ class CaseWriter:
             expected += self.meaning(item, len(self.script))
             oids = getattr(item.message, "relation_oids", (item.table.oid,))
             needs = tuple(self._described[oid] for oid in oids if oid in self._described)
-            self.script.append(SendMessage(self._build(item.message), self.record(), unit, needs))
+            self.script.append(SendMessage(self._build(item.message), self.record(), unit, needs, self._only))
         return expected
 
     def meaning(self, change: Change, step: int) -> list[ExpectedChange]:
@@ -187,6 +222,10 @@ class CaseWriter:
         if changes:
             found = tuple(self._applied(change) for change in changes)
             self._transactions.append(ExpectedTransaction(unit, found))
+
+    def unexpect(self) -> None:
+        """Do not expect the last transaction: a client must refuse it."""
+        self._transactions.pop()
 
     def message(self, prefix: str, content: bytes, unit: int | None = None, stream_xid: int | None = None) -> None:
         """Write a logical message: of a transaction if ``unit`` is given, otherwise one that is reported at once.
@@ -216,12 +255,23 @@ class CaseWriter:
         """Begin a transaction that is streamed."""
         return OpenStream(self, self.xid() if xid is None else xid)
 
-    def prepare(self, gid: str, *items: Item, xid: int | None = None) -> "PreparedTransaction":
-        """Write a transaction up to its PREPARE."""
+    def prepare(
+        self, gid: str, *items: Item, xid: int | None = None, origin: str | None = None
+    ) -> "PreparedTransaction":
+        """Write a transaction up to its PREPARE.
+
+        Args:
+            gid: Its identifier.
+            items: Its changes, and steps among them.
+            xid: Its xid; None: the next one.
+            origin: Its replication origin.
+        """
         unit, xid = self.unit(), self.xid() if xid is None else xid
         start = Lsn(self._lsn + _RECORD * sum(isinstance(item, Change) for item in items))
         end, now = Lsn(start + _RECORD), self.now
         self.send(m.BeginPrepare(start, end, now, xid, gid), unit=unit)
+        if origin is not None:
+            self.send(m.Origin(Lsn(0x2000000), origin), Lsn(0), unit)
         expected = self.changes(items, unit)
         self.send(m.Prepare(start, self._end(unit), now, xid, gid), end, unit)
         return PreparedTransaction(self, gid, xid, end, now, expected)
@@ -233,6 +283,16 @@ class CaseWriter:
     def cut(self) -> None:
         """Let the connection be lost."""
         self.script.append(DropConnection())
+
+    def only(self, connections: Literal["", "first", "later"]) -> None:
+        """Send the messages from here on to the first connection only, to the later ones, or again to all."""
+        self._only = connections
+
+    def halves(self, change: Change) -> tuple[SendBytes, SendBytes]:
+        """Return the frame of a change, outside of streams, as two steps that send it in two parts."""
+        frame = build_frame(XLogData(self.lsn, self.lsn, self.now, self._build(change.message)))
+        data = build_connection(CopyData(frame))
+        return SendBytes(data[: len(data) // 2]), SendBytes(data[len(data) // 2 :])
 
     def add(self, *steps: Step) -> None:
         """Write steps as they are."""
@@ -249,7 +309,7 @@ class CaseWriter:
     ) -> None:
         """Write one message, or bytes in its place; by default with the LSN of the next record."""
         payload = message if isinstance(message, bytes) else self._build(message, in_stream)
-        self.script.append(SendMessage(payload, self.lsn if lsn is None else lsn, unit, needs))
+        self.script.append(SendMessage(payload, self.lsn if lsn is None else lsn, unit, needs, self._only))
 
     def refuse(self, *before: Change, damaged: m.PgoutputMessage | bytes, in_stream: bool = False) -> None:
         """Write a transaction with something that a client must refuse, after some changes.
@@ -318,7 +378,10 @@ class CaseWriter:
         return self.lsn
 
     def _build(self, message: m.PgoutputMessage, in_stream: bool = False) -> bytes:
-        return build(message, in_stream=in_stream, **self._layout)
+        sent: Any = message
+        rows = {name: row for name in ("new", "old") if (row := getattr(message, name, None)) is not None}
+        plain = {name: tuple(map(_untyped, row)) for name, row in rows.items()}
+        return build(replace(sent, **plain), in_stream=in_stream, **self._layout)
 
     def _applied(self, change: ExpectedChange) -> ExpectedChange:
         """Return a change with the row before it, of which the model is brought up to date."""
@@ -485,6 +548,10 @@ def _row(relation: m.Relation, values: m.TupleData, is_key: bool = False) -> dic
         for column, value in pairs
         if value is not m.UNCHANGED and (column.flags & RelationColumnFlags.KEY or not is_key)
     }
+
+
+def _untyped(value: Any) -> Any:
+    return m.Binary(value) if isinstance(value, TypedBinary) else value
 
 
 def _value(value: Any) -> Value:

@@ -80,6 +80,8 @@ class DropConnection:
     KIND: ClassVar = "drop"
     how: Literal["reset", "close", "copy_done"] = "reset"
     """By a TCP reset, in order, or after CopyDone and CommandComplete as a server does that is shut down."""
+    forgets: bool = False
+    """Whether the slot returns to its first LSN, as in a crash: what clients confirm is durable at a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,45 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 
-from pgoutput_construct.conformance._cases import version_1
+from pgoutput_construct.conformance._cases import (
+    damage,
+    feedback,
+    handshake,
+    links,
+    others,
+    reconnects,
+    relations,
+    rows,
+    streams,
+    two_phase,
+    values,
+    version_1,
+)
 from pgoutput_construct.conformance.case_group import CaseGroup
 from pgoutput_construct.conformance.conformance_case import ConformanceCase, Level
 from pgoutput_construct.errors import PgoutputError
 
 __all__ = ["GROUPS", "all_cases", "find_cases"]
 
-GROUPS: Sequence[CaseGroup] = (version_1.GROUP,)
+GROUPS: Sequence[CaseGroup] = (
+    handshake.GROUP,
+    version_1.GROUP,
+    values.GROUP,
+    rows.GROUP,
+    relations.GROUP,
+    others.TRUNCATES,
+    others.ORIGINS,
+    others.MESSAGE_GROUP,
+    streams.STREAMS,
+    streams.PARALLEL_GROUP,
+    two_phase.GROUP,
+    feedback.GROUP,
+    reconnects.GROUP,
+    links.LINKS,
+    links.SIZES,
+    damage.DAMAGE,
+    damage.VERSIONS,
+)
 """The groups, in the order in which their cases are run."""
 
 

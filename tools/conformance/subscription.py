@@ -208,11 +208,11 @@ def _definitions(versions: Sequence[Relation]) -> Iterator[Composed]:
 
 
 def _key(versions: Sequence[Relation]) -> list[str]:
-    """Return the columns of the key, as the last version has it; none for REPLICA IDENTITY FULL and NOTHING."""
-    last = versions[-1]
-    if last.replica_identity in _IDENTITIES:
-        return []
-    return [column.name for column in last.columns if column.flags & RelationColumnFlags.KEY]
+    """Return the columns of the key, as the last version with one has it; none where all are FULL or NOTHING."""
+    for each in reversed(versions):
+        if each.replica_identity not in _IDENTITIES:
+            return [column.name for column in each.columns if column.flags & RelationColumnFlags.KEY]
+    return []
 
 
 def _triggers(table: Identifier, title: str, columns: Sequence[str], number: int) -> Iterator[Composed]:

@@ -108,11 +108,10 @@ def unused_relation(w: CaseWriter) -> None:
     """Take Relations of tables that no change follows, such as the root of a partition."""
     orders, root = _orders(w), w.create_only(FakeTable("root", {"id": "int4"}, key=["id"], oid=17000))
     unit = w.unit()
-    w.send(m.Begin(Lsn(w.lsn + 0x40), w.now, w.xid()), unit=unit)
+    start = w.begin(unit, 1)
     w.send(root.relation, Lsn(0), unit)
     changes = w.changes([orders.insert({"id": 1, "note": "one"})], unit)
-    start, end = w.end_unit(unit)
-    w.send(m.Commit(start, end, w.now), end, unit)
+    w.end(unit, start)
     w.expect(unit, changes)
 
 
@@ -124,12 +123,11 @@ def relation_again(w: CaseWriter) -> None:
     w.describe(orders)
     w.commit(orders.insert({"id": 2, "note": "two"}))
     unit = w.unit()
-    w.send(m.Begin(Lsn(w.lsn + 0x80), w.now, w.xid()), unit=unit)
+    start = w.begin(unit, 2)
     changes = w.changes([orders.insert({"id": 3, "note": "three"})], unit)
     w.send(orders.relation, Lsn(0), unit)
     changes += w.changes([orders.update({"id": 3, "note": "drei"})], unit)
-    start, end = w.end_unit(unit)
-    w.send(m.Commit(start, end, w.now), end, unit)
+    w.end(unit, start)
     w.expect(unit, changes)
 
 

@@ -22,7 +22,7 @@ from pgoutput_construct.publisher.server import Publisher
 from pgoutput_construct.publisher.slots import PLUGIN, Slot, Slots
 from pgoutput_construct.wire.types import Lsn
 
-__all__ = ["PASSWORD", "SLOT", "USER", "CasePublisher", "feed_of", "settings_of"]
+__all__ = ["PASSWORD", "SLOT", "USER", "CaseFeed", "CasePublisher", "settings_of"]
 
 SLOT: Final = "suite"
 """The replication slot that is read from."""
@@ -31,13 +31,20 @@ PASSWORD: Final = "not a secret"
 """What a client logs in with, whether or not it is asked for it."""
 
 
-def feed_of(stage: CaseStage) -> Script:
-    """Return what queries are answered from: a server with the case's tables."""
-    server = stage.case.server
-    feed = Script(About(server.version, "7000000000000000028", "postgres", 1, (server.publication,), {}))
-    for table in stage.play.tables:
-        feed.create(table)
-    return feed
+class CaseFeed(Script):
+    """What queries are answered from: a server with the tables of a case, and WAL up to its end."""
+
+    def __init__(self, stage: CaseStage) -> None:
+        server = stage.case.server
+        super().__init__(About(server.version, "7000000000000000028", "postgres", 1, (server.publication,), {}))
+        self._end = stage.play.end
+        for table in stage.play.tables:
+            self.create(table)
+
+    @property
+    def position(self) -> Lsn:
+        """See Feed."""
+        return self._end
 
 
 def settings_of(stage: CaseStage) -> Settings:
@@ -63,7 +70,7 @@ class CasePublisher(Publisher):
     def session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ClientSession:
         """Return the session of a client, or of one that is refused on purpose."""
         self._stage.connections += 1
-        refusal = Refusal(*self._refusals.pop(0), fatal=True) if self._refusals else None
+        refusal = self._refusal(self._refusals)
         server = self._stage.case.server
         client = CaseConnection(reader, writer, server.split)
         return _CaseSession(self, client, next(self._numbers), server.greeting, refusal)
@@ -72,8 +79,9 @@ class CasePublisher(Publisher):
         self, client: ClientConnection, context: QueryContext, slot: Slot, command: StartReplication
     ) -> CopyBothStream:
         """Return the script's stream; raise Refusal where the case does not apply to what the client asks for."""
-        if self._start_refusals:
-            raise Refusal(*self._start_refusals.pop(0))
+        if (refusal := self._refusal(self._start_refusals)) is not None:
+            refusal.fatal = False
+            raise refusal
         assert isinstance(client, CaseConnection)
         self.slots.read_by(slot, context.settings.get("application_name", "") or USER)
         options = requested_options(command, self.feed.about)
@@ -84,6 +92,12 @@ class CasePublisher(Publisher):
             self._stage.inapplicable = lack
             raise Refusal("0A000", f"the case does not apply: {lack}", fatal=True)
         return ScriptSender(self, self._stage, client, slot, start, options)
+
+    def _refusal(self, left: list[tuple[str, str]]) -> Refusal | None:
+        if not left:
+            return None
+        self._stage.refused_on_purpose += 1
+        return Refusal(*left.pop(0), fatal=True)
 
     def refuse(self, problem: str) -> None:
         """See Service; the errors that a client was sent say why it does not do what it should."""

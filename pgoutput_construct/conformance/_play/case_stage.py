@@ -45,6 +45,8 @@ class CaseStage:
     """What the client has done wrong so far, apart from what it reported."""
     inapplicable: str = ""
     """Why the case says nothing about this client."""
+    refused_on_purpose: int = 0
+    """The number of sessions and streams that the case's server refused."""
     refusals: list[str] = field(default_factory=list)
     """Errors that the client was sent."""
     is_played: bool = False

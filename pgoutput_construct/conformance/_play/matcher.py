@@ -44,6 +44,8 @@ class Matcher:
         self._open: list[ExpectedChange] = []
         """What is missing of the transaction that is reported."""
         self._counts: Counter[int] = Counter()
+        self._last = -1
+        """The transaction that was reported last."""
         self._transaction: Any = None
 
     @property
@@ -113,10 +115,10 @@ class Matcher:
             self._fail("the transaction was reported before", expected, change)
         elif again and again >= self._sent.get(self._play.transactions[number].unit, 0):
             self._fail("the transaction was reported before, and was not sent again", expected, change)
-        elif change.transaction is not None and change.transaction == self._transaction:
+        elif number != self._last and change.transaction is not None and change.transaction == self._transaction:
             self._fail("it is reported as a change of the transaction before", expected, change)
         else:
-            self._next = number
+            self._next = self._last = number
             self._end()
 
     def _end(self) -> None:

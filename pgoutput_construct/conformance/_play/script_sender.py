@@ -168,6 +168,8 @@ class ScriptSender(CopyBothStream):
 
     async def _drop(self, step: DropConnection) -> None:
         self._stage.dropped(self._log)
+        if step.forgets:
+            self._slot.confirmed = 0
         if step.how == "copy_done":
             await self._client.send(m.ServerCopyDone(), m.CommandComplete("COPY 0"))
         if step.how != "reset":
