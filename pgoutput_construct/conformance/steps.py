@@ -63,6 +63,8 @@ class SendCopyData:
 
     KIND: ClassVar = "copy_data"
     data: bytes
+    again: bool = False
+    """Whether each connection gets it, not only the first one that comes to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class SendBytes:
 
     KIND: ClassVar = "bytes"
     data: bytes
+    again: bool = False
+    """As of SendCopyData."""
 
 
 @dataclass(frozen=True, slots=True)

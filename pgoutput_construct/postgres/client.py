@@ -39,7 +39,7 @@ from pgoutput_construct.postgres.replication_slots import (
     ensure_slot,
     slot_health,
 )
-from pgoutput_construct.wire import Lsn, PrimaryKeepalive, Timestamp
+from pgoutput_construct.wire import Lsn, PrimaryKeepalive, PrimaryStatusUpdate, Timestamp
 from pgoutput_construct.wire.messages import Begin, Commit, PgoutputMessage, StreamAbort
 from pgoutput_construct.wire.protocol import CHANGES
 
@@ -353,11 +353,15 @@ class TransactionStream(Generic[Item]):
             self._resume(transaction)
             return
         if isinstance(message, Commit):
+            if message.commit_lsn != transaction.commit_lsn:  # apply_handle_commit() refuses it, too
+                raise ProtocolError(f"{transaction!r} ends with a Commit at {message.commit_lsn}: it is not its own")
             if transaction._passed < transaction._received:
                 raise ReplicationError(f"{transaction!r} was sent again with fewer changes than before")
             self._is_within = False
             self._transactions += 1
             transaction._received_end = self._delivered = message.end_lsn
+        elif isinstance(message, Begin):
+            raise ProtocolError(f"Begin of transaction {message.xid} within {transaction!r}")
         elif message is not None and self._is_raw:
             if type(message) in CHANGES:
                 self._take(transaction, [message])
@@ -406,6 +410,8 @@ class TransactionStream(Generic[Item]):
             if not self._is_within and self._confirmed >= self._delivered:
                 self._connection.confirm(item.wal_end)
             return None
+        if isinstance(item, PrimaryStatusUpdate):
+            return None  # nobody asked for it; other frames are ignored by an apply worker, too
         message: PgoutputMessage = item
         return message
 

@@ -6,6 +6,7 @@ of all their descriptions: those that not all have contain a mark where nothing 
 """
 
 import json
+import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -82,9 +83,10 @@ class _Subscription(RunningClient):
     def read(self) -> list[str]:
         """See RunningClient."""
         with self._lock:
-            if self._connection.closed:
-                return []
-            payloads = [bytes(data) for (data,) in self._connection.execute(_CHANGES)]
+            try:
+                payloads = [bytes(data) for (data,) in self._connection.execute(_CHANGES)]
+            except psycopg.OperationalError:
+                return []  # the server has crashed, see ``status``
         rows: Any = (message.new for message in map(pgo.parse, payloads) if isinstance(message, pgo.Insert))
         return [json.dumps(_line(*(value and value.decode() for value in row))) for row in rows]
 
@@ -93,7 +95,10 @@ class _Subscription(RunningClient):
         """See RunningClient: a subscription tries again for ever, unless it could not be created."""
         known = "SELECT FROM pg_subscription WHERE subname = 'suite'"
         with self._lock:
-            return 1 if self._failed and self._connection.execute(known).fetchone() is None else None
+            try:
+                return 1 if self._failed and self._connection.execute(known).fetchone() is None else None
+            except psycopg.OperationalError:
+                return -signal.SIGSEGV
 
     @property
     def errors(self) -> str:
@@ -105,6 +110,8 @@ class _Subscription(RunningClient):
     def stop(self) -> None:
         """See RunningClient."""
         with self._lock:
+            if self._connection.closed:
+                self._connection = self._after_crash()
             with suppress(psycopg.Error):
                 self._connection.execute("ALTER SUBSCRIPTION suite DISABLE")
                 self._connection.execute("ALTER SUBSCRIPTION suite SET (slot_name = NONE)")
@@ -116,6 +123,16 @@ class _Subscription(RunningClient):
             self._connection.close()
         with self._server.connect() as admin:
             _drop_database(admin)
+
+    def _after_crash(self) -> "psycopg.Connection[Any]":
+        deadline = time.monotonic() + _STOP_SECONDS
+        while True:
+            try:
+                return self._server.connect(dbname="suite")
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_SECONDS)
 
     def _wait_for_workers(self) -> None:
         deadline = time.monotonic() + _STOP_SECONDS

@@ -2,7 +2,7 @@
 
 from pgoutput_construct.conformance.case_group import MESSAGES, STREAMED, CaseGroup
 from pgoutput_construct.conformance.case_writer import CaseWriter
-from pgoutput_construct.conformance.conformance_case import Level
+from pgoutput_construct.conformance.conformance_case import CaseServer, Level
 from pgoutput_construct.conformance.steps import ExpectReported, SendKeepalive, SplitWrites, StaySilent
 from pgoutput_construct.testing.fake_tables import FakeTable
 
@@ -61,7 +61,7 @@ def pause_within_a_message(w: CaseWriter) -> None:
     w.commit(first, StaySilent(0.4), rest, expects=[orders.insert({"id": 2, "note": "slow"})])
 
 
-@LINKS.case("half-open", SHOULD, f"{_SILENCE}: a silent connection is lost")
+@LINKS.case("half-open", SHOULD, f"{_SILENCE}: a silent connection is lost", server=CaseServer(wal_sender_timeout=2.0))
 def half_open(w: CaseWriter) -> None:
     """Take a connection for lost on which nothing comes for longer than the timeout, though it is not closed, and
     connect again."""

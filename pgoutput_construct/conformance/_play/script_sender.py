@@ -80,6 +80,7 @@ class ScriptSender(CopyBothStream):
         """The end of the last unit that was sent."""
         self._batch = bytearray()
         self._replies = self._replies_before = 0
+        self._is_silent = False
         self._last_message = self._last_messages()
 
     def _last_messages(self) -> dict[int, int]:
@@ -99,7 +100,7 @@ class ScriptSender(CopyBothStream):
         self._replies += 1
         self._service.slots.confirm(self._slot, status.flush_lsn)
         await asyncio.to_thread(self._stage.status, status.flush_lsn)
-        if status.reply_requested:
+        if status.reply_requested and not self._is_silent:
             await self._client.send(self._keepalive(self._sent_end, False))
 
     async def _watch(self) -> None:
@@ -132,7 +133,7 @@ class ScriptSender(CopyBothStream):
         if isinstance(step, SendMessage):
             fits = not step.only or (step.only == "first") == self._is_first
             return fits and (step.unit is None or self._stage.play.ends.get(step.unit, math.inf) > self._log.start)
-        is_due = at not in self._stage.taken
+        is_due = at not in self._stage.taken or getattr(step, "again", False)
         self._stage.taken.add(at)
         return is_due
 
@@ -179,7 +180,9 @@ class ScriptSender(CopyBothStream):
         raise ConnectionResetError("cut by the script")
 
     async def _stay_silent(self, step: StaySilent) -> None:
+        self._is_silent = True
         await asyncio.sleep(step.seconds)
+        self._is_silent = False
         if step.until_left:
             self._stage.problem(f"it kept a connection on which nothing came for {step.seconds:g} seconds")
 
