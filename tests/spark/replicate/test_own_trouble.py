@@ -119,7 +119,9 @@ def test_metrics(shop: Shop, tmp_path: Path) -> None:
         assert first["pgoutput_replicate_troubled_tables"] == 1 and first["pgoutput_replicate_rows_total"] > 0
         assert 0 < time.time() - first["pgoutput_replicate_applied_commit_timestamp_seconds"] < 600
         fresh = "pgoutput_replicate_table_applied_commit_timestamp_seconds"
-        assert [name for name in first if name.startswith(fresh) and "good" in name] == [f'{fresh}{{table="public.good"}}']
+        assert [name for name in first if name.startswith(fresh) and "good" in name] == [
+            f'{fresh}{{table="public.good"}}'
+        ]
         lags = [first[f'pgoutput_replicate_lag_seconds{{stage="{each}"}}'] for each in ("seen", "staged", "visible")]
         assert lags == sorted(lags) and lags[0] < lags[2]
         assert first['pgoutput_replicate_step_seconds_total{step="stage"}'] > 0
