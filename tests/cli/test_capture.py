@@ -177,6 +177,20 @@ def test_slot_and_publication_are_created(run: Run, shop: Shop) -> None:
     assert committed_ids(shop.log()) == [1, 2]
 
 
+def test_changes_wait_as_long_as_said(shop: Shop) -> None:
+    """A segment that may wait for an hour is written when the capture ends."""
+    with _capturing(shop, "--segment-seconds", 0.05):
+        shop.execute("INSERT INTO item VALUES (1, 'a')")
+        wait_until(lambda: committed_ids(shop.log()) == [1])
+    with _capturing(shop, "--segment-seconds", 3600) as process:
+        shop.execute("INSERT INTO item VALUES (2, 'a')")
+        time.sleep(3)  # more than the default
+        assert committed_ids(shop.log()) == [1]
+        process.terminate()
+        assert process.wait(60) == 0
+    assert committed_ids(shop.log()) == [1, 2]
+
+
 def test_the_creation_of_a_slot_has_a_limit(run: Run, shop: Shop) -> None:
     """An open transaction does not block the command without a limit; no slot is left behind."""
     arguments = _arguments(shop, "--create-slot", "--slot-timeout", 0.5)

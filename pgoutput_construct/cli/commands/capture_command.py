@@ -72,6 +72,14 @@ __all__ = ["capture_command"]
     metavar="MODE",
     help="Mode of LOG's files, existing and future ones: 0640 lets a group read them.  [default: 0600]",
 )
+@click.option(
+    "--segment-seconds",
+    type=SECONDS,
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long changes may wait before they are written, which confirmations and readers wait for, too.",
+)
 @click.option("--until-lsn", type=LSN, help="End when everything before this LSN is durable.")
 @click.option("--until-idle", type=SECONDS, metavar="SECONDS", help="End after this time without changes.")
 @click.option("--duration", type=SECONDS, metavar="SECONDS", help="End after this time.")
@@ -119,6 +127,7 @@ def capture_command(
     publications: tuple[str, ...],
     metrics: Listen | None,
     log_format: str,
+    segment_seconds: float,
     given: Mapping[str, Any],
     **settings: Any,
 ) -> None:
@@ -152,6 +161,7 @@ def capture_command(
     if settings["publish"] and not settings["create_publication"]:
         raise click.UsageError("--publish needs --create-publication: it sets the operations of the new publication")
     require(*COMMANDS["capture"].extras, *(["metrics"] if metrics else []))
+    from pgoutput_construct.changelog import SegmentLimits
     from pgoutput_construct.cli._progress import Meter, showing
     from pgoutput_construct.postgres import CaptureProgress, capture
 
@@ -168,7 +178,8 @@ def capture_command(
                 meter.report(progress)
                 show()
 
-            progress = capture(dsn, slot, publications, log, on_progress=report, **chosen, **given)
+            limits = SegmentLimits(seconds=segment_seconds)
+            progress = capture(dsn, slot, publications, log, limits=limits, on_progress=report, **chosen, **given)
         _conclude(progress)
 
 

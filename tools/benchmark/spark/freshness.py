@@ -54,6 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rate", type=int, default=2000, metavar="N", help="changes a second (default 2000)")
     parser.add_argument("--seconds", type=float, default=60.0, help="for how long it is measured (default 60)")
     parser.add_argument("--tables", type=int, default=2, metavar="N", help="tables that are written (default 2)")
+    parser.add_argument("--segment-seconds", default="2", metavar="SECONDS", help="of the capture (default 2)")
+    parser.add_argument("--interval", default="1", metavar="SECONDS", help="of replicate (default 1)")
     parser.add_argument("--master", default="local[2]", help="of Spark (default local[2])")
     return parser
 
@@ -94,9 +96,10 @@ def _report(into: str, rate: float, watch: Freshness, first: int) -> float:
 def _pipeline(server: EmbeddedServer, place: Path, into: str, options: argparse.Namespace) -> Iterator[None]:
     """Capture and replicate in processes of their own while the block runs."""
     log, said = str(place / "log"), ["--publication", "freshness", "--slot", _SLOT, "--snapshot", "--new-log"]
+    said += ["--segment-seconds", options.segment_seconds]
     capture = Supervised(["capture", server.dsn, log, *said], place / "capture.txt")
     goal = ["--into", into, "--warehouse", str(place / "warehouse"), "--continuous", "--master", options.master]
-    replica = Supervised(["replicate", log, *goal], place / "replicate.txt")
+    replica = Supervised(["replicate", log, *goal, "--interval", options.interval], place / "replicate.txt")
     capture.ensure()
     replica.ensure()
     try:
