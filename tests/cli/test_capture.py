@@ -181,7 +181,7 @@ def test_changes_wait_as_long_as_said(shop: Shop) -> None:
     """A segment that may wait for an hour is written when the capture ends."""
     with _capturing(shop, "--segment-seconds", 0.05):
         shop.execute("INSERT INTO item VALUES (1, 'a')")
-        wait_until(lambda: committed_ids(shop.log()) == [1])
+        wait_until(lambda: any(shop.directory.glob("*.parquet")) and committed_ids(shop.log()) == [1])
     with _capturing(shop, "--segment-seconds", 3600) as process:
         shop.execute("INSERT INTO item VALUES (2, 'a')")
         time.sleep(3)  # more than the default
