@@ -140,7 +140,7 @@ def capture(
     with LogWriter(directory, limits) as writer, collected_signals(handle_signals) as received, callbacks:
         if file_mode is not None:
             writer.store.set_file_mode(file_mode)
-        catalog = CatalogWatch(writer, slot, names, on_rewrite)
+        catalog = CatalogWatch(writer, slot, names, on_rewrite, snapshot)
         watch = SlotWatch(dsn, slot, names, status_interval, beat, catalog, on_lost_slot == "snapshot")
         progress = CaptureProgress(complete_lsn=writer.position.complete_lsn)
         with Copier(dsn, writer.store, names, workers, snapshot, status_interval) as copier, watch:

@@ -15,7 +15,7 @@ from pgoutput_construct.changelog._facts.catalog_readings import (
 from pgoutput_construct.changelog._facts.copies import TableCopy, copies_of, snapshot_command
 from pgoutput_construct.changelog._facts.lineage import lineage_of
 from pgoutput_construct.changelog._index.planning import lost_histories, run_spans
-from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, events_of
+from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, CREATED_SLOT, events_of
 from pgoutput_construct.changelog._segment.segment_descriptions import described
 from pgoutput_construct.changelog._segment.segment_index import SegmentIndex
 from pgoutput_construct.columnar.batch_arrays import look_up, tag_table
@@ -26,11 +26,13 @@ __all__ = [
     "IncompleteTableWarning",
     "Lack",
     "UnpublishedColumns",
+    "begins_with_copies",
     "begun_without_copy",
     "lacks_of",
     "present_copies",
     "publishes_all_operations",
     "superfluous_copies",
+    "tables_without_snapshot",
     "unpublished_columns",
     "whole_tables",
 ]
@@ -126,18 +128,34 @@ def lacks_of(index: SegmentIndex) -> list[Lack]:
     A log has a table completely with a complete copy, from a truncate on, or if the table was created while all tables
     were published. Dropped tables are not included.
     """
-    all_readings, published = table_readings(index), publication_readings(index)
-    readings = {oid: of_table[-1] for oid, of_table in all_readings.items()}
-    begun = {copy.relation_oid for copy in present_copies(index)} | _begun(index, all_readings, published).keys()
-    known = set(index.counts["oid"].to_pylist()) | (_published(published) - _sent_as_root(published, readings))
+    readings, published = _latest(table_readings(index)), publication_readings(index)
     names = _names(index, readings)
-    dropped = {oid for oid, reading in readings.items() if reading.gone}
-    lacks = [_without_snapshot(oid, names[oid]) for oid in (known & names.keys()) - begun - dropped]
+    lacks = [_without_snapshot(oid, name) for oid, name in tables_without_snapshot(index).items()]
     for oid, stale in lineage_of(index).stale.items():
         if oid not in {lack.relation_oid for lack in lacks}:
             lacks.append(Lack(oid, names.get(oid, str(oid)), stale.reason, stale.remedy, stale.seq))
     lacks += _unsent(published, names)
     return sorted(lacks, key=lambda lack: (lack.stale_since is not None, lack.name))
+
+
+def tables_without_snapshot(index: SegmentIndex) -> dict[int, str]:
+    """Return the names of the tables, by OID, that a log does not have from a copy, a truncate or their creation on."""
+    all_readings, published = table_readings(index), publication_readings(index)
+    readings = _latest(all_readings)
+    begun = {copy.relation_oid for copy in present_copies(index)} | _begun(index, all_readings, published).keys()
+    known = set(index.counts["oid"].to_pylist()) | (_published(published) - _sent_as_root(published, readings))
+    dropped = {oid for oid, reading in readings.items() if reading.gone}
+    return {oid: name for oid, name in _names(index, readings).items() if oid in known - begun - dropped}
+
+
+def begins_with_copies(index: SegmentIndex) -> bool:
+    """Return whether table copies were requested when a log began, complete or not."""
+    created = any(event.details["snapshot"] is not None for event in events_of(index, CREATED_SLOT))
+    return created or bool(len(index.entries("snapshots")))
+
+
+def _latest(readings: Mapping[int, Sequence[TableReading]]) -> dict[int, TableReading]:
+    return {oid: of_table[-1] for oid, of_table in readings.items()}
 
 
 def whole_tables(index: SegmentIndex, lacks: Iterable[Lack]) -> frozenset[int]:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from pgoutput_construct.cli._printing import printable, say
-from pgoutput_construct.cli._values import ABSENT, Values, quoted, told
+from pgoutput_construct.cli._values import ABSENT, Values, quoted
 from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.rows import RowChange
 from pgoutput_construct.wire import Lsn, Timestamp
@@ -65,6 +65,13 @@ class _TextPrinter(_Printer):
 
     _header: Header | None = None
 
+    def __init__(self, values: Values, everything: bool = False) -> None:
+        """``everything`` shows long values and all details of events."""
+        from pgoutput_construct.cli.commands._event_texts import EventTexts
+
+        super().__init__(values, everything)
+        self._events = EventTexts(everything)
+
     def change(self, header: Header, seq: int, change: RowChange) -> None:
         self._begin(header)
         new, old = self.plain(change, change.new), self.plain(change, change.old)
@@ -79,8 +86,9 @@ class _TextPrinter(_Printer):
         say(f"{place}message {quoted(message.prefix)} {content}")
 
     def event(self, name: str, lsn: Lsn, time: Timestamp, details: Mapping[str, Any]) -> None:
-        said = told(details, self.everything)
-        say(f"{time}  {lsn}  {name}{said and f': {said}'}", fg="cyan")
+        text = self._events.text(name, details)
+        if text is not None:
+            say(f"{time}  log: {f'at {lsn}: ' if lsn else ''}{text}", fg="cyan")
 
     def _begin(self, header: Header | None) -> None:
         if header is not None and header != self._header:

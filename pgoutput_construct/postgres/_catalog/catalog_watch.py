@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from pgoutput_construct.changelog._facts.completeness import begins_with_copies, tables_without_snapshot
+from pgoutput_construct.changelog._facts.copies import snapshot_command
 from pgoutput_construct.changelog._facts.lineage import LineageTracker, StaleTable
 from pgoutput_construct.changelog._index.indexes import indexes_of
 from pgoutput_construct.changelog._index.listing import list_log
@@ -29,6 +31,7 @@ from pgoutput_construct.postgres._catalog.table_catalog import (
     read_catalog,
 )
 from pgoutput_construct.postgres.connection import Connection
+from pgoutput_construct.stream.identifiers import qualified_name
 from pgoutput_construct.wire.messages import Relation
 
 if TYPE_CHECKING:
@@ -55,7 +58,9 @@ _MAX_PARTS: Final = 100
 class CatalogWatch:
     """Tracks the catalog for one capture."""
 
-    def __init__(self, writer: LogWriter, slot: str, publications: Sequence[str], on_rewrite: OnRewrite) -> None:
+    def __init__(
+        self, writer: LogWriter, slot: str, publications: Sequence[str], on_rewrite: OnRewrite, copies_all: bool = False
+    ) -> None:
         """Prepare for a log; nothing is read before ``begin``.
 
         Args:
@@ -63,13 +68,18 @@ class CatalogWatch:
             slot: The name of the slot, whose catalog_xmin shows which columns are recent.
             publications: The names of the publications.
             on_rewrite: What to do with tables whose rows change without messages.
+            copies_all: Whether the capture copies each table that the log does not have completely.
         """
         self.wake: Callable[[], None] = lambda: None
         """Called when the catalog should be polled at once."""
         self.on_copies_requested: Callable[[], None] = lambda: None
         """Called when table copies were requested, or a publication has changed."""
         self._writer, self._slot, self._publications = writer, slot, tuple(publications)
-        self._on_rewrite = on_rewrite
+        self._on_rewrite, self._copies_all = on_rewrite, copies_all
+        self._without_copy = set[tuple[int, str]]()
+        """The tables without a copy that were reported: OID and name."""
+        self._has_joined = False
+        """Whether a publication has changed since they were reported."""
         self._known: CatalogState | None = None
         self._digest = ""
         self._next_pruned = 0.0
@@ -138,6 +148,7 @@ class CatalogWatch:
             self._described = dict(self._known.unconfirmed)
             requested = {table for request in requests(self._writer.store) for table in request.tables}
             self._find_stale_tables(index, requested)
+            self._warn_of_missing_copies(index)
         self.poll(connection)
         if is_first:
             self._opening = len(self._events)
@@ -210,6 +221,7 @@ class CatalogWatch:
             reading = read_catalog(connection, self._publications, self._slot, oids)
             found, now = self._known.update(reading, start, locked, described), time.monotonic()
             if any(news.name == PUBLICATION_FACTS for news in found):
+                self._has_joined = True
                 self.on_copies_requested()
             self._events += [(now, news) for news in found]
             for description in filter(None, (news.description for news in found)):
@@ -221,7 +233,11 @@ class CatalogWatch:
         self._polled_seq, self._failed_at = start, None
         last_event = self._last_event_seq  # the pump may append more meanwhile
         if self._judged_seq < last_event <= self._writer.durable_seq:
-            self._find_stale_tables(self._log.read())
+            index = self._log.read()
+            self._find_stale_tables(index)
+            if self._has_joined:
+                self._has_joined = False
+                self._warn_of_missing_copies(index)
             self._judged_seq = last_event
 
     def _repeat_pruned_facts(self) -> None:
@@ -256,6 +272,21 @@ class CatalogWatch:
         else:
             tables = {stale.table: stale.reason for stale in new if self._is_copied_again(stale)}
             self._request_copies({table: reason for table, reason in tables.items() if table not in requested})
+
+    def _warn_of_missing_copies(self, index: SegmentIndex) -> None:
+        """Warn of tables without a copy, if the log began with copies, and this capture makes none of its own."""
+        if self._copies_all or not begins_with_copies(index):
+            return
+        requested = {qualified_name(*table) for request in requests(self._writer.store) for table in request.tables}
+        found = tables_without_snapshot(index).items() - self._without_copy
+        self._without_copy |= found
+        if names := sorted(name for _, name in found if name not in requested):
+            _LOG.warning(
+                "the log began with table copies, and has none of %s: without --snapshot (snapshot=True) this capture "
+                "does not make them; restart it with --snapshot, or run %s",
+                ", ".join(names),
+                snapshot_command(*names),
+            )
 
     def _consequence(self, stale: StaleTable) -> str:
         return "copying it again" if self._is_copied_again(stale) else stale.remedy

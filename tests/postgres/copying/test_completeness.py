@@ -14,7 +14,10 @@ from pgoutput_construct.changelog._facts.completeness import (
     whole_tables,
 )
 from pgoutput_construct.changelog._facts.copies import copies_of, latest_copies
+from pgoutput_construct.changelog._index.listing import list_log
+from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
+from pgoutput_construct.postgres._snapshot.copier import Copier
 from pgoutput_construct.postgres.connection import Connection
 from tests.postgres.copying.conftest import Source
 from tests.postgres.shop import wait_until
@@ -78,6 +81,60 @@ def test_a_table_whose_creation_was_seen(source: Source) -> None:
     source.execute("CREATE TABLE later (id int PRIMARY KEY)", "INSERT INTO later VALUES (1)")
     source.capture(**given)
     assert [said.partition(":")[0] for said in lacks(source)] == ["the log has no snapshot of public.before"]
+
+
+WITHOUT_COPY = "the log began with table copies, and has none of "
+
+
+def test_a_capture_that_is_restarted_without_snapshot(source: Source, caplog: pytest.LogCaptureFixture) -> None:
+    """It names the tables that it does not copy: those that it finds, and those that are published later."""
+
+    def said() -> list[str]:
+        found = [each.partition(WITHOUT_COPY)[2].partition(":")[0] for each in caplog.messages if WITHOUT_COPY in each]
+        caplog.clear()
+        return found
+
+    source.execute(
+        *(f"CREATE TABLE {name} (id int PRIMARY KEY)" for name in ("first", "second", "third", "fourth")),
+        "ALTER PUBLICATION p ADD TABLE first",
+    )
+    source.capture()
+    source.execute("ALTER PUBLICATION p ADD TABLE second, third")
+    source.capture(snapshot=False)
+    assert said() == ["public.second, public.third"]
+    with source.capturing(snapshot=False):
+        wait_until(lambda: WITHOUT_COPY in caplog.text)
+        assert said() == ["public.second, public.third"]
+        source.execute("ALTER PUBLICATION p ADD TABLE fourth")
+        wait_until(lambda: WITHOUT_COPY in caplog.text)
+        assert said() == ["public.fourth"]
+    source.capture()
+    source.capture(snapshot=False)
+    assert said() == [] and lacks(source) == []
+
+
+def test_a_capture_without_copies_from_the_beginning(source: Source, caplog: pytest.LogCaptureFixture) -> None:
+    """Who never asked for copies is not reminded of them by each start: readers name the tables."""
+    source.execute("CREATE TABLE first (id int PRIMARY KEY)", "ALTER PUBLICATION p ADD TABLE first")
+    source.capture(snapshot=False)
+    source.execute("INSERT INTO first VALUES (1)")
+    source.capture(snapshot=False)
+    assert WITHOUT_COPY not in caplog.text and len(lacks(source)) == 1
+
+
+def test_copies_that_were_not_completed(
+    source: Source, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log began with them, though the capture ended before any was complete."""
+    source.execute("CREATE TABLE first (id int PRIMARY KEY)", "ALTER PUBLICATION p ADD TABLE first")
+    with monkeypatch.context() as patch:
+        patch.setattr(Copier, "start", lambda *_: None)  # it ends before they begin
+        with source.capturing(), source.writing("INSERT INTO first VALUES (%s)"):
+            wait_until(lambda: bool(list_log(open_store(source.directory))))
+    assert WITHOUT_COPY not in caplog.text
+    source.execute("INSERT INTO first VALUES (1)")
+    source.capture(snapshot=False)
+    assert f"{WITHOUT_COPY}public.first: without --snapshot" in caplog.text
 
 
 def test_a_new_table_with_rows_that_were_not_sent(source: Source) -> None:
