@@ -193,6 +193,8 @@ class _CaseRun:
         """Return the verdict as soon as there is one."""
         if self._stage.inapplicable:
             return self._judged(Verdict.NOT_APPLICABLE, self._stage.inapplicable)
+        if self._malformed:
+            return self._judged(Verdict.FAILS, f"its output is malformed: {self._malformed}")
         if (mismatch := self._matcher.mismatch) is not None:
             line = mismatch.reported.line if mismatch.reported else ""
             return self._judged(Verdict.FAILS, mismatch.problem, mismatch.expected, line)
@@ -207,8 +209,6 @@ class _CaseRun:
 
     def _problem(self) -> str:
         """Return what the client has done wrong, apart from what it reports; empty for nothing so far."""
-        if self._malformed:
-            return f"its output is malformed: {self._malformed}"
         if len(self._stage.streams) > _MOST_STREAMS:
             return f"it connected {len(self._stage.streams)} times, without an end"
         return next(iter(self._stage.problems), "")

@@ -69,10 +69,9 @@ class ExpectedChange:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON has it; what it has not is left out."""
-        shown: dict[str, Any] = {"operation": self.operation}
-        for name in ("table", "new", "old", "before", "prefix", "content"):
-            value = getattr(self, name)
-            if (value is not None and value != "") or (name == "content" and value is not None):
+        shown: dict[str, Any] = {"operation": self.operation} | ({"table": self.table} if self.table else {})
+        for name in ("new", "old", "before", "prefix", "content"):
+            if (value := getattr(self, name)) is not None:
                 shown[name] = _shown(value) if isinstance(value, Mapping) else value
         if self.step >= 0:
             shown["step"] = self.step

@@ -379,7 +379,8 @@ class ModelClient:
         new, old = getattr(message, "new", None), getattr(message, "old", None)
         is_key = getattr(message, "old_kind", None) == "K"
         before = None if old is None else self.old_row(relation, old, is_key)
-        return self.row(relation, type(message).__name__.lower(), new and self.new_row(relation, new), before)
+        after = None if new is None else self.new_row(relation, new)
+        return self.row(relation, type(message).__name__.lower(), after, before)
 
     def new_row(self, relation: Any, values: Any) -> dict[str, Any]:
         pairs = zip(relation.columns, values, strict=True)
@@ -390,10 +391,13 @@ class ModelClient:
         return {self.name(c): self.value(value, c) for c, value in pairs if c.flags & 1 or not is_key}
 
     def row(self, relation: Any, operation: str, new: Any, old: Any) -> dict[str, Any]:
-        rows = {"new": new if operation in ("insert", "update") else None, "old": old}
-        if operation in ("insert", "update") and new is None:
-            rows["new"] = {}
-        return {"transaction": self.number, "table": self.table(relation), "operation": operation, **rows}
+        return {
+            "transaction": self.number,
+            "table": self.table(relation),
+            "operation": operation,
+            "new": new,
+            "old": old,
+        }
 
     def table(self, relation: Any) -> str:
         return f"{relation.namespace or 'pg_catalog'}.{relation.name}"

@@ -73,9 +73,9 @@ def half_open(w: CaseWriter) -> None:
 
 @LINKS.case("burst", MUST, "walsender.c XLogSendLogical(): as fast as the client reads")
 def burst(w: CaseWriter) -> None:
-    """Take 2,000 small transactions that come at once."""
+    """Take 1,000 small transactions that come at once."""
     orders = _orders(w)
-    for number in range(2000):
+    for number in range(1000):
         w.commit(orders.insert({"id": number, "note": "small"}))
 
 
@@ -104,17 +104,17 @@ def many_columns(w: CaseWriter) -> None:
 
 @SIZES.case("long-transaction", MUST, "worker.c apply_handle_commit(): a transaction may be of any length")
 def long_transaction(w: CaseWriter) -> None:
-    """Take a transaction of 10,000 changes, with keepalives in it."""
+    """Take a transaction of 5,000 changes, with keepalives in it."""
     orders, alive = _orders(w), SendKeepalive(w.lsn)
-    items = [orders.insert({"id": number, "note": f"row {number}"}) for number in range(10_000)]
-    w.commit(*items[:3000], alive, *items[3000:7000], alive, *items[7000:])
+    items = [orders.insert({"id": number, "note": f"row {number}"}) for number in range(5000)]
+    w.commit(*items[:2000], alive, *items[2000:4000], alive, *items[4000:])
 
 
 @SIZES.case("long-stream", MUST, "reorderbuffer.c: what exceeds logical_decoding_work_mem is streamed", needs=STREAMED)
 def long_stream(w: CaseWriter) -> None:
-    """Take a streamed transaction of 10,000 changes in 100 segments."""
+    """Take a streamed transaction of 5,000 changes in 50 segments."""
     orders, stream = _orders(w), w.stream()
-    for part in range(100):
+    for part in range(50):
         stream.segment(*(orders.insert({"id": 100 * part + n, "note": f"row {n}"}) for n in range(100)))
     stream.commit()
 
