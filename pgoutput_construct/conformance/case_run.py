@@ -193,9 +193,7 @@ class _CaseRun:
         """Return the verdict as soon as there is one."""
         if self._stage.inapplicable:
             return self._judged(Verdict.NOT_APPLICABLE, self._stage.inapplicable)
-        if self._malformed:
-            return self._judged(Verdict.FAILS, f"its output is malformed: {self._malformed}")
-        if (mismatch := self._matcher.mismatch) is not None:
+        if (mismatch := self._matcher.mismatch) is not None and not self._malformed:
             line = mismatch.reported.line if mismatch.reported else ""
             return self._judged(Verdict.FAILS, mismatch.problem, mismatch.expected, line)
         if problem := self._problem():
@@ -209,6 +207,8 @@ class _CaseRun:
 
     def _problem(self) -> str:
         """Return what the client has done wrong, apart from what it reports; empty for nothing so far."""
+        if self._malformed:
+            return f"its output is malformed: {self._malformed}"
         if len(self._stage.streams) > _MOST_STREAMS:
             return f"it connected {len(self._stage.streams)} times, without an end"
         return next(iter(self._stage.problems), "")
@@ -265,6 +265,8 @@ class _CaseRun:
         """Return whether a client's connection was lost, or refused, on purpose since it was started."""
         streams, refusals = len(self._stage.streams), self._stage.refused_on_purpose
         was_cut = self._stage.last_drop > self._started or refusals > self._before
+        if self._case.play.outcome is Outcome.REFUSED:
+            return False
         return was_cut and streams + refusals <= _MOST_STREAMS
 
     def _restart(self) -> None:

@@ -213,6 +213,7 @@ class CaseWriter:
                 operation,
                 None if new is None else _row(relation, new),
                 None if old is None else _row(relation, old, is_key),
+                unsent=_unsent(relation, new or ()),
                 step=step,
             )
         ]
@@ -548,6 +549,10 @@ def _row(relation: m.Relation, values: m.TupleData, is_key: bool = False) -> dic
         for column, value in pairs
         if value is not m.UNCHANGED and (column.flags & RelationColumnFlags.KEY or not is_key)
     }
+
+
+def _unsent(relation: m.Relation, values: m.TupleData) -> tuple[str, ...]:
+    return tuple(column.name for column, value in zip(relation.columns, values, strict=False) if value is m.UNCHANGED)
 
 
 def _untyped(value: Any) -> Any:

@@ -62,6 +62,8 @@ class ExpectedChange:
     old: Row | None = None
     before: Row | None = None
     """The whole row before, which a client that stores rows may report."""
+    unsent: tuple[str, ...] = ()
+    """The columns of the new row whose values were not sent."""
     prefix: str | None = None
     content: str | None = None
     step: int = field(default=-1, compare=False)
@@ -73,6 +75,8 @@ class ExpectedChange:
         for name in ("new", "old", "before", "prefix", "content"):
             if (value := getattr(self, name)) is not None:
                 shown[name] = _shown(value) if isinstance(value, Mapping) else value
+        if self.unsent:
+            shown["unsent"] = [*self.unsent]
         if self.step >= 0:
             shown["step"] = self.step
         return shown
@@ -82,7 +86,7 @@ class ExpectedChange:
         """Return the change that ``to_json`` wrote."""
         found: dict[str, Any] = {name: _row(shown[name]) for name in ("new", "old", "before") if name in shown}
         found |= {name: shown[name] for name in ("prefix", "content", "step") if name in shown}
-        return cls(shown.get("table", ""), shown["operation"], **found)
+        return cls(shown.get("table", ""), shown["operation"], **found, unsent=tuple(shown.get("unsent", ())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +154,9 @@ def difference(expected: ExpectedChange, reported: ReportedChange) -> str:
         return next((f"{name} {got!r} instead of {text!r}" for name, text, got in pairs if not _is(text, got)), "")
     if reported.table != expected.table:
         return f"table {reported.table!r} instead of {expected.table!r}"
-    return _row_difference("new", expected.new, reported.new, expected.before) or _row_difference(
+    unsent = {name: (expected.before or {}).get(name) for name in expected.unsent}
+    kept = {**(expected.before or {}), **unsent} if expected.operation != "delete" else None
+    return _row_difference("new", expected.new, reported.new, kept) or _row_difference(
         "old", expected.old, reported.old, expected.before
     )
 
@@ -171,13 +177,13 @@ def _row_difference(name: str, expected: Row | None, reported: Mapping[str, Any]
 
 
 def _unsent(name: str, expected: Row, reported: Mapping[str, Any], before: Row | None) -> Iterable[str]:
-    """Yield what is wrong about values that were not sent: those of the row before, or, where none is known, NULL."""
+    """Yield what is wrong about values that were not sent: they may be reported as they are in the row before."""
     for column, got in reported.items():
         if column in expected:
             continue
-        if before is not None and column not in before:
-            yield f"{name}.{column} is {_text(got)}, and the table has no such column"
-        elif not _is(known := (before or {}).get(column), got):
+        if column not in (before or {}):
+            yield f"{name}.{column} is {_text(got)}, and no value of this column was sent"
+        elif not _is(known := (before or {})[column], got):
             yield f"{name}.{column} is {_text(got)}: its value was not sent, and is {_text(known)}"
 
 

@@ -1,4 +1,4 @@
-"""The suite as data, for other languages: ``spec/conformance.jsonl``, one case a line, after a first line about the file.
+"""The suite as data, for other languages: ``spec/conformance.jsonl``, a case a line, after a first line about the file.
 
 A case has its name, level, demand and reason; ``options`` to ask for, and those that it ``needs``; the ``server`` that
 its publisher stands for, where that is not PostgreSQL 18; and what is played: the ``script``, and its meaning. A large

@@ -154,7 +154,7 @@ def altered_in_stream(w: CaseWriter) -> None:
     """Read changes of a streamed transaction by the Relation before them, where it alters its table."""
     orders, stream = _orders(w), w.stream()
     stream.segment(orders.insert({"id": 1, "note": "one"}))
-    wider = w.alter(orders, columns={"id": "int4", "note": "text", "extra": "text"})
+    wider = w.alter(orders, columns={"extra": "text", "id": "int4", "note": "text"})
     stream.segment(wider.insert({"id": 2, "note": "two", "extra": "more"}))
     stream.commit()
     w.commit(wider.insert({"id": 3, "note": "three", "extra": "plain"}))

@@ -2,10 +2,14 @@
 
 import asyncio
 import socket
+from typing import Final
 
 from pgoutput_construct.publisher._server.client_connection import ClientConnection
 
 __all__ = ["CaseConnection"]
+
+_PAUSE_SECONDS: Final = 0.0002
+"""Between two pieces, so that the client may read each before the next one is there."""
 
 
 class CaseConnection(ClientConnection):
@@ -30,4 +34,4 @@ class CaseConnection(ClientConnection):
         for at in range(0, len(data), size):
             await super().write(data[at : at + size])
             if self.split:
-                await asyncio.sleep(0)  # the client may read each piece before the next one is there
+                await asyncio.sleep(_PAUSE_SECONDS)

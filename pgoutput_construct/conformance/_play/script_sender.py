@@ -81,6 +81,8 @@ class ScriptSender(CopyBothStream):
         self._batch = bytearray()
         self._replies = self._replies_before = 0
         self._is_silent = False
+        self._awaited = ""
+        """What is wrong if the client leaves now."""
         self._last_message = self._last_messages()
 
     def _last_messages(self) -> dict[int, int]:
@@ -91,10 +93,10 @@ class ScriptSender(CopyBothStream):
         """Play until the client leaves, or the script ends the connection."""
         try:
             await super().run()
-        except (ConnectionEnded, OSError, Refusal):
+        finally:
             self._log.left = not self._log.dropped
-            raise
-        self._log.left = not self._log.dropped
+            if self._log.left and self._awaited:
+                self._stage.problem(f"it ended the connection, and {self._awaited}")
 
     async def _replied(self, status: StandbyStatusUpdate) -> None:
         self._replies += 1
@@ -107,7 +109,7 @@ class ScriptSender(CopyBothStream):
         timeout = self._service.settings.wal_sender_timeout or math.inf
         while True:
             await asyncio.sleep(min(timeout / 10, 1.0))
-            if time.monotonic() - self._heard > timeout:
+            if time.monotonic() - self._heard > timeout and not self._is_silent:
                 self._stage.problem(f"it sent no status for {timeout:g} seconds, the server's wal_sender_timeout")
                 self._stage.dropped(self._log)
                 raise Refusal("57P05", "terminating walsender process due to replication timeout", fatal=True)
@@ -190,7 +192,8 @@ class ScriptSender(CopyBothStream):
         self._connection.split = step.size
 
     async def _expect_reported(self, step: ExpectReported) -> None:
-        if not await self._until(lambda: self._stage.count_reported() >= step.transactions, step.seconds):
+        awaited = f"had not reported {step.transactions} transactions"
+        if not await self._until(lambda: self._stage.count_reported() >= step.transactions, step.seconds, awaited):
             found = self._stage.count_reported()
             self._stage.problem(
                 f"it had reported {found} instead of {step.transactions} transactions {step.seconds:g} seconds after "
@@ -203,22 +206,23 @@ class ScriptSender(CopyBothStream):
             self._stage.problem(f"it had reported {found} transactions when only {step.transactions} were committed")
 
     async def _expect_reply(self, step: ExpectReply) -> None:
-        if not await self._until(lambda: self._replies > self._replies_before, step.seconds):
+        awaited = "had not sent the status that a keepalive asked for"
+        if not await self._until(lambda: self._replies > self._replies_before, step.seconds, awaited):
             self._stage.problem(f"it sent no status for {step.seconds:g} seconds after a keepalive that asked for one")
 
     async def _expect_confirmed(self, step: ExpectConfirmed) -> None:
-        if not await self._until(lambda: self._slot.confirmed >= step.lsn, step.seconds):
+        awaited = f"had confirmed {Lsn(self._slot.confirmed)} instead of {step.lsn}"
+        if not await self._until(lambda: self._slot.confirmed >= step.lsn, step.seconds, awaited):
             self._stage.problem(
                 f"it had confirmed {Lsn(self._slot.confirmed)} instead of {step.lsn} after {step.seconds:g} seconds"
             )
 
-    async def _until(self, is_met: Callable[[], bool], seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
-        while not await asyncio.to_thread(is_met):
-            if time.monotonic() > deadline:
-                return False
+    async def _until(self, is_met: Callable[[], bool], seconds: float, awaited: str) -> bool:
+        self._awaited, deadline = awaited, time.monotonic() + seconds
+        while not (has_met := await asyncio.to_thread(is_met)) and time.monotonic() < deadline:
             await asyncio.sleep(_POLL_SECONDS)
-        return True
+        self._awaited = ""
+        return has_met
 
 
 _STEPS: Final[Mapping[type[Step], Callable[[ScriptSender, Any], Awaitable[None]]]] = {

@@ -1,0 +1,42 @@
+"""Each case is proven able to fail: by a client that does everything else right."""
+
+from fnmatch import fnmatchcase
+
+import pytest
+
+from pgoutput_construct.conformance import ConformanceCase, Verdict, all_cases, run_case
+from tests.conformance.model_client import ModelClient, ThreadClient
+from tests.conformance.mutations import PROOFS
+
+QUICK = {group: name for name in PROOFS if "*" not in name for group in [name.partition("/")[0]]}
+"""One case of each group, which runs in each run of the tests."""
+
+
+def _mutation(name: str) -> type[ModelClient]:
+    return next(kind for pattern, kind in PROOFS.items() if fnmatchcase(name, pattern))
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: case.name)
+def test_the_model_passes(case: ConformanceCase) -> None:
+    """The client that does everything right."""
+    result = run_case(case, ThreadClient(ModelClient))
+    assert result.verdict is Verdict.PASSES, (result.problem, result.expected, result.reported, result.errors)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=() if case.name in QUICK.values() else pytest.mark.long)
+        for case in all_cases()
+    ],
+)
+def test_a_client_that_is_wrong_in_this_way_fails(case: ConformanceCase) -> None:
+    """The mutation of the table."""
+    result = run_case(case, ThreadClient(_mutation(case.name)), 3.0)
+    assert not result.is_good
+
+
+def test_each_proof_is_of_a_case() -> None:
+    """No line of the table is left over."""
+    names = [case.name for case in all_cases()]
+    assert not [pattern for pattern in PROOFS if not any(fnmatchcase(name, pattern) for name in names)]
