@@ -55,8 +55,9 @@ def case_to_json(case: ConformanceCase) -> dict[str, Any]:
 def case_from_json(shown: Mapping[str, Any]) -> ConformanceCase:
     """Return the case that ``case_to_json`` wrote."""
     played = json.loads(zlib.decompress(base64.b64decode(shown["packed"]))) if "packed" in shown else shown
-    server = {name: bytes.fromhex(value) if name == "greeting" else value for name, value in shown["server"].items()}
-    pairs = {name: tuple(map(tuple, server[name])) for name in ("refusals", "start_refusals") if name in server}
+    server: dict[str, Any] = {**shown["server"]}
+    server |= {name: bytes.fromhex(server[name]) for name in ("greeting",) if name in server}
+    server |= {name: tuple(map(tuple, server[name])) for name in ("refusals", "start_refusals") if name in server}
     return ConformanceCase(
         shown["case"],
         Level(shown["level"]),
@@ -64,7 +65,7 @@ def case_from_json(shown: Mapping[str, Any]) -> ConformanceCase:
         shown["reason"],
         lambda _: _play_from_json(played),
         {name: tuple(values) for name, values in shown["needs"].items()},
-        CaseServer(**{**server, **pairs}),
+        CaseServer(**server),
     )
 
 
