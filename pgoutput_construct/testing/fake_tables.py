@@ -54,7 +54,7 @@ class FakeTable:
     """Its replica identity; None: DEFAULT with a key, FULL without."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.columns, Mapping) or not self.columns:
+        if not isinstance(self.columns, Mapping):  # it may be empty: PostgreSQL has tables without columns
             raise PgoutputError(f'{self._title}: columns are a mapping of names to types, such as {{"id": "int4"}}')
         for name in self.columns:
             self._type_oid(name)
