@@ -146,6 +146,12 @@ _NAMED: Final = 8
     "file, sha256(SALT), null, text(...); plain ends it; can be repeated.",
 )
 @click.option(
+    "--soft-delete/--no-soft-delete",
+    default=None,
+    help="Keep deleted rows, with _deleted_at; a change of this writes the tables again.  [default: as in DIR, else "
+    "not]",
+)
+@click.option(
     "--maintain/--no-maintain",
     "maintains",
     default=None,
@@ -200,6 +206,7 @@ def replicate_command(
     partitionings: tuple[tuple[str, tuple[str, ...]], ...],
     excluded: tuple[tuple[str, ...], ...],
     masks: tuple[tuple[str, str], ...],
+    soft_delete: bool | None,
     maintains: bool | None,
     retain: float,
     retain_snapshots: int,
@@ -327,6 +334,7 @@ def replicate_command(
             partition_by=dict(partitionings),
             exclude_columns=exclude_columns,
             masks=dict(masks),
+            soft_delete=soft_delete,
             maintains=maintains,
             retention=Retention(age=retain, count=retain_snapshots),
             batch_transactions=batch_transactions,

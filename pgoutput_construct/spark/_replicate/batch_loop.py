@@ -21,6 +21,7 @@ from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefi
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._open_log import open_log
 from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress, Reporter
+from pgoutput_construct.spark._replicate.column_layout import ColumnLayout
 from pgoutput_construct.spark._replicate.column_rules import NO_RULES, ColumnRules
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
 from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
@@ -76,6 +77,7 @@ def replicate(
     adopt: bool = False,
     exclude_columns: Collection[str] = (),
     masks: Mapping[str, str] = MappingProxyType({}),
+    soft_delete: bool | None = None,
     maintains: bool | None = None,
     retention: Retention = DEFAULT_RETENTION,
     on_batch: Callable[[Batch], None] = lambda batch: None,
@@ -142,6 +144,9 @@ def replicate(
             masked before anything is stored. They are remembered as columns that are excluded, but for a salt that is
             given itself, which each call must give. To change what is made of a column, or with ``plain`` to end it,
             give its table as ``resync``, too.
+        soft_delete: Whether deleted rows stay in tables, with ``_deleted_at``, the timestamp of the commit that deleted
+            them (null while they exist). None for as in the warehouse, False in a new one. To change it writes the
+            tables again, from the log.
         maintains: Whether tables of Delta Lake and Iceberg are maintained between batches, each after every 50 of its
             batches, with ``once`` in the end (see ``maintain``); None for unless ``once``.
         retention: What that retains of former snapshots.
@@ -199,6 +204,7 @@ def replicate(
             from_scratch,
             joined_rules(given, destination, from_scratch),
             DatasetNames.parse(*names),
+            chosen_layout(destination, soft_delete),
         )
         sink.prepare(spark)
         maintenance = TableMaintenance(spark, sink, retention, on_maintenance, every=1 if once else EVERY)
@@ -334,6 +340,12 @@ def check_request(
         if not adopt:
             check_same_log(found, known, destination)
     return destination
+
+
+def chosen_layout(warehouse: Warehouse, soft_delete: bool | None) -> ColumnLayout:
+    """Return which columns the tables of a warehouse have in addition to their own, after a run is given options."""
+    known = warehouse.progress()
+    return ColumnLayout.from_notes(known.layout if known else {}).chosen(soft_delete)
 
 
 def joined_rules(rules: ColumnRules, warehouse: Warehouse, resync: Collection[str]) -> ColumnRules:

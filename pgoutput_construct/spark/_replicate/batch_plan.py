@@ -19,6 +19,7 @@ from pgoutput_construct.changelog._index.segment_sizes import Sizes
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._replicate.column_layout import DEFAULT_LAYOUT, ColumnLayout
 from pgoutput_construct.spark._replicate.dataset_names import HISTORY_SUFFIX, DatasetNames
 from pgoutput_construct.spark._replicate.warehouse_log import Coverage
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version
@@ -82,8 +83,24 @@ class TableStep:
 class BatchPlanner:
     """Decides what a batch does for tables, given the present datasets, by their directories."""
 
-    def __init__(self, datasets: Mapping[str, Dataset], coverage: Coverage, seq: int, resync: Collection[str]) -> None:
-        """``coverage`` is what the log still has, ``seq`` its end; ``resync`` are the tables to write from scratch."""
+    def __init__(
+        self,
+        datasets: Mapping[str, Dataset],
+        coverage: Coverage,
+        seq: int,
+        resync: Collection[str],
+        layout: ColumnLayout = DEFAULT_LAYOUT,
+    ) -> None:
+        """Take what is known.
+
+        Args:
+            datasets: The datasets by their directories.
+            coverage: What the log still has.
+            seq: Its end.
+            resync: The tables to write from scratch.
+            layout: Which columns tables have in addition to their own.
+        """
+        self._layout = layout
         self._datasets = datasets
         mine = (each for each in datasets.values() if not coverage.progress.is_foreign(each.version))
         self._by_oid = latest_datasets(mine)
@@ -99,7 +116,7 @@ class BatchPlanner:
         """
         if table.dropped:
             return None
-        version, before = self._version(table), self._by_oid.get((table.relation_oid, is_history))
+        version, before = self._version(table, is_history), self._by_oid.get((table.relation_oid, is_history))
         has_gap = before is not None and self._coverage.has_gap(before.version)
         if before is not None:
             version = self._coverage.next_version(before.version, version)
@@ -121,8 +138,9 @@ class BatchPlanner:
         has_defaults = not table.defaults.keys().isdisjoint(added or ())
         return TableStep(Dataset(directory, version, details, is_history), before, replaced, mode, has_defaults)
 
-    def _version(self, table: Table) -> Version:
-        return Version.from_table(table, self._coverage.progress.batch + 1, self._seq)
+    def _version(self, table: Table, is_history: bool) -> Version:
+        found = Version.from_table(table, self._coverage.progress.batch + 1, self._seq)
+        return found if is_history else replace(found, shape=replace(found.shape, added=self._layout.added))
 
 
 def obsolete_datasets(

@@ -34,7 +34,10 @@ ROW_KEY: Final = ("_commit_lsn", "_seq", "_op")
 """The columns that identify a row of a history: a transaction may commit at the LSN of a snapshot, and a copied row
 have the number of one of its changes, since ``_seq`` counts in the log for the one, in the transaction for the other.
 """
-_STATE: Final = ("_untyped", "_commit_lsn", "_seq")
+DELETED_AT: Final = "_deleted_at"
+"""The column of tables whose deleted rows stay: the time of the commit that deleted a row, null while it exists."""
+STATE: Final = ("_untyped", "_commit_lsn", "_seq")
+"""The columns that tables have in addition to their own, unless they are chosen."""
 _NAMING: Final = ("_untyped", "_unchanged")
 """The added columns that name others."""
 
@@ -43,14 +46,17 @@ _NAMING: Final = ("_untyped", "_unchanged")
 class Naming(Prefix):
     """The names of added columns in a warehouse, or in one of its datasets."""
 
+    added: tuple[str, ...] = STATE
+    """The added columns, as replays call them."""
+
     def for_version(self, version: Version, is_history: bool) -> "Naming":
         """Return the names in a dataset: with more underscores where the table itself has one of the names.
 
         A history also has dropped columns. The version alone decides, which is stored with the data.
         """
         names = {name.lower() for name in (version.shape.columns if is_history else version.shape.current)}
-        found = self
-        while not names.isdisjoint({found.added_name(name).lower() for name in _added_names(is_history)}):
+        found = replace(self, added=HISTORY if is_history else added_columns(version))
+        while not names.isdisjoint({found.added_name(name).lower() for name in found.added}):
             found = replace(found, prefix=found.prefix + PREFIX)
         return found
 
@@ -64,14 +70,14 @@ class Naming(Prefix):
             return rows
         return unescape_references(rows, *(name for name in _NAMING if name in rows.columns))
 
-    def from_dataset(self, rows: DataFrame, is_history: bool) -> DataFrame:
+    def from_dataset(self, rows: DataFrame) -> DataFrame:
         """Return rows of a dataset under the names of replays."""
-        ours = {self.added_name(name): name for name in _added_names(is_history)}
+        ours = {self.added_name(name): name for name in self.added}
         found = rename_columns(rows, {name: ours.get(name, escaped(name)) for name in rows.columns})
         if not any(name.startswith(MARK) for name in found.columns):
             return found
         marked = f"^([{MARK}{PREFIX}])"
-        naming = (name for name in _NAMING if name in _added_names(is_history))
+        naming = (name for name in _NAMING if name in self.added)
         return rename_references(found, lambda name: F.regexp_replace(name, marked, f"{MARK}$1"), *naming)
 
     def arrow_schema(self, schema: pa.Schema) -> pa.Schema:
@@ -102,5 +108,6 @@ def escape_log(log: OpenLog) -> OpenLog:
     return found
 
 
-def _added_names(is_history: bool) -> tuple[str, ...]:
-    return HISTORY if is_history else _STATE
+def added_columns(version: Version) -> tuple[str, ...]:
+    """Return the columns that a table's dataset has in addition to its own, as replays call them."""
+    return STATE if version.shape.added is None else version.shape.added

@@ -106,7 +106,7 @@ def merge_statements(
         for statement in _alterations(table, read().schema, stored):
             spark.sql(statement)
         keys, current = (tuple(map(escaped, names)) for names in (shape.key_columns, shape.current))
-        there = naming.from_dataset(read(), is_history=False)
+        there = naming.from_dataset(read())
         is_looked_up = changes.may_move_values
         found = naming.unescape(with_moved_values(rows, there, keys, current, demand) if is_looked_up else rows)
         found.createOrReplaceTempView(_SOURCE)

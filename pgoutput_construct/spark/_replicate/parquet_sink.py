@@ -179,7 +179,7 @@ class ParquetSink(MergingSink):
         found, target = rows, target_columns(rows)
         try:
             if changes.may_move_values:
-                stored = naming.from_dataset(self.read(spark, dataset), is_history=False)
+                stored = naming.from_dataset(self.read(spark, dataset))
                 found = with_moved_values(rows, stored, keys, current, changes.demand)
             own, merged = naming.unescape(found), merge_expressions(keys, target, changes, found is not rows)
             there = self._placed_rows(spark, dataset, Parts.of(dataset).paths).alias("t")

@@ -9,10 +9,11 @@ from enum import StrEnum
 from typing import ClassVar, Final, NamedTuple, Self
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._replicate.dataset_columns import Naming
+from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
 from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, refusal
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 from pgoutput_construct.spark._state.change_survey import KeyBounds
@@ -194,8 +195,13 @@ class Sink(ABC):
         """Configure a session to find the tables; raise PgoutputError if it cannot be used for the format."""
 
     def read_for_replay(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
-        """Return the present rows, under the names of replays."""
-        return self.naming_of(dataset).from_dataset(self.read(spark, dataset), dataset.is_history)
+        """Return the present rows, under the names of replays, without those that were deleted and stay."""
+        rows = self.read_all_for_replay(spark, dataset)
+        return rows.where(F.col(DELETED_AT).isNull()).drop(DELETED_AT) if DELETED_AT in rows.columns else rows
+
+    def read_all_for_replay(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
+        """Return the rows of a dataset, under the names of replays."""
+        return self.naming_of(dataset).from_dataset(self.read(spark, dataset))
 
     @abstractmethod
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:

@@ -394,6 +394,7 @@ def _is_simple(log: OpenLog, step: TableStep, table: Table, summary: ChangeSumma
         (step.before is None or not step.before.details.get("changes"))
         and not (step.dataset.is_history and step.mode is UpdateMode.WRITTEN and step.before is not None)
         and summary.changes <= _CHANGES
+        and (step.dataset.is_history or step.dataset.version.shape.added is None)
         and _has_one_identity(step, table)
         and _is_same(step)
         and not any(name.startswith(MARK) for name in table.columns.names)

@@ -49,6 +49,7 @@ from pgoutput_construct.spark._replicate.batch_plan import (
     latest_datasets,
     obsolete_datasets,
 )
+from pgoutput_construct.spark._replicate.column_layout import DEFAULT_LAYOUT, ColumnLayout
 from pgoutput_construct.spark._replicate.column_rules import NO_RULES, ColumnRules
 from pgoutput_construct.spark._replicate.dataset_columns import escape_log
 from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES, DatasetNames
@@ -137,6 +138,7 @@ class WarehouseTables:
         resync: Collection[str] = (),
         rules: ColumnRules = NO_RULES,
         names: DatasetNames = DEFAULT_NAMES,
+        layout: ColumnLayout = DEFAULT_LAYOUT,
     ) -> None:
         """Read the notes of a warehouse.
 
@@ -152,8 +154,10 @@ class WarehouseTables:
             resync: The tables to write from scratch.
             rules: Which columns are excluded or masked, with their salts.
             names: The names of datasets in a new warehouse.
+            layout: Which columns tables have in addition to their own.
         """
         self._rules = rules
+        self._layout = layout
         self._on_missing = on_missing
         self._reporter = reporter
         self._history = history
@@ -216,7 +220,8 @@ class WarehouseTables:
             self._note(adopted_progress(log, self._progress))
         check_same_log(log, self._progress, self._warehouse)
         reader = self._progress.reader or reader_name(self._warehouse)
-        self._note(replace(self._progress, reader=reader, rules=self._rules.to_notes()))
+        rules, layout = self._rules.to_notes(), self._layout.to_notes()
+        self._note(replace(self._progress, reader=reader, rules=rules, layout=layout))
         self._is_registered = register_warehouse(log, self._progress.reader, self.applied)
         if self._rules.has_unseen:
             for warning in self._rules.check(LogTables.from_log(log)):
@@ -249,7 +254,7 @@ class WarehouseTables:
         self._refuse_equal_names(tables)
         due = [table for table in tables if tries_all or self._troubles.may_retry(table.relation_oid)]
         self._settle({table.relation_oid for table in due})
-        plans = BatchPlanner(self._datasets, coverage, seq, self._resync)
+        plans = BatchPlanner(self._datasets, coverage, seq, self._resync, self._layout)
         steps = self._without_blocked(log, [step for table in due for step in self._steps(log, table, plans)])
         if steps:
             self._note(replace(self._progress, batch=self._progress.batch + 1, seq=seq, done=False))
@@ -406,11 +411,12 @@ class WarehouseTables:
         return found
 
     def _warn_of_prefix(self, step: TableStep) -> None:
-        naming, before = self._sink.naming_of(step.dataset), step.before
-        if naming != self._sink.naming and (before is None or self._sink.naming_of(before) != naming):
+        prefix, before = self._sink.naming_of(step.dataset).prefix, step.before
+        was = None if before is None else self._sink.naming_of(before).prefix
+        if prefix not in (self._sink.naming.prefix, was):
             what = f"the history of {step.table}" if step.dataset.is_history else step.table
             _LOG.warning(
-                "%s has a column with the name of an added one: added columns begin with %r there", what, naming.prefix
+                "%s has a column with the name of an added one: added columns begin with %r there", what, prefix
             )
 
     def _without_blocked(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:

@@ -36,6 +36,7 @@ from pgoutput_construct.spark._replicate.staging import TableChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
+from pgoutput_construct.spark._state.demands import NO_DEMAND, Demand
 from pgoutput_construct.spark._state.identity_phases import phase_changes, require_keys
 from pgoutput_construct.spark._state.intervals import OPEN
 from pgoutput_construct.spark._state.moved_values import with_moved_values
@@ -48,6 +49,7 @@ from pgoutput_construct.spark._state.schema_evolution import (
     with_defaults,
     with_shapes,
 )
+from pgoutput_construct.spark._state.table_state import check_demand
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
@@ -102,6 +104,8 @@ def _with_replaced_rows(there: DataFrame, rows: DataFrame) -> DataFrame:
 
 
 _FROM: Final = ("_op", "_commit_time", "_unchanged")
+END: Final = ("__end_lsn", "__end_seq")
+"""The position of the change that ended a row, null while it exists."""
 
 
 def history(
@@ -119,29 +123,49 @@ def history(
     opened = (
         None if before is None else before.where("_ended_by IS NULL").withColumnRenamed("_valid_from", "_commit_time")
     )
-    stays = None if begins else opened
-    shapes, events = tuple(shapes_of(table, stays)), with_shapes(changes, table)
-    phases, left = phase_changes(events, table, stays), None
-    if stays is not None:
-        left = stored_rows(stays, table, events, _FROM).withColumn(TURN, F.lit(STORED))
-    found = list[DataFrame]()
-    for number, (phase, mine) in enumerate(phases, 1):
-        is_last = number == len(phases)
-        rows = None if left is None else require_keys(left, table, phase)
-        intervals = _intervals(rows, mine, table, phase, shapes, summary, apart=len(phases) == 1)
-        intervals = intervals if is_last else as_leaf(intervals)
-        is_open = F.col("_ended_by").isNull()
-        found.append(intervals.where((is_open & (F.col(TURN) != STORED)) | ~is_open if is_last else ~is_open))
-        carried = F.when(F.col(TURN) == CHANGED, CARRIED).otherwise(F.col(TURN))
-        left = intervals.where(is_open).withColumn(TURN, carried).drop("_valid_to", "_ended_by")
-    rows = _history_rows(reduce(lambda one, other: as_leaf(one).unionAll(other), found), table)
+    rows = _history_rows(intervals_after(None if begins else opened, changes, table, summary), table)
     if opened is None or not begins:
         return rows
     # Changes that were recorded before the copy was complete, and that it does not contain, make their rows once more.
     superseded = opened.join(changes.select(*ROW_KEY), [*ROW_KEY], "left_anti")
     ended = superseded.withColumns({"_ended_by": F.lit(SNAPSHOT), "_valid_to": F.lit(None).cast("timestamp")})
-    old = stored_rows(ended, table, events, (*_FROM, "_valid_to", "_ended_by"))
+    old = stored_rows(ended, table, with_shapes(changes, table), (*_FROM, "_valid_to", "_ended_by"))
     return rows.unionByName(_history_rows(old, table))
+
+
+def intervals_after(
+    before: DataFrame | None,
+    changes: DataFrame,
+    table: Table,
+    summary: ChangeSummary | None,
+    demand: Demand = NO_DEMAND,
+) -> DataFrame:
+    """Return the rows that come by changes, and those that end by them: columns, positions, and how they end.
+
+    The columns are those of the table and of changes, ``_valid_to``, ``_ended_by``, END, ``__shape`` and ``__turn``.
+
+    Args:
+        before: The rows before, with ``_op``, ``_commit_time`` and ``_unchanged``; None for none.
+        changes: The changes that count, copied rows as inserts before all.
+        table: The table.
+        summary: What whoever decoded the changes reports of them.
+        demand: What must be true; where it is not, an action fails.
+    """
+    shapes, events = tuple(shapes_of(table, before)), with_shapes(changes, table)
+    phases, left = phase_changes(events, table, before), None
+    if before is not None:
+        left = stored_rows(before, table, events, _FROM).withColumn(TURN, F.lit(STORED))
+    found = list[DataFrame]()
+    for number, (phase, mine) in enumerate(phases, 1):
+        is_last = number == len(phases)
+        rows = None if left is None else require_keys(left, table, phase)
+        intervals = _intervals(rows, mine, table, phase, shapes, summary, demand, apart=len(phases) == 1)
+        intervals = intervals if is_last else as_leaf(intervals)
+        is_open = F.col("_ended_by").isNull()
+        found.append(intervals.where((is_open & (F.col(TURN) != STORED)) | ~is_open if is_last else ~is_open))
+        carried = F.when(F.col(TURN) == CHANGED, CARRIED).otherwise(F.col(TURN))
+        left = intervals.where(is_open).withColumn(TURN, carried).drop("_valid_to", "_ended_by", *END)
+    return reduce(lambda one, other: as_leaf(one).unionAll(other), found)
 
 
 def _history_rows(rows: DataFrame, table: Table) -> DataFrame:
@@ -158,9 +182,10 @@ def _intervals(
     phase: Identity,
     shapes: Sequence[frozenset[str]],
     summary: ChangeSummary | None,
+    demand: Demand,
     apart: bool,
 ) -> DataFrame:
-    """Return the rows of one phase: columns, ``_valid_to``, ``_ended_by``, ``__shape`` and ``__turn``."""
+    """Return the rows of one phase: columns, ``_valid_to``, ``_ended_by``, END, ``__shape`` and ``__turn``."""
     is_full = phase.replica_identity == RelationReplicaIdentity.FULL
     names, keys = tuple(table.columns.names), phase.key_columns
     found = survey(changes, keys, names, summary)
@@ -181,19 +206,28 @@ def _intervals(
     given = {field.name: field for field in events.schema}
     kept = [*names, "_untyped", *POSITION, *_FROM, SHAPE, TURN]
     ends = [T.StructField("_valid_to", T.TimestampType()), T.StructField("_ended_by", T.StringType())]
+    ends += [T.StructField(name, T.LongType()) for name in END]
     schema = T.StructType([*(T.StructField(name, given[name].dataType) for name in kept), *ends])
-    return replay_rows(events, replay, _emit(kept, [row["_commit_time"] for row in truncates]), schema)
+    return replay_rows(events, replay, _emit(kept, truncates, demand), schema)
 
 
-def _emit(kept: Sequence[str], times: Sequence[object]) -> Emit:
+def _emit(kept: Sequence[str], truncates: Sequence[Row], demand: Demand) -> Emit:
+    times, places = [row["_commit_time"] for row in truncates], [(row["_commit_lsn"], row["_seq"]) for row in truncates]
+
     def emit(done: ReplayResult, is_end: bool) -> pa.Table:
+        check_demand(done, demand)
         ended = done.intervals.ended
         chosen = np.flatnonzero(done.events.comes & ((ended != OPEN) | is_end))
         found = done.rows(chosen, done.rule.columns)
         arrays = [found[name] if name in found else done.change_column(name, chosen) for name in kept]
-        of_truncates = pa.array(times, pa.timestamp("us", "UTC")), pa.array([TRUNCATE] * len(times), pa.string())
-        ends = [done.ends(name, chosen, each) for name, each in zip(("_commit_time", "_op"), of_truncates, strict=True)]
-        return pa.Table.from_arrays([*arrays, *ends], [*kept, "_valid_to", "_ended_by"])
+        of_truncates = {
+            "_commit_time": pa.array(times, pa.timestamp("us", "UTC")),
+            "_op": pa.array([TRUNCATE] * len(times), pa.string()),
+            "_commit_lsn": pa.array([lsn for lsn, _ in places], pa.int64()),
+            "_seq": pa.array([seq for _, seq in places], pa.int64()),
+        }
+        ends = [done.ends(name, chosen, each) for name, each in of_truncates.items()]
+        return pa.Table.from_arrays([*arrays, *ends], [*kept, "_valid_to", "_ended_by", *END])
 
     return emit
 

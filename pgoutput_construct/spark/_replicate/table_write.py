@@ -19,9 +19,10 @@ from pgoutput_construct.spark._log_view.change_columns import POSITION, column
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
-from pgoutput_construct.spark._replicate.dataset_columns import Naming
+from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
 from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges, Sink
 from pgoutput_construct.spark._replicate.small_tables import FEW_ROWS, few_rows_after
+from pgoutput_construct.spark._replicate.soft_deletes import SoftWrite, is_soft
 from pgoutput_construct.spark._replicate.staging import TableChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version
 from pgoutput_construct.spark._state.change_survey import survey
@@ -58,6 +59,8 @@ def write_table(
         ChangeLogError: Changes that the state needs were pruned, or one changes a row that does not exist.
     """
     naming = sink.naming_of(step.dataset)
+    if is_soft(step.dataset):
+        return _write_soft_table(SoftWrite(log, spark, sink, step, changes, before, on_missing))
     if before is None:
         if _begins_with_inserts(log, step, changes):
             rows = _inserted_rows(log, step.table, changes)
@@ -73,6 +76,21 @@ def write_table(
     rows = _advanced_table(log, step.table, there, changes, on_missing, sink.is_small(before))
     done = sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
     return _with_most_rows(sink, done, _most_rows(before, changes))
+
+
+def _write_soft_table(work: SoftWrite) -> Dataset:
+    """Bring changes into a table whose deleted rows stay; return its dataset."""
+    log, step, sink, before, changes = work.log, work.step, work.sink, work.before, work.changes
+    if before is None or not isinstance(sink, MergingSink) or not sink.can_merge(step.dataset):
+        return work.written()
+    if sink.naming_of(step.dataset) == sink.naming_of(before):
+        # A key that is inserted may be that of a deleted row.
+        if not log.table(step.table).key_columns and _can_append(log, step, before.version, changes):
+            rows = _inserted_rows(log, step.table, changes).withColumn(DELETED_AT, F.lit(None).cast("timestamp"))
+            return sink.append(work.spark, step.dataset, sink.naming_of(step.dataset).for_dataset(rows))
+        if _can_merge(log, step, before.version, sink.alters) and not changes.summary.truncates:
+            return work.merged(before)
+    return work.written()
 
 
 def _changed_dataset(

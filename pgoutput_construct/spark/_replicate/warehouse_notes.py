@@ -62,6 +62,10 @@ class VersionShape:
     """
     rules: Mapping[str, str] = field(default_factory=dict)
     """What was made of columns: that they are excluded, or how their values are masked (``Rule.label``)."""
+    added: tuple[str, ...] | None = None
+    """The columns that the dataset has in addition to the table's, as replays call them; None for those of a history,
+    and of a table that an earlier version wrote (``dataset_columns.STATE``).
+    """
 
     @classmethod
     def from_table(cls, table: Table) -> Self:
@@ -101,7 +105,8 @@ class VersionShape:
         added = later.current[len(kept) :]
         known = {name: kind for name, kind in later.columns.items() if name not in added}
         same = later.current[: len(kept)] == kept and known == self.columns and self.copy == later.copy
-        return added if same and not self.renamed_in(later) and not self.has_other_rules(later) else None
+        is_like = self.added == later.added and not self.has_other_rules(later)
+        return added if same and is_like and not self.renamed_in(later) else None
 
     def has_other_rules(self, later: "VersionShape") -> bool:
         """Return whether values of columns are to be excluded or masked in another way than they were written."""
@@ -145,6 +150,8 @@ class Version:
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Read the result of ``to_json``; raise KeyError, TypeError or ValueError for anything else."""
         shape = {**content["shape"], **{name: tuple(content["shape"][name]) for name in ("current", "key_columns")}}
+        if (added := shape.get("added")) is not None:
+            shape["added"] = tuple(added)
         lsn = content["last"]["commit_lsn"]
         last = (_NOWHERE[0] if lsn is None else int(Lsn(lsn)), int(content["last"]["seq"]))
         # Earlier versions wrote keywords, and names with a dollar sign, without quotes.
@@ -189,6 +196,8 @@ class Progress:
     """The template of the namespaces of its datasets."""
     table_name: str = TABLE
     """The template of their names."""
+    layout: Mapping[str, Any] = field(default_factory=dict)
+    """Which columns tables have in addition to their own: ``ColumnLayout.to_notes``."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:

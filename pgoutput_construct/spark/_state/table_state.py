@@ -356,7 +356,7 @@ def remaining_rows(
     chosen = [*names, "_untyped", *POSITION]
 
     def emit(done: ReplayResult, is_end: bool) -> pa.Table:
-        _check(done, demand)
+        check_demand(done, demand)
         found = done.rows(done.open if is_end else done.open[:0], names)
         places = {name: done.change_column(name, done.open if is_end else done.open[:0]) for name in POSITION}
         return pa.table({name: (found | places)[name] for name in chosen})
@@ -369,7 +369,7 @@ def remaining_rows(
     return rows.unionAll(left.select(*map(column, names), untyped, *POSITION))
 
 
-def _check(done: ReplayResult, demand: Demand) -> None:
+def check_demand(done: ReplayResult, demand: Demand) -> None:
     """Raise ChangeLogError where a demand is not met."""
     lost = np.flatnonzero(done.lost)[:1]
     if demand.values and len(lost):

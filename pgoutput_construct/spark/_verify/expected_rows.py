@@ -55,7 +55,8 @@ def table_of_dataset(log: OpenLog, dataset: Dataset) -> Table:
                 raise OutdatedTableError(
                     f"{version.table} was renamed to {table.qualified} after the warehouse read it"
                 )
-            if version.shape.added_in(VersionShape.from_table(table)) is None:
+            shape = replace(VersionShape.from_table(table), added=version.shape.added)
+            if version.shape.added_in(shape) is None:
                 raise OutdatedTableError(f"{version.table} was altered or copied again after the warehouse read it")
             for lack in log.lacks:
                 if lack.relation_oid == version.oid and lack.stale_since is not None:

@@ -1,0 +1,230 @@
+"""Tables whose deleted rows stay, with ``_deleted_at``: the timestamp of the commit that deleted them.
+
+Such a table is what its history ends with. ``table_history.intervals_after`` finds the rows that come and those that
+end by changes. In a table with a key the last row of each key that changes touched is either present, or it was
+deleted, has its last values, and the position of the change that deleted it. A TRUNCATE deletes all rows, and an UPDATE
+that gives a row another key deletes the one with its former key. A key that is inserted again takes the place of its
+deleted row. These rows are merged into the table by their key (``_merged``), and nothing is ever deleted there.
+
+Where that cannot be done, the table is written as a whole (``_written``): the present rows as any other table has them
+(``table_state.advance``), the rows that ended, and the deleted rows from before. So is a table that is written from
+scratch, because it was altered or copied again: its deleted rows stay, and rows that have disappeared without a change
+in the log are deleted as of the last commit.
+
+Without a key no row is known to be the same one: each deleted row stays as a row of its own, and an UPDATE deletes
+none. After another copy of such a table, deleted rows stay whose deletion the copy contains for certain.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+
+from pgoutput_construct.changelog._index.planning import last_commit
+from pgoutput_construct.spark._log_view.added_columns import escaped
+from pgoutput_construct.spark._log_view.change_columns import (
+    INSERT,
+    NEW,
+    POSITION,
+    STORED,
+    TRUNCATE,
+    TURN,
+    column,
+    text_array,
+)
+from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
+from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._replicate.batch_plan import TableStep
+from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, STATE, with_renamed_columns
+from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges, Sink
+from pgoutput_construct.spark._replicate.staging import TableChanges
+from pgoutput_construct.spark._replicate.table_history import END, intervals_after
+from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset
+from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
+from pgoutput_construct.spark._state.demands import NO_DEMAND, OnMissing, demand_of
+from pgoutput_construct.spark._state.equality import exact_key
+from pgoutput_construct.spark._state.schema_evolution import stored_rows
+from pgoutput_construct.spark._state.table_state import advance, texts_within
+from pgoutput_construct.stream.rows import OPERATIONS, SNAPSHOT
+from pgoutput_construct.wire import Timestamp
+from pgoutput_construct.wire.messages import Delete
+from pgoutput_construct.wire.protocol import RelationReplicaIdentity
+from pgoutput_construct.wire.types import UNIX_TO_POSTGRES
+
+_DELETING: Final = (OPERATIONS[Delete], TRUNCATE)
+_UPSERT: Final = "upsert"
+_FOLDER: Final = ".soft"
+"""The suffix of the directory of changed rows, after that of the table."""
+
+
+def is_soft(dataset: Dataset) -> bool:
+    """Return whether the deleted rows of a table stay."""
+    return DELETED_AT in (dataset.version.shape.added or ())
+
+
+@dataclass(frozen=True)
+class SoftWrite:
+    """One table, and what a batch does to it."""
+
+    log: OpenLog
+    spark: SparkSession
+    sink: Sink
+    step: TableStep
+    changes: TableChanges
+    """The changes since the rows before; without these, all that the log has of the table."""
+    before: Dataset | None
+    """The dataset that the changes apply to; None to write the table from scratch."""
+    on_missing: OnMissing
+
+    @property
+    def table(self) -> Table:
+        """The table, under the names of replays."""
+        return self.log.table(self.step.table)
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether the table has a key that tells its rows apart."""
+        return bool(self.table.key_columns) and self.table.replica_identity != RelationReplicaIdentity.FULL
+
+    def merged(self, before: Dataset) -> Dataset:
+        """Merge the rows that changes touched, by their key; return the dataset.
+
+        They are stored first: Iceberg merges no rows that are made of those in the table (``IcebergSink.record``).
+        """
+        assert isinstance(self.sink, MergingSink)
+        live = self.sink.read_for_replay(self.spark, before)
+        rows = self._last_rows(self._intervals(live)).withColumns(_of_net_changes())
+        folder = f"{STAGED}/{self.step.dataset.directory}{_FOLDER}"
+        path, summary = f"{self.sink.warehouse.path}/{folder}", self.changes.summary
+        rows.write.mode("overwrite").parquet(path)
+        found = self.spark.read.schema(rows.schema).parquet(plain_path(path))
+        bounds = {} if summary.untyped else summary.bounds
+        naming = self.sink.naming_of(self.step.dataset)
+        merged = NetChanges(found, 2 * summary.changes, (), False, bounds, naming, NO_DEMAND, False)
+        return self.sink.merge(self.spark, self.step.dataset, merged)
+
+    def written(self) -> Dataset:
+        """Write the table as a whole; return the dataset."""
+        table = self.table
+        live = None if self.before is None else self.sink.read_for_replay(self.spark, self.before)
+        if live is None:
+            self.log.check_retained(table)
+        summary, is_whole = self.changes.summary, self.log.is_whole(table)
+        present = advance(live, self.changes.rows, table, self.on_missing, summary=summary, is_whole=is_whole)
+        names = [*table.current, *STATE]
+        rows = [present.select(*map(column, names)).withColumn(DELETED_AT, F.lit(None).cast("timestamp"))]
+        ended = self._intervals(live).where(F.col("_ended_by").isNotNull())
+        rows.append(self._last_rows(ended) if self.is_keyed else self._rows(ended.where(_is_deleted())))
+        if (earlier := self._earlier_rows()) is not None:
+            rows.append(earlier)
+        found = self._without_replaced(rows) if self.is_keyed else reduce(DataFrame.unionByName, rows)
+        named = self.sink.naming_of(self.step.dataset).for_dataset(found)
+        return self.sink.replace(self.spark, self.step.dataset, named, self.step.replaced)
+
+    def _intervals(self, live: DataFrame | None) -> DataFrame:
+        """Return the rows that come and end by the changes."""
+        table = self.table
+        demand = demand_of(table, self.on_missing, self.log.is_whole(table))
+        before = (
+            None
+            if live is None
+            else live.withColumns(
+                {
+                    "_op": F.when(_is_copied(table), SNAPSHOT).otherwise(INSERT),
+                    "_commit_time": F.lit(None).cast("timestamp"),
+                    "_unchanged": F.lit(None).cast("array<string>"),
+                }
+            )
+        )
+        counted = counted_changes(self.changes.rows, table)
+        rows = intervals_after(before, counted, table, self.changes.summary, demand)
+        if not (demand.values and self.is_keyed):
+            return rows
+        key = F.to_json(F.struct(*map(column, table.key_columns)))
+        refused = demand.refuse_value(F.struct(*POSITION), key, F.col("_unchanged")[0])
+        return rows.where(F.when(F.size("_unchanged") > 0, refused).otherwise(True))
+
+    def _rows(self, intervals: DataFrame) -> DataFrame:
+        """Return rows as the table has them: deleted ones have the position of the change that deleted them."""
+        has_ended = F.col("_ended_by").isNotNull()
+        rows = restore_copy_lsn(intervals, self.table)
+        ends = {
+            name: F.when(has_ended, F.col(end)).otherwise(F.col(name)) for name, end in zip(POSITION, END, strict=True)
+        }
+        untyped = texts_within(self.table.current).alias("_untyped")
+        deleted_at = F.when(has_ended, F.coalesce("_valid_to", F.current_timestamp()))
+        placed = rows.withColumns(ends).withColumn(DELETED_AT, deleted_at)
+        return placed.select(*map(column, self.table.current), untyped, *POSITION, DELETED_AT)
+
+    def _last_rows(self, intervals: DataFrame) -> DataFrame:
+        """Return the last row of each key; those that changes made come after those from before."""
+        order = [F.col(TURN) != STORED, *map(F.col, POSITION)]
+        latest = Window.partitionBy(*self._key(intervals)).orderBy(*(each.desc() for each in order))
+        last = intervals.withColumn("__rank", F.row_number().over(latest)).where("__rank = 1")
+        return self._rows(last.drop("__rank"))
+
+    def _key(self, rows: DataFrame) -> list[Column]:
+        kinds = {name: rows.schema[name].dataType for name in self.table.key_columns}
+        return [*exact_key(NEW.value, kinds), text_array([NEW.text(name) for name in kinds])]
+
+    def _earlier_rows(self) -> DataFrame | None:
+        """Return the deleted rows from before, and those that have disappeared; None for none."""
+        before, table = self.step.before, self.table
+        if before is None or not is_soft(before):
+            return None
+        if before.version.shape.has_other_rules(self.step.dataset.version.shape):
+            return None  # their values must not stay
+        names = {escaped(name): escaped(other) for name, other in self.step.renamed.items()}
+        there = with_renamed_columns(self.sink.read_all_for_replay(self.spark, before), names)
+        rows = stored_rows(there, table, counted_changes(self.changes.rows, table), (DELETED_AT,))
+        rows = restore_copy_lsn(rows, table)
+        chosen = rows.select(
+            *map(column, table.current), texts_within(table.current).alias("_untyped"), *POSITION, DELETED_AT
+        )
+        is_deleted = F.col(DELETED_AT).isNotNull()
+        if self.before is not None:
+            return chosen.where(is_deleted)
+        if self.is_keyed:
+            return chosen.withColumn(DELETED_AT, F.coalesce(DELETED_AT, self._last_commit_time()))
+        if table.base is None:
+            return None  # the log has all deletions
+        return chosen.where(is_deleted & (F.col("_commit_lsn") < int(table.base.copy.visibility.place_lsn)))
+
+    def _without_replaced(self, rows: Sequence[DataFrame]) -> DataFrame:
+        """Return rows of which each has a key that none of those in the earlier frames has."""
+        ordered = [each.withColumn("__turn", F.lit(number)) for number, each in enumerate(rows)]
+        together = reduce(DataFrame.unionByName, ordered)
+        first = Window.partitionBy(*self._key(together)).orderBy("__turn")
+        kept = together.withColumn("__rank", F.row_number().over(first)).where("__rank = 1")
+        return kept.drop("__turn", "__rank")
+
+    def _last_commit_time(self) -> Column:
+        index = self.log.opened.index
+        last = last_commit(index, index.last_seq)
+        time = Timestamp.now() if last is None else Timestamp(last["commit_time"])
+        return F.timestamp_micros(F.lit(int(time) + UNIX_TO_POSTGRES))
+
+
+def _of_net_changes() -> dict[str, Column]:
+    """Return what net changes have in addition to rows."""
+    return {
+        "_op": F.lit(_UPSERT),
+        "_unchanged": F.array().cast("array<string>"),
+        "_key": F.lit(None).cast("string"),
+        "_missing": F.lit(0),
+    }
+
+
+def _is_deleted() -> Column:
+    return F.col("_ended_by").isin(list(_DELETING))
+
+
+def _is_copied(table: Table) -> Column:
+    """Return whether stored rows are still as they were copied."""
+    if table.base is None:
+        return F.lit(False)
+    lsn, seq, copy = F.col("_commit_lsn"), F.col("_seq"), table.base.copy
+    return (lsn == int(copy.snapshot.lsn)) & (seq > table.base.after_seq) & (seq < copy.seq)
