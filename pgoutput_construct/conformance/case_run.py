@@ -272,6 +272,7 @@ class _CaseRun:
     def _restart(self) -> None:
         assert self._running is not None
         self._running.stop()
+        self._matcher.restarted()
         time.sleep(_RESTART_SECONDS)
         self._start()
 

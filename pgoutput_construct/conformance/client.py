@@ -4,15 +4,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote
 
 from pgoutput_construct.wire.messages import Relation
 from pgoutput_construct.wire.types import Lsn
 
 __all__ = ["ClientTask", "ConformanceClient", "RunningClient"]
-
-_SWITCH: Final = {True: "true", False: "false"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +58,7 @@ class ClientTask:
     @property
     def words(self) -> dict[str, str]:
         """What can be named in a command, by name."""
-        options = {name: _SWITCH.get(value, str(value)) for name, value in self.options.items()}
+        options = {name: str(value).lower() for name, value in self.options.items()}
         named = {name: str(getattr(self, name)) for name in ("host", "port", "user", "password", "database", "slot")}
         others = {"publication": self.publication, "dsn": self.dsn, "url": self.url, "output": str(self.output)}
         rest = {"end_lsn": str(self.end_lsn), "timeout": f"{self.timeout:g}", "directory": str(self.directory)}

@@ -55,9 +55,9 @@ def case_to_json(case: ConformanceCase) -> dict[str, Any]:
 def case_from_json(shown: Mapping[str, Any]) -> ConformanceCase:
     """Return the case that ``case_to_json`` wrote."""
     played = json.loads(zlib.decompress(base64.b64decode(shown["packed"]))) if "packed" in shown else shown
-    server: dict[str, Any] = {**shown["server"]}
-    server |= {name: bytes.fromhex(server[name]) for name in ("greeting",) if name in server}
+    server: dict[str, Any] = dict(shown["server"])
     server |= {name: tuple(map(tuple, server[name])) for name in ("refusals", "start_refusals") if name in server}
+    server |= {"greeting": bytes.fromhex(server.get("greeting", ""))}
     return ConformanceCase(
         shown["case"],
         Level(shown["level"]),

@@ -53,6 +53,10 @@ class Matcher:
         """Whether all expected transactions were reported, and nothing else."""
         return self.mismatch is None and self.complete == len(self._play.transactions) and not self._open
 
+    def restarted(self) -> None:
+        """Note that the client was started again: how it tells transactions apart may begin anew."""
+        self._transaction = None
+
     def take(self, change: ReportedChange) -> None:
         """Take the next change."""
         if self.mismatch is not None:

@@ -183,6 +183,8 @@ class ScriptSender(CopyBothStream):
 
     async def _stay_silent(self, step: StaySilent) -> None:
         self._is_silent = True
+        if step.until_left:
+            self._stage.last_drop = time.monotonic()  # a client may end, and be started again
         await asyncio.sleep(step.seconds)
         self._is_silent = False
         if step.until_left:
