@@ -64,7 +64,9 @@ class ParsedTable(NamedTuple):
 class HandwrittenParser:
     """Parses the messages of one connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, converters: Mapping[int, Callable[[str], Any]] = CONVERTERS) -> None:
+        """Take what converts the texts of types, by their OIDs; others stay texts."""
+        self._converters = converters
         self._tables: dict[int, ParsedTable] = {}
 
     def changes(self, data: bytes, lsn: int) -> Iterator[ParsedChange]:
@@ -128,7 +130,7 @@ class HandwrittenParser:
             if data[at] & 1:
                 keys.append(column)
             type_oid, _ = _COLUMN_END(data, end + 1)
-            columns.append((column, CONVERTERS.get(type_oid, str)))
+            columns.append((column, self._converters.get(type_oid, str)))
             at = end + 9
         full_name = f"{schema.decode()}.{name.decode()}"
         self._tables[_INT(data, 1)[0]] = ParsedTable(full_name, columns, frozenset(keys))

@@ -4,20 +4,17 @@ import struct
 from typing import Any
 
 from pgoutput_construct.conformance.client import ClientTask
-from tools.benchmark import psycopg2_consumer
 from tools.benchmark.psycopg2_consumer import HandwrittenParser
 from tools.conformance.adapters.psycopg2_loop import TransactionParser, follow
 from tools.conformance.forked import Report
 
 __all__ = ["run"]
 
-psycopg2_consumer.CONVERTERS = {}  # type: ignore[misc] - the texts as they are
-
 
 class _Parser(TransactionParser):
     def __init__(self) -> None:
         super().__init__()
-        self._parser = HandwrittenParser()
+        self._parser = HandwrittenParser(converters={})  # the texts as they are
 
     def take(self, data: bytes) -> int | None:
         """See TransactionParser."""

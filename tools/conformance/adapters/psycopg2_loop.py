@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any, Final
 
-import psycopg2
-from psycopg2.extras import LogicalReplicationConnection
+import psycopg2  # type: ignore[import-untyped]
+from psycopg2.extras import LogicalReplicationConnection  # type: ignore[import-untyped]
 
 from pgoutput_construct.conformance.client import ClientTask
 from tools.conformance.forked import Report
