@@ -305,6 +305,23 @@ def test_options_of_the_data_source_are_in_the_table() -> None:
         assert f"| `{name}` | {meaning} |" in PAGES["docs/reference/data-source.md"]
 
 
+def test_jars_are_in_the_table() -> None:
+    """The coordinates of each format and store, by version of Spark, and no others."""
+    from pgoutput_construct.spark.formats import FORMATS, STORES
+
+    page = PAGES["docs/how-to/table-formats.md"]
+    for name, jars in {**{name: each.jars for name, each in FORMATS.items()}, "s3://": STORES["s3"].jars}.items():
+        if not jars:
+            continue
+        [row] = re.findall(rf"^\| `{re.escape(name)}` \| (.*:.*|.*none yet) \| (.*) \|$", page, re.MULTILINE)
+        for version, cell in (("4.1", row[0]), ("4.2", row[1]), ("4.3", row[1])):
+            named = {*re.findall(r"`([^`]*:[^`]*)`", cell)}
+            known = {*jars.get(version, "").split(",")} - {""}
+            assert named == {each for each in known if "awssdk" not in each}, (name, version)
+            sdk = {each.rpartition(":")[2] for each in known if "awssdk" in each}
+            assert {*re.findall(r"AWS SDK ([\d.]+)", cell)} == sdk
+
+
 def test_batch_example_runs(recordings: dict[str, Recording], capsys: pytest.CaptureFixture[str]) -> None:
     """The example of Arrow decodes the payloads of a recording."""
     exec(compile(BATCH, "<page>", "exec"), {"payloads": list(recordings["18-v4-text"].payloads)})

@@ -13,8 +13,10 @@ __all__ = ["bars", "median_lags", "picture", "rates"]
 _SIZE: Final = (10.0, 6.5)
 """Width and height in inches."""
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
-_SETTINGS: Final[Any] = {"svg.fonttype": "none", "svg.hashsalt": "freshness", "text.parse_math": False}
-"""Texts stay texts; the same numbers give the same file."""
+_GRAY: Final = "#808a94"
+_INK: Final = dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _GRAY)
+_SETTINGS: Final[Any] = {"svg.fonttype": "none", "svg.hashsalt": "freshness", "text.parse_math": False, **_INK}
+"""Texts stay texts; the same numbers give the same file; it can be read on a light and on a dark page."""
 _NEAR: Final = 0.03
 """Events that are nearer to each other than this share of the width have their numbers on different levels."""
 
@@ -41,7 +43,7 @@ def picture(watched: Freshness) -> str:
         _draw(below, "seconds from commit to queryable, median of each batch", tables, ".")
         below.set_xlabel("seconds")
         _mark(above, below, watched)
-        figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     return written.getvalue()
 
 
@@ -91,10 +93,10 @@ def _mark(above: Any, below: Any, watched: Freshness) -> None:
         level = (level + 1) % 3 if event.seconds - before < _NEAR * width else 0
         before = event.seconds
         for axes in (above, below):
-            axes.axvline(event.seconds, color="dimgray", linestyle=":", linewidth=1)
+            axes.axvline(event.seconds, color=_GRAY, linestyle=":", linewidth=1)
         place = {"xy": (event.seconds, 1.0), "xycoords": above.get_xaxis_transform(), "ha": "center"}
         above.annotate(
-            str(number), **place, xytext=(0, 3 + 10 * level), textcoords="offset points", color="dimgray", fontsize=8
+            str(number), **place, xytext=(0, 3 + 10 * level), textcoords="offset points", color=_GRAY, fontsize=8
         )
         said.append(f"{number}: {event.text}")
     for line, text in enumerate(said):
@@ -104,7 +106,7 @@ def _mark(above: Any, below: Any, watched: Freshness) -> None:
             xycoords="axes fraction",
             xytext=(12, 12 * (len(said) - 1 - line)),
             textcoords="offset points",
-            color="dimgray",
+            color=_GRAY,
             fontsize=8,
             annotation_clip=False,
         )

@@ -1,5 +1,6 @@
 """The chart of a pipeline, and sparklines."""
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -24,6 +25,11 @@ def test_each_batch_of_a_table_is_a_point() -> None:
     assert picture(found).count("<use ") >= markers + 1
     assert "public.b&lt;c" in drawn and "public.b<c" not in drawn
     assert picture(watched()) == drawn
+
+
+def test_it_can_be_read_on_any_page() -> None:
+    """No background, and no text or line in black or white."""
+    assert not re.search(r"(fill|stroke): *#(000000|ffffff)", picture(watched()))
 
 
 def test_events_are_numbered() -> None:
