@@ -249,7 +249,7 @@ def _note(store: LogStore, table: str, history: bool) -> dict[str, Any]:
     known = {note["table"]: note for note in _notes(store) if note["is_history"] == history}
     if table not in known:
         what = "history of the table" if history else "table"
-        raise PgoutputError(f"{store}: no {what} {table}: it has {', '.join(sorted(known)) or 'none'}")
+        raise PgoutputError(f"{store}: no {what} {table}: it has {', '.join(sorted(known)) or 'none yet'}")
     return known[table]
 
 

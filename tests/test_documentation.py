@@ -118,7 +118,9 @@ def test_publisher_example_runs(server18: EmbeddedServer) -> None:
 
         # What is applied is confirmed when it has been flushed, a little later.
         for _ in range(int(os.environ.get("PGOUTPUT_README_ROUNDS", "3"))):
-            exec(compile(PUBLISHER, "<page>", "exec"), {"my_client": my_client})
+            known: dict[str, Any] = {"my_client": my_client}
+            exec(compile(PUBLISHER, "<page>", "exec"), known)
+            known["test_my_client"]()
             subscriber.unsubscribe(keeps_slot=True)
             connection.execute("TRUNCATE orders")
 
@@ -131,6 +133,7 @@ def test_client_example_runs() -> None:
     known: dict[str, Any] = {}
     exec(compile(CLIENT, "<page>", "exec"), known)
     exec(compile(PUBLISHER, "<page>", "exec"), known)
+    known["test_my_client"]()
     rows = re.findall(r"^\| `([\w ]+)` \|", PAGES["docs/tutorials/testing-a-consumer.md"], re.MULTILINE)
     assert rows == [*FAULTS]
     for fault in {*FAULTS} - {"stall"}:

@@ -225,6 +225,7 @@ def describe(meter: Meter) -> str:
     """Return one line: counts, rates, confirmed LSN, lag, open transactions, table copies."""
     progress, speed = meter.progress, meter.speed()
     parts = [
+        *([] if progress.connected else ["not connected"]),
         counted(progress.rows, "message"),
         f"{speed.messages_per_second:,.0f}/s",
         f"{sized(speed.bytes_per_second)}/s",

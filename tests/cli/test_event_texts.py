@@ -44,6 +44,7 @@ def test_events_of_a_capture(run: Run, shop: Shop) -> None:
     ]
     major, minor = divmod(shop.log().options.server_version, 10000)
     assert lines[0].endswith(f"connected to PostgreSQL {major}.{minor}, slot {shop.slot}, timeline 1")
+    assert "copied table public.orders: 1 row" in run("log", shop.directory).stdout
     full = run("tail", shop.directory, "--all").stdout
     assert full.count("table: oid=") > 4 and "renamed column" not in full
     assert '"event": "table"' in run("tail", shop.directory, "--json").stdout

@@ -65,9 +65,11 @@ def test_rates_are_of_the_last_seconds() -> None:
     assert meter.speed()[:2] == (0.0, 0.0)
     meter = Meter(CaptureProgress(), lambda: now)
     now += 2.0
-    meter.report(CaptureProgress(rows=1000, payload_bytes=4 << 20))
+    meter.report(CaptureProgress(rows=1000, payload_bytes=4 << 20, connected=True))
     assert meter.speed()[:2] == (500.0, 2 << 20)
     assert describe(meter).startswith("1,000 messages · 500/s · 2.0 MB/s · confirmed 0/0 · lag 0 bytes, 0.0 s")
+    meter.report(replace(meter.progress, connected=False))
+    assert describe(meter).startswith("not connected · 1,000 messages")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import logging
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from pgoutput_construct.postgres import (
     ReplicationStream,
     StreamOptions,
     best_proto_version,
+    capture,
     check_publications,
     check_slot,
     connect,
@@ -20,6 +22,7 @@ from pgoutput_construct.postgres import (
     drop_slot,
     redact,
 )
+from pgoutput_construct.postgres._capture import capture_session
 from tests.postgres.shop import Shop
 
 SECRET = "s3cr3tPa55"
@@ -143,10 +146,15 @@ def replica_server() -> Iterator[EmbeddedServer]:
 
 
 @pytest.mark.server
-def test_a_wal_level_that_is_too_low_is_named(replica_server: EmbeddedServer) -> None:
-    """The error says which setting to change."""
+def test_a_wal_level_that_is_too_low_is_named(
+    replica_server: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says which setting to change, before a first capture compiles anything, which takes half a minute."""
     with replica_server.connect() as connection, pytest.raises(ReplicationError, match="ALTER SYSTEM SET wal_level"):
         create_slot(connection, "s")
+    monkeypatch.setattr(capture_session, "compile_kernels", lambda: pytest.fail("compiled"))
+    with pytest.raises(ReplicationError, match="ALTER SYSTEM SET wal_level"):
+        capture(replica_server.dsn, "s", ["p"], tmp_path, create_slot=True)
 
 
 @pytest.mark.server

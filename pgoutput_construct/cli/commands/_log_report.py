@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from pgoutput_construct.cli._printing import counted, print_grid, print_lines, sized
-from pgoutput_construct.cli._values import told
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.stream.relations import Description
@@ -166,7 +165,7 @@ def print_report(report: Mapping[str, Any], segments: Iterable[Mapping[str, Any]
     _print_copies(report["copies"])
     _print_descriptions(report["tables"], everything)
     _print_open(report["open_transactions"])
-    _print_events(report["events"] if everything else report["events"][-SHOWN:], everything)
+    _print_events(report["events"], everything)
     _print_readers(report["readers"])
     _print_segments(segments, report["segments"])
 
@@ -223,10 +222,13 @@ def _print_open(transactions: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _print_events(events: Sequence[Mapping[str, Any]], everything: bool) -> None:
+    from pgoutput_construct.cli.commands._event_texts import EventTexts
+
     if events:
-        columns = ("seq", "time", "lsn", "event")
-        rows = ((*(each[name] for name in columns), told(each["details"], everything)) for each in events)
-        print_grid("Events", ("seq", "time", "LSN", "event", "details"), rows, right=("seq",))
+        texts = EventTexts(everything)
+        written = ((each, texts.text(each["event"], each["details"])) for each in events)
+        rows = [(each["seq"], each["time"], each["lsn"], text) for each, text in written if text is not None]
+        print_grid("Events", ("seq", "time", "LSN", "event"), rows if everything else rows[-SHOWN:], right=("seq",))
 
 
 def _print_readers(readers: Sequence[Mapping[str, Any]]) -> None:

@@ -34,7 +34,7 @@ from pgoutput_construct.postgres._frames import Gatherer
 from pgoutput_construct.postgres._patience import Patience, PatientConnection, Stopped, run_in_thread
 from pgoutput_construct.postgres._retry import Retry
 from pgoutput_construct.postgres._snapshot.copier import Copier
-from pgoutput_construct.postgres.connection import connect
+from pgoutput_construct.postgres.connection import check_wal_level, connect
 from pgoutput_construct.postgres.publications import LostPublicationError
 from pgoutput_construct.postgres.replication import ReplicationStream, Silence
 from pgoutput_construct.postgres.replication_slots import UndecodableSlotError, drop_slot, end_reader
@@ -205,12 +205,13 @@ class CaptureSession:
         return replace(options, **own), overlap
 
     def _compile(self, patience: Patience) -> None:
-        """Compile the kernels once, after a first connection has succeeded.
+        """Compile the kernels once, after a first connection to a server that can be captured.
 
         Compilation takes long, so it precedes the stream and the creation of a slot: no server waits for it.
         """
         if not self._is_compiled:
-            connect(self.dsn, patience=patience).close()
+            with closing(connect(self.dsn, patience=patience)) as asking:
+                check_wal_level(asking)
             told = threading.Timer(_QUICK_SECONDS, _LOG.info, [_COMPILING])
             told.daemon = True
             told.start()

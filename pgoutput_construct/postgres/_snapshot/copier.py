@@ -308,7 +308,9 @@ class Copier:
             elif job.event_seq is not None and job.event_seq <= self._durable_seq:
                 self._selection.copied(job)
                 self._tables += 1
-                _LOG.info("table %s was copied into the log: %d rows", job.table, job.rows)
+                _LOG.info(
+                    "table %s was copied into the log: %s row%s", job.table, f"{job.rows:,}", "s" * (job.rows != 1)
+                )
 
     def _is_transient(self, error: BaseException) -> bool:
         """Return whether to try again after an error; log each kind of error once."""
