@@ -32,12 +32,13 @@ def parse_and_build(payload: bytes) -> None:
 
 def read_live(dsn: str) -> None:
     """Transactions of changes, and of messages."""
-    with postgres.stream(dsn, "mine", ["shop"], create_slot=True) as transactions:
+    with postgres.stream(dsn, "mine", ["shop"], create_slot=True, handle_signals=True) as transactions:
         for transaction in transactions:
             for change in transaction:
                 assert_type(change, postgres.CommittedChange)
                 assert_type(change.new, dict[str, Any] | None)
             transactions.confirm(transaction)
+            transactions.stop()
     with postgres.stream(dsn, "mine", ["shop"], messages=True) as raw:
         assert_type(next(iter(next(raw))), pgo.PgoutputMessage)
 
@@ -72,6 +73,7 @@ def follow(session: SparkSession) -> None:
     assert_type(spark.read_current(session, "lake", "public.orders"), DataFrame)
     assert_type(lake.read("lake", "public.orders"), pa.Table)
     assert_type(lake.status("lake"), lake.WarehouseStatus)
+    assert_type(lake.status("lake").tables[0].previous_log, bool)
 
 
 def test_a_consumer() -> None:
@@ -79,6 +81,8 @@ def test_a_consumer() -> None:
     assert_type(testing.streams(proto_version=1).example(), list[testing.Sent])
     with testing.publisher() as served:
         orders = served.table("orders", {"id": "int4"}, key=["id"])
+        assert_type(orders, testing.FakeTable)
+        assert_type(orders.insert({"id": 1}), testing.Change)
         end = served.commit([orders.insert({"id": 1})], streamed=True)
         assert_type(end, pgo.Lsn)
         assert_type(served.dsn, str)
