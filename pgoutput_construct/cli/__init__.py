@@ -1,8 +1,8 @@
 """The command ``pgoutput``: one module per command in ``commands/``, and here what they share.
 
-What comes in: arguments (``_options``), files and pipes (``_input``). What leaves: JSON lines (``_json_lines``), tables
-and lines for people (``_printing``), progress and logs on standard error (``_progress``, ``_logging``), metrics for
-Prometheus (``_collectors``), and an exit status.
+What comes in: arguments (``_options``), files and pipes (``_input``). What leaves: JSON lines (``json_lines`` of
+``wire``), tables and lines for people (``_printing``), progress and logs on standard error (``_progress``,
+``_logging``), metrics for Prometheus (``_collectors``), and an exit status.
 
 Invariants: a command's module imports no extra other than ``cli`` before the command runs, so that ``--help`` is quick
 and works wherever click is installed; an error is one line on standard error and an exit status (1 for invalid input,

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
-from pgoutput_construct.cli._json_lines import BEFORE, Decoded
 from pgoutput_construct.cli._options import as_arguments, choose, is_log
 from pgoutput_construct.errors import DecodeError, PgoutputError
 from pgoutput_construct.extras import require
@@ -17,6 +16,7 @@ from pgoutput_construct.stream import Session
 from pgoutput_construct.stream.state import StreamState
 from pgoutput_construct.wire import parse
 from pgoutput_construct.wire.engine import parse_prefix
+from pgoutput_construct.wire.json_lines import BEFORE, Decoded
 from pgoutput_construct.wire.messages import PgoutputMessage
 from pgoutput_construct.wire.protocol import OPTIONS
 from pgoutput_construct.wire.reference import LARGEST, IncompleteError

@@ -37,6 +37,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "tail": CommandEntry(LOGS, "tail_command", ("cli", "postgres")),
     "blame": CommandEntry(LOGS, "blame_command", ("cli", "changelog")),
     "undo": CommandEntry(LOGS, "undo_command", ("cli", "postgres")),
+    "fixture": CommandEntry(LOGS, "fixture_command", ("cli", "changelog")),
     "slots": CommandEntry(LOGS, "slots_command", ("cli", "postgres")),
     "status": CommandEntry(LOGS, "status_command", ("cli", "changelog")),
     "replicate": CommandEntry(TABLES, "replicate_command", ("cli", "spark")),

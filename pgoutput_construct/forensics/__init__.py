@@ -1,11 +1,14 @@
 """What happened to a row, how to take a transaction back, and a stream cut to what a test needs.
 
 In: a change log. Out: every change of a row with its transaction (``blame``); SQL that takes transactions back
-(``undo``). Nothing here needs a server or Spark; ``undo`` needs psycopg, which quotes values.
+(``undo``); a stream for a test (``fixture``). Nothing here needs a server or Spark; ``undo`` needs psycopg, which
+quotes values.
 
 - ``_blame``: the changes of one row; start reading here
 - ``_undo``: the SQL that takes transactions back; ``_undo_steps`` has one statement per change, ``_undo_script`` the
   text around them
+- ``_fixture``: some transactions as JSON lines; ``_stream_cut`` is what a server would have sent of them, ``_masks``
+  replace values, ``_delta_debugging`` and ``_command_trial`` shrink
 - ``_tracked_table``: a table through renames: its columns, what identifies its rows
 - ``_table_changes``: the committed changes of a table in the order in which they make its rows
 - ``_row_states``: each row before and after each change
@@ -21,11 +24,23 @@ from pgoutput_construct.extras import needing
 
 with needing("changelog"):
     from pgoutput_construct.forensics._blame import MISSING, RowTouch, blame
+    from pgoutput_construct.forensics._command_trial import command_fails
+    from pgoutput_construct.forensics._fixture import Fixture, fixture
 
 if TYPE_CHECKING:
     from pgoutput_construct.forensics._undo import UndoneTransaction, UndoScript, undo
 
-__all__ = ["MISSING", "RowTouch", "UndoScript", "UndoneTransaction", "blame", "undo"]
+__all__ = [
+    "MISSING",
+    "Fixture",
+    "RowTouch",
+    "UndoScript",
+    "UndoneTransaction",
+    "blame",
+    "command_fails",
+    "fixture",
+    "undo",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -35,3 +50,8 @@ def __getattr__(name: str) -> Any:
     with needing("postgres"):
         from pgoutput_construct.forensics import _undo
     return getattr(_undo, name)
+
+
+def __dir__() -> list[str]:
+    """Return what is public, also what was not imported yet."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

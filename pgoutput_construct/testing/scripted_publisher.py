@@ -9,13 +9,15 @@ faults.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.pgtypes.builtin_types import FIRST_USER_OID
 from pgoutput_construct.publisher._feed.feed import About
 from pgoutput_construct.publisher._feed.message_feed import Script
+from pgoutput_construct.publisher._feed.message_lines import read_message_lines
 from pgoutput_construct.publisher._server.service import Settings
 from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.server import ThreadedPublisher
@@ -224,6 +226,29 @@ class TestPublisher(ScriptWriter):
         if type(message) not in m.BY_TAG.values():
             raise PgoutputError(f"{message!r:.80} is not a message: give an object of a message class")
         self._add(Lsn(self._lsn) if lsn is None else lsn, message)
+
+    def play(self, file: str | Path) -> Lsn:
+        """Serve the messages of a file of JSON lines, such as ``pgoutput fixture`` writes; return the LSN after them.
+
+        The tables that it describes exist from now on.
+
+        Args:
+            file: The path of the file.
+
+        Raises:
+            PgoutputError: A line is not a message.
+            ProtocolError: A message cannot come at that point.
+        """
+        with Path(file).open("rb") as lines:
+            found = read_message_lines(lines, str(file))
+        described = {each.relation_oid: each for _, each in found.messages if isinstance(each, m.Relation)}
+        for relation in described.values():
+            self._script.create(replace(relation, xid=None))
+        for lsn, message in found.messages:
+            self._add(lsn, message)
+            self._xid = max(self._xid, getattr(message, "xid", None) or 0)
+        self._lsn = max(self._lsn, self._script.position)
+        return Lsn(self._lsn)
 
     def fault(self, name: str, **arguments: Any) -> None:
         """Inject a fault before the next message served, once.

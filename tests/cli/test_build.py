@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgoutput_construct import EncodeError, PgoutputError, StreamStart, build
-from pgoutput_construct.cli._json_lines import Decoded, format_line, parse_line
 from pgoutput_construct.testing.payloads import options_and_messages
+from pgoutput_construct.wire.json_lines import Decoded, format_line, parse_line
 from pgoutput_construct.wire.protocol import PROTOCOL_VERSIONS, ParseOptions
 from tests.cli.conftest import Run
 from tests.live.recording import STORE, Recording

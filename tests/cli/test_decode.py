@@ -8,8 +8,8 @@ import pytest
 from click.testing import Result
 
 from pgoutput_construct import parse
-from pgoutput_construct.cli._json_lines import KEYS
 from pgoutput_construct.cli.command_table import COMMANDS, GROUPS
+from pgoutput_construct.wire.json_lines import KEYS
 from pgoutput_construct.wire.jsonable import to_json
 from pgoutput_construct.wire.messages import BY_TAG
 from pgoutput_construct.wire.protocol import PROTOCOL_VERSIONS

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import pgoutput_construct as pgo
 from pgoutput_construct.cli._input import ByteSource, read_recvlogical
-from pgoutput_construct.cli._json_lines import Decoded
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.wire.json_lines import Decoded
 from tests.cli.conftest import Run
 from tests.live.recording import Recording
 

@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 from pgoutput_construct.changelog._facts.visibility import Snapshot
+from pgoutput_construct.forensics._delta_debugging import minimized
 from pgoutput_construct.wire import Lsn
 from tools.faults.generated_histories import CONTROLS, History, Step, generated
 from tools.faults.noted_tables import Moment, NotedTable, list_elements, mismatch, sent_value
-from tools.faults.shrinking import as_test, minimized, shrunk
+from tools.faults.shrinking import as_test, shrunk
 
 
 @pytest.mark.parametrize("guilty", [{3}, {0, 99}, {17, 18, 60}, set(range(0, 100, 25))])

@@ -10,7 +10,6 @@ import pgoutput_construct as pgo
 from pgoutput_construct import testing
 from pgoutput_construct.changelog import SCHEMA, LogOptions
 from pgoutput_construct.changelog._segment.block import Block
-from pgoutput_construct.cli._json_lines import KEYS
 from pgoutput_construct.cli.commands.build_command import build_command
 from pgoutput_construct.cli.commands.capture_command import capture_command
 from pgoutput_construct.cli.commands.decode_command import decode_command
@@ -20,6 +19,7 @@ from pgoutput_construct.columnar import BatchDecoder, index_batch
 from pgoutput_construct.postgres import capture
 from pgoutput_construct.wire import options
 from pgoutput_construct.wire.engine import engine, parse_prefix
+from pgoutput_construct.wire.json_lines import KEYS
 from pgoutput_construct.wire.protocol import OPTIONS
 from pgoutput_construct.wire.trace import trace
 from tests.language.sound import assert_refused

@@ -15,10 +15,10 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct import testing
-from pgoutput_construct.cli._json_lines import Decoded, format_line
 from pgoutput_construct.wire import Lsn, Timestamp
 from pgoutput_construct.wire import connection_messages as m
 from pgoutput_construct.wire.connection_engine import build_connection
+from pgoutput_construct.wire.json_lines import Decoded, format_line
 from tests.publisher.asking import START, allowed, can_start, eventually, served, sqlstate
 from tests.publisher.wire_client import WireClient
 

@@ -3,47 +3,18 @@
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
+from pgoutput_construct.forensics._delta_debugging import minimized
 from tools.faults.generated_histories import SNAPSHOT, History, Step
 
 if TYPE_CHECKING:
     from tools.faults.history_runs import Settings
 
-__all__ = ["as_test", "minimized", "shrunk"]
+__all__ = ["as_test", "shrunk"]
 
-_Item = TypeVar("_Item")
 _WIDTH: Final = 112
 _ENDS: Final = ("COMMIT", "ROLLBACK", "PREPARE TRANSACTION")
-
-
-def minimized(
-    items: Sequence[_Item], fails: Callable[[list[_Item]], bool], is_over: Callable[[], bool] = lambda: False
-) -> list[_Item]:
-    """Return some of the items, in their order, that still fail, and no longer do so without any one of them.
-
-    This is Zeller's delta debugging: parts are left out, each time smaller ones. All items together must fail.
-
-    Args:
-        items: What is to be shrunk.
-        fails: Whether some of the items fail.
-        is_over: Asked before each trial; what is left when it says True is returned, and may have more than it takes.
-    """
-    left, parts = list(items), 2
-    while left:
-        size = -(-len(left) // parts)
-        for first in range(0, len(left), size):
-            if is_over():
-                return left
-            fewer = left[:first] + left[first + size :]
-            if fails(fewer):
-                left, parts = fewer, max(parts - 1, 2)
-                break
-        else:
-            if size == 1:
-                break
-            parts = min(2 * parts, len(left))
-    return left
 
 
 def shrunk(

@@ -135,7 +135,7 @@ class WitnessedRows:
                     row.touches.append(_Touch(xid, op, None))
                 present = []
                 continue
-            row = next((each for each in present if each.row == before), None) or _WitnessedRow(after or {})
+            row = _found(present, before) or _WitnessedRow(after or {})
             if before is None:
                 rows.append(row)
             row.touches.append(_Touch(xid, op, after))
@@ -167,6 +167,14 @@ class WitnessedRows:
                 f"    not told: {each}" for each in seen - told
             ]
             found.problems.append("\n".join([f"blame of {table} {key}:", *lines])[:5000])
+
+
+def _found(present: Sequence[_WitnessedRow], before: dict[str, str | None] | None) -> _WitnessedRow | None:
+    """Return the first row that is this one, as far as it had the columns: a generated one may be new."""
+    for each in present if before is not None else ():
+        if all(each.row.get(name, value) == value for name, value in (before or {}).items()):
+            return each
+    return None
 
 
 def _texts(touch: RowTouch, names: Collection[str]) -> dict[str, str | None] | None:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from pgoutput_construct.cli._input import open_reading
-from pgoutput_construct.cli._json_lines import Decoded, format_line, parse_line
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream import Session
 from pgoutput_construct.wire import build
+from pgoutput_construct.wire.json_lines import Decoded, format_line, parse_line
 from pgoutput_construct.wire.options import STATE_PARAMETERS, combinations
 from tools.fuzz.errors import Finding, same
 from tools.fuzz.seeds import Recorded, recordings

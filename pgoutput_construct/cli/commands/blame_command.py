@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pgoutput_construct.changelog import ChangeLog
     from pgoutput_construct.forensics import RowTouch
 
-__all__ = ["blame_command"]
+__all__ = ["blame_command", "parse_key"]
 
 _COLORS = {"insert": "green", "snapshot": "green", "update": "yellow"}
 
@@ -77,8 +77,7 @@ def blame_command(
 
     opened = ChangeLog(log)
     tables = LoggedTables(opened)
-    key = _key(keys, tables.named(table)[-1].column_names.values())
-    touches = blame(opened, table, key, column=column, since=since, until=until)
+    touches = blame(opened, table, parse_key(opened, table, keys), column=column, since=since, until=until)
     if not touches and since is None and until is None:
         raise PgoutputError(f"{opened.store}: no change of a row of {table} with the key {', '.join(keys)}")
     values = Values()
@@ -89,10 +88,13 @@ def blame_command(
         (shown.as_line if as_json else shown.as_text)(touch)
 
 
-def _key(keys: tuple[str, ...], columns: Any) -> Any:
-    """Return the key: values by column where each names one of the table's, else values alone."""
+def parse_key(log: "ChangeLog", table: str, keys: tuple[str, ...]) -> Any:
+    """Return a key: values by column where each names one of the table's, else values alone."""
+    from pgoutput_construct.forensics._tracked_table import LoggedTables
+
+    columns = {*LoggedTables(log).named(table)[-1].column_names.values()}
     named = [each.partition("=") for each in keys]
-    if all(equals and name in {*columns} for name, equals, _ in named):
+    if all(equals and name in columns for name, equals, _ in named):
         return {name: value for name, _, value in named}
     return keys
 

@@ -10,12 +10,12 @@ from typing import IO, Any, Final
 import click
 
 from pgoutput_construct.cli._input import ByteSource, open_source, standard_input, standard_output
-from pgoutput_construct.cli._json_lines import parse_line
 from pgoutput_construct.cli._options import choose, layout_options
 from pgoutput_construct.cli._progress import with_progress
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.state import CHANGES_SCOPE, StreamState
 from pgoutput_construct.wire import build
+from pgoutput_construct.wire.json_lines import parse_line
 from pgoutput_construct.wire.options import STATE_PARAMETERS
 
 __all__ = ["build_command"]

@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from pgoutput_construct.cli._input import FORMATS, open_reading, standard_output
-from pgoutput_construct.cli._json_lines import format_line
 from pgoutput_construct.cli._options import layout_options
 from pgoutput_construct.cli._printing import say
 from pgoutput_construct.cli._progress import with_progress
+from pgoutput_construct.wire.json_lines import format_line
 
 __all__ = ["decode_command"]
 

@@ -9,23 +9,17 @@ import ssl
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from pgoutput_construct.cli._input import open_source
-from pgoutput_construct.cli._json_lines import parse_line
 from pgoutput_construct.cli._options import REPLACE_ROWS, SECONDS, is_log
 from pgoutput_construct.cli._printing import counted, say
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.extras import require
-from pgoutput_construct.stream.bounds import said as bound_said
 from pgoutput_construct.stream.identifiers import quote_identifier
-from pgoutput_construct.wire.messages import Message, PgoutputMessage
-from pgoutput_construct.wire.options import LAYOUT_OPTIONS
-from pgoutput_construct.wire.protocol import BOUNDS
-from pgoutput_construct.wire.types import Lsn
 
 if TYPE_CHECKING:
     from pgoutput_construct.publisher import Feed, MessageFeed, Publisher
@@ -272,31 +266,12 @@ def _json_feed(file: str, server_version: int) -> "MessageFeed":
         server_version: The major version of PostgreSQL that the feed represents.
     """
     from pgoutput_construct.publisher import About, MessageFeed
+    from pgoutput_construct.publisher._feed.message_lines import read_message_lines
 
-    messages: list[tuple[Lsn, PgoutputMessage]] = []
-    layout: dict[str, Any] = {}
     with open_source(file) as source:
-        for number, text in enumerate(source.lines(), 1):
-            if not text.strip():
-                continue
-            try:
-                line = parse_line(text)
-                messages.append((_position(text, line.message), line.message))
-            except PgoutputError as error:
-                raise PgoutputError(f"{source.name}: line {number}: {error}") from error
-            layout |= {name: line.options[name] for name in LAYOUT_OPTIONS if name in line.options}
-    about = About(server_version * 10000, "1", "postgres", 1, (), layout)
-    return MessageFeed(about, messages)
-
-
-def _position(text: bytes, message: PgoutputMessage) -> Lsn:
-    said = json.loads(text).get("wal_start")
-    if isinstance(said, str):
-        return Lsn(said)
-    known = message.lsn if isinstance(message, Message) else None
-    if type(message) in BOUNDS:
-        known = next((lsn for role in ("end_lsn", "lsn") if (lsn := bound_said(message, role)) is not None), None)
-    return Lsn(0) if known is None else known
+        found = read_message_lines(source.lines(), source.name)
+    about = About(server_version * 10000, "1", "postgres", 1, (), found.layout)
+    return MessageFeed(about, found.messages)
 
 
 _FORM: Final = re.compile(r"scenario:(?P<seed>\d{1,18})(?::(?P<count>\d{1,6}))?")
