@@ -1,7 +1,8 @@
-"""Environments of tests, with other versions of PySpark or none: ``python -m tools.environments``.
+"""Environments of tests and benchmarks, with other versions of PySpark or none: ``python -m tools.environments``.
 
-They lie outside of the clone, in PGOUTPUT_ENVIRONMENTS or the user's cache: each has a gigabyte. With ``--test`` the
-tests of the data source and of ``replicate`` into Parquet run in each of them.
+It makes those of the tests; a benchmark makes its own when it needs them. They lie outside of the clone, in
+PGOUTPUT_ENVIRONMENTS or the user's cache: each has a gigabyte. With ``--test`` the tests of the data source and of
+``replicate`` into Parquet run in each of them.
 """
 
 import os
@@ -10,27 +11,49 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-__all__ = ["FOLDER", "READERS", "VERSIONS", "missing_environment", "python_with"]
+__all__ = [
+    "DLT",
+    "FOLDER",
+    "INGESTR",
+    "READERS",
+    "VERSIONS",
+    "make_environment",
+    "missing_environment",
+    "python_with",
+]
 
 VERSIONS: Final = ("4.2", "4.3")
 """The versions of PySpark that are supported beside the one that everything else is tested with."""
 READERS: Final = "readers"
 """What reads tables without Spark; in the environment of the other tests its libraries of Arrow would be two."""
+INGESTR: Final = "ingestr"
+"""The ingestr that benchmarks compare with: its wheel has the program, which later ones download elsewhere."""
+DLT: Final = "dlt"
+"""The dlt that benchmarks compare with."""
 
 _CLONE: Final = Path(__file__).parents[1]
 FOLDER: Final = Path(os.environ.get("PGOUTPUT_ENVIRONMENTS") or Path.home() / ".cache" / "pgoutput_construct")
 """Where environments, and other things that tests fetch, are kept."""
 _STAMP: Final = "installed.txt"
-_READERS: Final = ("deltalake>=1.6,<2", "duckdb>=1.4", "polars>=2,<3", "pyiceberg[sql-sqlite]>=0.11")
+_OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
+    READERS: ("deltalake>=1.6,<2", "duckdb>=1.4", "polars>=2,<3", "pyiceberg[sql-sqlite]>=0.11"),
+    INGESTR: ("ingestr==1.1.21", "duckdb>=1.4,<2"),
+    DLT: ("dlt[filesystem,parquet,sql-database]==1.31.0", "psycopg2-binary>=2.9.9"),
+}
+"""What the environments without PySpark have."""
 _TESTS: Final = ("tests/spark/source", "tests/spark/test_versions.py")
 
 
 def python_with(version: str) -> Path:
-    """Return the Python of the environment with a version of PySpark, or READERS, whether it is there or not."""
+    """Return the Python of an environment, whether it is there or not.
+
+    Args:
+        version: The version of PySpark, READERS, INGESTR or DLT.
+    """
     return FOLDER / _name(version) / "bin" / "python"
 
 
@@ -45,14 +68,23 @@ def missing_environment(version: str) -> str:
 def main() -> None:
     """Make those that are not there; with ``--test`` run the tests in each."""
     for version in (*VERSIONS, READERS):
-        if missing_environment(version):
-            print(f"making the environment {_name(version)}; this takes a minute or two", file=sys.stderr)
-            _make(version)
+        make_environment(version)
     if "--test" in sys.argv[1:]:
         sys.exit(max(_test(version) for version in VERSIONS))
 
 
-def _make(version: str) -> None:
+def make_environment(version: str) -> None:
+    """Make an environment, unless it is there.
+
+    Args:
+        version: As for ``python_with``.
+
+    Raises:
+        SystemExit: It cannot be made; pip has said why on standard error.
+    """
+    if not missing_environment(version):
+        return
+    print(f"making the environment {_name(version)}; this takes a minute or two", file=sys.stderr)
     python, wanted = python_with(version), _requirements(version)
     folder = python.parents[1]
     shutil.rmtree(folder, ignore_errors=True)
@@ -69,14 +101,16 @@ def _test(version: str) -> int:
 
 
 def _name(version: str) -> str:
-    return version if version == READERS else f"pyspark-{version}"
+    return version if version in _OTHERS else f"pyspark-{version}"
 
 
 def _requirements(version: str) -> list[str]:
-    """Return what is installed: what tests need, with this version of PySpark; or what READERS are."""
+    """Return what is installed: what tests need, with this version of PySpark; or what one of the others has."""
     project = tomllib.loads((_CLONE / "pyproject.toml").read_text("utf-8"))["project"]
     if version == READERS:  # and what pgoutput_construct.lake needs
-        return [*_READERS, *project["dependencies"], *project["optional-dependencies"]["changelog"]]
+        return [*_OTHERS[READERS], *project["dependencies"], *project["optional-dependencies"]["changelog"]]
+    if version in _OTHERS:
+        return [*_OTHERS[version]]
     others = (each for each in _of_extra("test", project["optional-dependencies"]) if not each.startswith("pyspark"))
     return sorted({*project["dependencies"], *others, f"pyspark[connect]=={version}.*"})
 

@@ -1,12 +1,10 @@
 """Iceberg's own REST catalog, the one of its tests: ``python -m tools.rest_catalog`` fetches its jars.
 
-Maven Central has no jar that runs by itself: the server is in one for Iceberg's tests, what it serves in another.
-PySpark brings Ivy, which fetches both with what they need, and Hadoop, which the server writes files with. It keeps its
-tables in a catalog in SQLite.
+Maven Central has no jar that runs by itself: the server is in one for Iceberg's tests, what it serves in another. It
+writes files with Hadoop, which PySpark brings, and keeps its tables in a catalog in SQLite.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -18,16 +16,16 @@ from typing import Final
 from urllib.error import URLError
 from urllib.request import urlopen
 
-import pyspark
-
-from tools.environments import FOLDER
+from tools.maven import SPARK_JARS, MavenJars, java_program
 
 __all__ = ["missing_rest_catalog", "rest_catalog"]
 
 _ICEBERG: Final = "1.11.0"
 _JETTY: Final = "12.1.8"
 _SERVER: Final = "org.apache.iceberg.rest.RESTCatalogServer"
-_MODULES: Final = f"""
+_JARS: Final = MavenJars(
+    "rest-catalog",
+    f"""
 <ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
   <info organisation="pgoutput" module="rest-catalog"/>
   <configurations defaultconfmapping="*->default"><conf name="default"/></configurations>
@@ -45,35 +43,22 @@ _MODULES: Final = f"""
     <dependency org="org.xerial" name="sqlite-jdbc" rev="3.50.3.0"/>
   </dependencies>
 </ivy-module>
-"""
-_JARS: Final = FOLDER / "rest-catalog"
-_STAMP: Final = "ivy.xml"
-_SPARK: Final = Path(pyspark.__file__).parent / "jars"
+""",
+)
 _SECONDS: Final = 60
 
 
 def missing_rest_catalog() -> str:
     """Say what to do when the jars are not there; "" when they are."""
-    stamp = _JARS / _STAMP
-    there = stamp.exists() and stamp.read_text("utf-8") == _MODULES
-    return "" if there else "no REST catalog: fetch it: python -m tools.rest_catalog"
+    return "" if _JARS.fetched else "no REST catalog: fetch it: python -m tools.rest_catalog"
 
 
 def main() -> None:
     """Fetch the jars, unless they are there."""
-    if not missing_rest_catalog():
-        return
-    print("fetching Iceberg's REST catalog", file=sys.stderr)
-    shutil.rmtree(_JARS, ignore_errors=True)
-    _JARS.mkdir(parents=True)
-    wanted = _JARS / "wanted.xml"
-    wanted.write_text(_MODULES.strip(), "utf-8")
-    ivy = next(_SPARK.glob("ivy-*.jar"))
-    pattern = str(_JARS / "[artifact]-[revision](-[classifier]).[ext]")
-    command = [_java(), "-cp", str(ivy), "org.apache.ivy.Main", "-ivy", str(wanted), "-retrieve", pattern]
-    if subprocess.run(command, check=False, stdout=sys.stderr).returncode:
+    if not _JARS.fetched:
+        print("fetching Iceberg's REST catalog", file=sys.stderr)
+    if not _JARS.fetch():
         raise SystemExit("Error: no REST catalog, for the reason above")
-    (_JARS / _STAMP).write_text(_MODULES, "utf-8")
 
 
 @contextmanager
@@ -88,10 +73,10 @@ def rest_catalog(place: Path) -> Iterator[str]:
         "CATALOG_URI": f"jdbc:sqlite:{place / 'catalog.db'}",
         "CATALOG_WAREHOUSE": str(place / "tables"),
     }
-    jars = [str(_JARS / "*"), *map(str, _SPARK.glob("hadoop-client-*.jar"))]
+    jars = [str(_JARS.folder / "*"), *map(str, SPARK_JARS.glob("hadoop-client-*.jar"))]
     with (place / "server.log").open("wb") as output:
         process = subprocess.Popen(
-            [_java(), "-cp", os.pathsep.join(jars), _SERVER],
+            [java_program(), "-cp", os.pathsep.join(jars), _SERVER],
             env={**os.environ, **settings},
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -115,11 +100,6 @@ def _await(process: "subprocess.Popen[bytes]", address: str, output: Path) -> No
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the REST catalog does not answer: {output.read_text()}") from None
             time.sleep(0.1)
-
-
-def _java() -> str:
-    home = os.environ.get("JAVA_HOME")
-    return str(Path(home) / "bin" / "java") if home else "java"
 
 
 if __name__ == "__main__":

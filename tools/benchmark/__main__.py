@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.benchmark import capture, lineage, live_client, log, peers, snapshot
+from tools.benchmark.alternatives.main import main as alternatives_main
 from tools.benchmark.batch import Batch
 from tools.benchmark.captures import captures
 from tools.benchmark.cases import CASES, HEADLINE
@@ -45,6 +46,7 @@ other benchmarks, each with its own --help:
   python -m tools.benchmark tables --tables 500              a batch with many small tables, and with one
   python -m tools.benchmark tasks --rows 10000000            memory of a Spark task, by rows and changes
   python -m tools.benchmark freshness --into delta           latency from COMMIT to a row of a table, under load
+  python -m tools.benchmark alternatives --changes 500000    Debezium, ingestr and dlt on the same slot contents
   python -m tools.benchmark peers                            build the peers, which tests use, too
 
 Peers are built if go, cargo or node is on the PATH (the first time takes minutes: they are downloaded), in
@@ -54,6 +56,7 @@ exit status: 0 done, 1 a goal is missed (only with --strict), 2 it could not run
 """
 
 _COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
+    "alternatives": alternatives_main,
     "capture": capture.main,
     "client": live_client.main,
     "freshness": freshness_main,
