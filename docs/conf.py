@@ -62,4 +62,4 @@ def _plain_signature(_app: Any, _what: str, _name: str, _obj: Any, _options: Any
 
 def _escape(_app: Any, _context: Any, lines: list[str]) -> None:
     """Escape words that end with an underscore, which would be references, and asterisks of patterns."""
-    lines[:] = [re.sub(r"(?<=\w)_(?=\W|$)|(?<=[\w./])\*(?=[\s.,;:)]|$)", r"\\\g<0>", line) for line in lines]
+    lines[:] = [re.sub(r"(?<=\w)_(?=\W|$)|(?<=[\w./(])\*(?=[\s.,;:)]|$)|\*(?==)", r"\\\g<0>", line) for line in lines]

@@ -54,7 +54,7 @@ class Fixture:
         """How many changes and logical messages it has."""
         return len(self._cut.changes)
 
-    def messages(self) -> Iterator[tuple[Lsn, m.PgoutputMessage]]:
+    def messages(self) -> "Iterator[tuple[Lsn, m.PgoutputMessage]]":
         """Yield the messages in the order of the stream, each with its LSN."""
         yield from ((each.lsn, each.message) for each in self._cut.messages())
 
