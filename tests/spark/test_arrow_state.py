@@ -63,7 +63,7 @@ def test_a_version_that_is_lost(tmp_path: Path) -> None:
     pq.write_table(_table(_change(0, "insert", 1, "a")), tmp_path / "changes.parquet")
     store.write("public.new/v2/part-7.parquet", b"of a batch that was given up")
     schema, files = changes_schema(COLUMNS), ("changes.parquet",)
-    named = tuple(rows_schema(COLUMNS).names)
+    named = tuple((name, name) for name in rows_schema(COLUMNS).names)
     tables = (
         SmallTable(0, "public.t/v2", "public.t/v1", files, schema, _rule(), named),
         SmallTable(1, "public.new/v2", None, files, schema, _rule(), named),

@@ -41,6 +41,7 @@ examples:
   python -m tools.faults snapshot --rows 1000000            copies tables while they change; kills the capture
   python -m tools.faults altered --rounds 100               alters columns, checks which column is which
   python -m tools.faults spark --kills 50                   replicates tables; kills capture, Spark and server
+  python -m tools.faults spark --kills 20 --mask --soft-delete      masks columns, and keeps deleted rows
   python -m tools.faults histories --count 200              random histories, tables compared exactly
   python -m tools.faults undo --count 500                   takes transactions back, tables compared exactly
   python -m tools.faults lost-histories --rounds 3          servers come back with another history at fitting LSNs

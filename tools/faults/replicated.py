@@ -1,6 +1,7 @@
 """python -m tools.faults spark: kills capture, Spark and server while tables are replicated; compares the tables."""
 
 import argparse
+import os
 import random
 import shutil
 import tempfile
@@ -11,7 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from pgoutput_construct.cli._options import TABLE_FORMATS
+from pgoutput_construct.columnar.column_masks import Mask
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.demo.processes import Supervised
 from pgoutput_construct.errors import PgoutputError
@@ -22,6 +26,8 @@ from tools.faults.victims import kill_child
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from pgoutput_construct.spark._log_view.replicated_tables import Table
 
 __all__ = ["SINKS", "attack", "main"]
 
@@ -38,6 +44,17 @@ _ALTERATIONS: Final = (
     "ALTER TABLE entry ADD COLUMN since_{0} text DEFAULT 'since {0}'",
 )
 """What is done to the tables on the way, each in its turn; the number is that of the turn."""
+_SALT: Final = "PGOUTPUT_FAULTS_SALT"
+"""The variable of the environment that has the salt of masks."""
+_HASHED: Final = f"sha256(${_SALT})"
+_MASKS: Final[Mapping[str, str]] = {
+    "public.account.id": _HASHED,
+    "public.account.owner": _HASHED,
+    "public.account.note": "text(***)",
+    "public.entry.account": _HASHED,
+    "public.cart.items": "null",
+}
+"""The masks of columns, that of a key among them."""
 
 Say = Callable[[str], None]
 
@@ -49,6 +66,10 @@ class _Attack:
     into: str
     chance: random.Random
     say: Say
+    masks: Mapping[str, str] = field(default_factory=dict)
+    """The masks of columns."""
+    soft_delete: bool = False
+    """Whether deleted rows stay in tables."""
     counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -66,6 +87,8 @@ class _Attack:
         ]
         self.capture = Supervised(captured, self.directory / "capture.txt")
         replicated = ["replicate", log, "--into", self.into, "--warehouse", warehouse]
+        replicated += [word for name, mask in self.masks.items() for word in ("--mask", f"{name}={mask}")]
+        replicated += ["--soft-delete"] if self.soft_delete else []
         self.replica = Supervised([*replicated, "--continuous"], self.directory / "replicate.txt")
         self.rest = Supervised([*replicated, "--once"], self.directory / "rest.txt")
 
@@ -124,26 +147,65 @@ class _Attack:
         opened, found = open_log(spark, self.directory / "log"), []
         for name in opened.tables:
             table = opened.table(name)
-            source = fetch_table(self.bank.dsn, table.namespace, table.name, table.current_columns)
-            current = read_current(spark, self.directory / "warehouse", name).drop("_commit_lsn", "_seq")
-            result = compare(current, source)
+            current = read_current(spark, self.directory / "warehouse", name)
+            current = current.where("_deleted_at IS NULL") if self.soft_delete else current
+            result = compare(current.drop("_commit_lsn", "_seq", "_deleted_at"), self._source_rows(table))
             self.say(f"{self.into}: {name}: {result}")
             found += [] if result.equal else [f"{name}: {result}"]
-        return found
+        return [*found, *self._leaks()]
+
+    def _source_rows(self, table: "Table") -> pa.Table:
+        """Return the rows of a table of the server, with masks."""
+        masks = {name: self.masks.get(f"{table.qualified}.{name}") for name in table.current}
+        kinds = [each if masks[each.name] is None else each.with_type(pa.string()) for each in table.current_columns]
+        rows = fetch_table(self.bank.dsn, table.namespace, table.name, pa.schema(kinds))
+        for name, mask in masks.items():
+            if mask is not None:
+                values = Mask.parse(mask).values(rows[name].combine_chunks())
+                rows = rows.set_column(rows.schema.get_field_index(name), name, values)
+        return rows
+
+    def _leaks(self) -> list[str]:
+        """Return the files that have the salt."""
+        if not self.masks:
+            return []
+        salt, files = os.environ[_SALT].encode(), (path for path in self.directory.rglob("*") if path.is_file())
+        return [f"{path} has the salt" for path in files if salt in path.read_bytes()]
 
 
 def attack(
-    server: EmbeddedServer, directory: Path, into: str, kills: int, seconds: float, chance: random.Random, say: Say
+    server: EmbeddedServer,
+    directory: Path,
+    into: str,
+    kills: int,
+    seconds: float,
+    chance: random.Random,
+    say: Say,
+    masks: bool = False,
+    soft_delete: bool = False,
 ) -> list[str]:
     """Replicate a bank into one sink, and kill what does it so often; return how its tables differ from the source.
 
-    ``seconds`` is the mean time between two kills. Raises FaultsError where the tables do not come to the end.
+    Args:
+        server: The server.
+        directory: Where files go.
+        into: The sink.
+        kills: How many processes are killed.
+        seconds: The mean time between two kills.
+        chance: What draws.
+        say: Called with what has happened.
+        masks: Whether columns are masked.
+        soft_delete: Whether deleted rows stay in tables.
+
+    Raises:
+        FaultsError: The tables do not come to the end.
     """
     from pgoutput_construct.spark import spark_session
     from pgoutput_construct.spark.formats import FORMATS  # of all: Java continues when a session ends
 
     with Bank(server) as bank:
-        attacked = _Attack(bank, directory, into, chance, say)
+        os.environ.setdefault(_SALT, f"a-salt-{chance.getrandbits(64):x}")
+        attacked = _Attack(bank, directory, into, chance, say, _MASKS if masks else {}, soft_delete)
         attacked.run(kills, seconds)
         counts = ", ".join(f"{name} {count}" for name, count in sorted(attacked.counts.items()))
         ended = [*attacked.capture.ended, *attacked.replica.ended]
@@ -153,11 +215,17 @@ def attack(
 
 
 def _attack(
-    server: EmbeddedServer, place: Path, into: str, kills: tuple[int, float], chance: random.Random, say: Say
+    server: EmbeddedServer,
+    place: Path,
+    into: str,
+    kills: tuple[int, float],
+    chance: random.Random,
+    say: Say,
+    options: argparse.Namespace,
 ) -> list[str]:
     if into == _SLOT:
         return attack_slot(server, place, *kills, chance, say)
-    return attack(server, place, into, *kills, chance, say)
+    return attack(server, place, into, *kills, chance, say, options.mask, options.soft_delete)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -176,7 +244,8 @@ def main(arguments: Sequence[str]) -> int:
         place.mkdir()
         with EmbeddedServer(options.version) as server:
             try:
-                problems = _attack(server, place, into, (share + (number < more), options.seconds), chance, say)
+                kills = share + (number < more), options.seconds
+                problems = _attack(server, place, into, kills, chance, say, options)
             except PgoutputError as error:
                 problems = [f"{type(error).__name__}: {error}"]
         say(f"{into}: {'; '.join(problems) or 'the tables are as the source has them'}")
@@ -194,6 +263,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--kills", type=int, default=50, help="over all sinks (default 50)")
     parser.add_argument("--seconds", type=float, default=6.0, help="between two kills in the mean (default 6)")
+    parser.add_argument("--mask", action="store_true", help="mask columns, that of a key among them")
+    parser.add_argument("--soft-delete", action="store_true", help="keep deleted rows in tables")
     parser.add_argument("--version", type=int, default=18, help="PostgreSQL's (default 18)")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of what is drawn")
     parser.add_argument("--directory", type=Path, metavar="FOLDER", help="where files go; those of a failure are kept")

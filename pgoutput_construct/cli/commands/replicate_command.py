@@ -152,6 +152,24 @@ _NAMED: Final = 8
     "not]",
 )
 @click.option(
+    "--metadata-columns",
+    type=click.Choice(("none", "lsn", "all")),
+    help="Which columns say by which change a row came: none, _commit_lsn and _seq, or also _commit_time and _xid.  "
+    "[default: as in DIR, else lsn]",
+)
+@click.option(
+    "--untyped",
+    type=click.Choice(("always", "needed", "never")),
+    help="Which tables have _untyped: all, those with a type that cannot hold every value, or none, where such a value "
+    "is an error.  [default: as in DIR, else always; never with --metadata-columns none]",
+)
+@click.option(
+    "--types",
+    metavar="TYPE=TYPE,...",
+    help="Types of columns in place of the usual ones, such as numeric=decimal(38,10),uuid=binary.  [default: as in "
+    "DIR]",
+)
+@click.option(
     "--maintain/--no-maintain",
     "maintains",
     default=None,
@@ -207,6 +225,9 @@ def replicate_command(
     excluded: tuple[tuple[str, ...], ...],
     masks: tuple[tuple[str, str], ...],
     soft_delete: bool | None,
+    metadata_columns: str | None,
+    untyped: str | None,
+    types: str | None,
     maintains: bool | None,
     retain: float,
     retain_snapshots: int,
@@ -278,12 +299,13 @@ def replicate_command(
     require(*COMMANDS["replicate"].extras, *(["metrics"] if metrics else []))
     from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
     from pgoutput_construct.postgres._patience import collected_signals
-    from pgoutput_construct.spark._replicate import ColumnRules, Retention, check_request, replicate
+    from pgoutput_construct.spark._replicate import ColumnRules, LayoutOptions, Retention, check_request, replicate
 
     warnings.simplefilter("ignore", IncompleteTableWarning)
     chosen, exclude_columns = tables or None, [name for names in excluded for name in names]
     rules, names = ColumnRules.parse(exclude_columns, masks), (namespace, table_name)
     waits = mode == "continuous"
+    LayoutOptions(types=types).check()
     check_request(changelog, warehouse, into, chosen, waits, metadata_prefix, resync, adopt, catalog, rules, names)
     report = _Report()
     with (
@@ -335,6 +357,9 @@ def replicate_command(
             exclude_columns=exclude_columns,
             masks=dict(masks),
             soft_delete=soft_delete,
+            metadata_columns=metadata_columns,
+            untyped=untyped,
+            types=types,
             maintains=maintains,
             retention=Retention(age=retain, count=retain_snapshots),
             batch_transactions=batch_transactions,

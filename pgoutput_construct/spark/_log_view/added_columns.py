@@ -62,6 +62,7 @@ def escaped_table(table: Table) -> Table:
         missing={index: _keys(values) for index, values in table.missing.items()},
         defaults=_keys(table.defaults),
         numbers=_keys(table.numbers),
+        copied=_keys(table.copied),
     )
 
 

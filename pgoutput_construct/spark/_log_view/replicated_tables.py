@@ -85,6 +85,10 @@ class Table:
     """The attribute numbers of its columns, as far as the log has them."""
     rules: Mapping[str, str] = field(default_factory=dict)
     """What a reader has made of columns, by their names: that they are excluded, or how their values are masked."""
+    copied: Mapping[str, str] = field(default_factory=dict)
+    """The columns that a reader has added, by their names, and the column of a change that each is a copy of."""
+    needs_types: bool = False
+    """Whether it is an error for a reader if the type of a column cannot hold a value."""
 
     @property
     def qualified(self) -> str:

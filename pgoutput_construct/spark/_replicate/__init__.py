@@ -9,8 +9,9 @@ in which groups; ``staging`` reads the log once for all of them; ``small_tables`
 is a ``sink`` (``parquet_sink``, whose tables are in parts, ``delta_sink``, ``iceberg_sink``; the last two share
 ``merge_statement``); ``existing_tables`` is what others have in the place of a dataset. ``dataset_names`` says what
 datasets are called, ``dataset_columns`` names what they have in addition to the columns of tables; ``column_rules``
-leaves columns out or masks them (``column_masks``), before anything else sees them. ``maintenance``
-puts small files together between batches, and removes what readers no longer need. ``warehouse_notes`` is what a
+leaves columns out or masks them (``column_masks``), before anything else sees them; ``column_layout`` chooses the
+added columns, and ``soft_deletes`` writes tables whose deleted rows stay. ``maintenance`` puts small files together
+between batches, and removes what readers no longer need. ``warehouse_notes`` is what a
 warehouse knows of its datasets, ``warehouse_log`` which log they are of and what that retains for them, ``troubles``
 the tables that could not be brought up to date, ``warehouse_reader`` reads tables, histories and reports. Start reading
 at ``table_batches``.
@@ -31,6 +32,7 @@ before or after a batch, never between; one table's error is that table's, and t
 
 from pgoutput_construct.spark._replicate.batch_loop import check_request, replicate
 from pgoutput_construct.spark._replicate.batch_plan import BatchProgress
+from pgoutput_construct.spark._replicate.column_layout import LayoutOptions
 from pgoutput_construct.spark._replicate.column_rules import ColumnRules
 from pgoutput_construct.spark._replicate.maintenance import MaintenanceReport, maintain
 from pgoutput_construct.spark._replicate.sink import Retention
@@ -41,6 +43,7 @@ __all__ = [
     "Batch",
     "BatchProgress",
     "ColumnRules",
+    "LayoutOptions",
     "MaintenanceReport",
     "Retention",
     "check_request",

@@ -21,7 +21,7 @@ from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefi
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._open_log import open_log
 from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress, Reporter
-from pgoutput_construct.spark._replicate.column_layout import ColumnLayout
+from pgoutput_construct.spark._replicate.column_layout import ColumnLayout, LayoutOptions
 from pgoutput_construct.spark._replicate.column_rules import NO_RULES, ColumnRules
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
 from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
@@ -78,6 +78,9 @@ def replicate(
     exclude_columns: Collection[str] = (),
     masks: Mapping[str, str] = MappingProxyType({}),
     soft_delete: bool | None = None,
+    metadata_columns: str | None = None,
+    untyped: str | None = None,
+    types: str | None = None,
     maintains: bool | None = None,
     retention: Retention = DEFAULT_RETENTION,
     on_batch: Callable[[Batch], None] = lambda batch: None,
@@ -145,8 +148,16 @@ def replicate(
             given itself, which each call must give. To change what is made of a column, or with ``plain`` to end it,
             give its table as ``resync``, too.
         soft_delete: Whether deleted rows stay in tables, with ``_deleted_at``, the timestamp of the commit that deleted
-            them (null while they exist). None for as in the warehouse, False in a new one. To change it writes the
-            tables again, from the log.
+            them (null while they exist). None for as in the warehouse, False in a new one. A change of this, or of one
+            of the next three, writes tables again, from the log.
+        metadata_columns: Which columns say by which change a row came: ``none``, ``lsn`` (``_commit_lsn`` and ``_seq``)
+            or ``all`` (``_commit_time`` and ``_xid``, too, also in histories; null for copied rows). None for as in the
+            warehouse, ``lsn`` in a new one.
+        untyped: Which tables have ``_untyped``: ``always`` all, ``needed`` those with a type that cannot hold every
+            value, ``never`` none, so that such a value is an error of its table. None for as in the warehouse; where
+            ``metadata_columns`` is given, ``never`` with ``none``, else ``always``.
+        types: Types of columns in place of the usual ones, such as ``numeric=decimal(38,10),uuid=binary`` (see
+            ``open_log``). None for as in the warehouse.
         maintains: Whether tables of Delta Lake and Iceberg are maintained between batches, each after every 50 of its
             batches, with ``once`` in the end (see ``maintain``); None for unless ``once``.
         retention: What that retains of former snapshots.
@@ -168,7 +179,11 @@ def replicate(
     check_on_missing(on_missing)
     check_format(spark, into)
     write_options = write_options_of(into, write_mode, table_properties, grace, catalog, partition_by)
-    given, names = ColumnRules.parse(exclude_columns, masks.items()), (namespace, table_name)
+    given, names, columns = (
+        ColumnRules.parse(exclude_columns, masks.items()),
+        (namespace, table_name),
+        LayoutOptions(soft_delete, metadata_columns, untyped, types).check(),
+    )
     check = partial(
         check_request,
         log,
@@ -189,7 +204,7 @@ def replicate(
     destination.store.prepare()
     with destination.store.lock("replicate") as lock:
         sink = _sink_of(destination, into, write_options, metadata_prefix, adopt)
-        from_scratch = set(map(normal_name, resync))
+        from_scratch, layout = set(map(normal_name, resync)), noted_layout(destination).chosen(*columns)
         chosen = None if tables is None else set(map(normal_name, tables)) | from_scratch
         reporter = Reporter(on_progress, batch_bytes)
         all_tables = WarehouseTables(
@@ -204,7 +219,7 @@ def replicate(
             from_scratch,
             joined_rules(given, destination, from_scratch),
             DatasetNames.parse(*names),
-            chosen_layout(destination, soft_delete),
+            layout,
         )
         sink.prepare(spark)
         maintenance = TableMaintenance(spark, sink, retention, on_maintenance, every=1 if once else EVERY)
@@ -222,7 +237,7 @@ def replicate(
                 after, least = batches[0].seq if batches else all_tables.applied, all_tables.least_seq
                 end = _batch_end(known, after, least, target, limits)
                 lacking = {lack.relation_oid for lack in lacks_of(known.index)} if end < target else None
-                opened = open_log(spark, log, end, known=known)
+                opened = open_log(spark, log, end, layout.types, known)
                 batches[:] = [all_tables.apply(opened, lacking, tries_all=once and end >= target)]
                 maintenance.count(all_tables.written)
                 _warn(batches[0].lacks, warned)
@@ -342,10 +357,10 @@ def check_request(
     return destination
 
 
-def chosen_layout(warehouse: Warehouse, soft_delete: bool | None) -> ColumnLayout:
-    """Return which columns the tables of a warehouse have in addition to their own, after a run is given options."""
+def noted_layout(warehouse: Warehouse) -> ColumnLayout:
+    """Return which columns the tables of a warehouse have in addition to their own, as its notes have it."""
     known = warehouse.progress()
-    return ColumnLayout.from_notes(known.layout if known else {}).chosen(soft_delete)
+    return ColumnLayout.from_notes(known.layout if known else {})
 
 
 def joined_rules(rules: ColumnRules, warehouse: Warehouse, resync: Collection[str]) -> ColumnRules:

@@ -116,7 +116,10 @@ class BatchPlanner:
         """
         if table.dropped:
             return None
-        version, before = self._version(table, is_history), self._by_oid.get((table.relation_oid, is_history))
+        before = self._by_oid.get((table.relation_oid, is_history))
+        version = self._version(table)
+        if not is_history:
+            version = _with_added(version, self._layout.kept_of(table, before))
         has_gap = before is not None and self._coverage.has_gap(before.version)
         if before is not None:
             version = self._coverage.next_version(before.version, version)
@@ -134,13 +137,14 @@ class BatchPlanner:
             return None
         if is_history and before is not None:
             _check_names(before.version, version)
+        if not is_history and mode is UpdateMode.WRITTEN:
+            version = _with_added(version, self._layout.added(table))
         added = _added_columns(before, version) if mode is UpdateMode.CHANGED else ()
         has_defaults = not table.defaults.keys().isdisjoint(added or ())
         return TableStep(Dataset(directory, version, details, is_history), before, replaced, mode, has_defaults)
 
-    def _version(self, table: Table, is_history: bool) -> Version:
-        found = Version.from_table(table, self._coverage.progress.batch + 1, self._seq)
-        return found if is_history else replace(found, shape=replace(found.shape, added=self._layout.added))
+    def _version(self, table: Table) -> Version:
+        return Version.from_table(table, self._coverage.progress.batch + 1, self._seq)
 
 
 def obsolete_datasets(
@@ -190,10 +194,15 @@ def _mode(before: Dataset | None, version: Version) -> UpdateMode | None:
     return None if is_same else UpdateMode.CHANGED
 
 
+def _with_added(version: Version, added: tuple[str, ...] | None) -> Version:
+    return replace(version, shape=replace(version.shape, added=added))
+
+
 def _check_names(before: Version, version: Version) -> None:
     """Raise ChangeLogError for a history with columns that an earlier version stored without attribute numbers."""
     was, shape = before.shape, version.shape
-    unknown = [name for name in was.current if name not in was.numbers and name not in shape.columns]
+    own = (name for name in was.current if name not in was.copied)
+    unknown = [name for name in own if name not in was.numbers and name not in shape.columns]
     if unknown and shape.numbers and was.copy == shape.copy:
         raise ChangeLogError(
             f"{version.table}: its history has columns that were renamed or dropped since, but not their numbers: "

@@ -472,6 +472,7 @@ def without_columns(table: Table, gone: Collection[str]) -> Table:
         base=base and base._replace(columns=base.columns - names),
         defaults={name: given for name, given in table.defaults.items() if name not in names},
         numbers={name: number for name, number in table.numbers.items() if name not in names},
+        copied={name: source for name, source in table.copied.items() if name not in names},
     )
 
 

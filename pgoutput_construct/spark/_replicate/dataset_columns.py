@@ -18,6 +18,7 @@ from pgoutput_construct.spark._log_view.added_columns import (
     rename_columns,
     rename_references,
 )
+from pgoutput_construct.spark._log_view.change_columns import column
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.warehouse_notes import Version
 
@@ -60,9 +61,15 @@ class Naming(Prefix):
             found = replace(found, prefix=found.prefix + PREFIX)
         return found
 
+    def holds(self, name: str) -> bool:
+        """Return whether a dataset has a column, as replays call it: one of the table, or an added one."""
+        return not name.startswith(PREFIX) or name in self.added
+
     def for_dataset(self, rows: DataFrame) -> DataFrame:
-        """Return rows under the names of datasets."""
-        return rename_columns(self.unescape(rows), {name: self.reader_name(name) for name in rows.columns})
+        """Return rows under the names of datasets, without added columns that these do not have."""
+        chosen = {name: self.reader_name(name) for name in rows.columns if self.holds(name)}
+        found = self.unescape(rows)
+        return rename_columns(found, chosen) if len(chosen) == len(rows.columns) else select_columns(found, chosen)
 
     def unescape(self, rows: DataFrame) -> DataFrame:
         """Return rows whose ``_untyped`` and ``_unchanged`` name columns as datasets do."""
@@ -71,9 +78,11 @@ class Naming(Prefix):
         return unescape_references(rows, *(name for name in _NAMING if name in rows.columns))
 
     def from_dataset(self, rows: DataFrame) -> DataFrame:
-        """Return rows of a dataset under the names of replays."""
+        """Return rows of a dataset under the names of replays; all with ``_untyped``, null where datasets lack it."""
         ours = {self.added_name(name): name for name in self.added}
         found = rename_columns(rows, {name: ours.get(name, escaped(name)) for name in rows.columns})
+        if "_untyped" not in self.added:
+            return found.withColumn("_untyped", F.lit(None).cast("map<string,string>"))
         if not any(name.startswith(MARK) for name in found.columns):
             return found
         marked = f"^([{MARK}{PREFIX}])"
@@ -83,6 +92,11 @@ class Naming(Prefix):
     def arrow_schema(self, schema: pa.Schema) -> pa.Schema:
         """Return a schema under the names of datasets."""
         return pa.schema([field.with_name(self.reader_name(field.name)) for field in schema])
+
+
+def select_columns(rows: DataFrame, names: Mapping[str, str]) -> DataFrame:
+    """Return some columns of rows, by their present names, under others."""
+    return rows.select(*(column(name).alias(other) for name, other in names.items()))
 
 
 def unescape_references(rows: DataFrame, *columns: str) -> DataFrame:

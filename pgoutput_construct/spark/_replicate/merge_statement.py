@@ -101,7 +101,7 @@ def merge_statements(
     """
     rows, naming, demand = changes.rows.persist(), changes.naming, changes.demand
     try:
-        target = target_columns(rows)
+        target = target_columns(rows, naming)
         stored = T.StructType([T.StructField(naming.reader_name(field.name), field.dataType) for field in target])
         for statement in _alterations(table, read().schema, stored):
             spark.sql(statement)
@@ -116,9 +116,9 @@ def merge_statements(
         rows.unpersist()
 
 
-def target_columns(rows: DataFrame) -> T.StructType:
+def target_columns(rows: DataFrame, naming: Naming) -> T.StructType:
     """Return the columns that a table has of net changes."""
-    return T.StructType([field for field in rows.schema if field.name not in _OF_CHANGES])
+    return T.StructType([each for each in rows.schema if each.name not in _OF_CHANGES and naming.holds(each.name)])
 
 
 @contextmanager
@@ -230,13 +230,15 @@ def merge_expressions(
     on = " AND ".join([*same, *key_conditions(keys, rows, changes)])
     kept = {name: _sent_or_stored(name, demand, naming, lost) for name in columns if name in changes.unsent}
     values = {name: kept.get(name, f"s.{quoted(name)}") for name in columns}
-    values["_untyped"] = _untyped(naming, lost) if kept else "s._untyped"
     inserted = {name: _required(name, demand, naming) if name in kept else value for name, value in values.items()}
-    inserted["_untyped"] = "s._untyped"
+    if "_untyped" in rows.names:
+        values["_untyped"] = _untyped(naming, lost) if kept else "s._untyped"
+        inserted["_untyped"] = "s._untyped"
     comes = "s._op <> 'delete'"
     if demand.rows:
         # A change of a row that does not exist becomes an insert that fails.
-        comes, inserted["_seq"] = f"({comes} OR s._missing > 0)", _missing_row_error(keys, demand, naming)
+        place = "_seq" if "_seq" in rows.names else next(iter(keys))
+        comes, inserted[place] = f"({comes} OR s._missing > 0)", _missing_row_error(keys, demand, naming, place)
     updated, added = ({naming.reader_name(name): each[name] for name in each} for each in (values, inserted))
     return MergeExpressions(on, updated, added, comes)
 
@@ -280,7 +282,7 @@ def _exact_key(kinds: Mapping[str, T.DataType], texts: Column, *path: str) -> Co
 def _same(name: str, kind: T.DataType, naming: Naming) -> Iterator[str]:
     """Yield the conditions under which rows of the table and of the changes agree in a column of the key."""
     yield from same_sql(f"t.{quoted(naming.reader_name(name))}", f"s.{quoted(name)}", kind)
-    if not is_always_typed(kind):
+    if not is_always_typed(kind) and naming.holds("_untyped"):
         text = literal(naming.reader_name(name))
         yield f"t.{quoted(naming.added_name('_untyped'))}[{text}] <=> s._untyped[{text}]"
 
@@ -303,7 +305,8 @@ def _required(name: str, demand: Demand, naming: Naming) -> str:
     return f"CASE WHEN array_contains(s._unchanged, {literal(there)}) THEN {failing} ELSE s.{quoted(name)} END"
 
 
-def _missing_row_error(keys: Collection[str], demand: Demand, naming: Naming) -> str:
+def _missing_row_error(keys: Collection[str], demand: Demand, naming: Naming, place: str) -> str:
+    """Return the value of a column, which fails for a change of a row that does not exist."""
     key = ", ".join(f"{literal(naming.reader_name(name))}, s.{quoted(name)}" for name in keys)
     parts = [
         literal(error_text(f"{demand.table}: up to commit ")),
@@ -314,7 +317,7 @@ def _missing_row_error(keys: Collection[str], demand: Demand, naming: Naming) ->
         f"to_json(named_struct({key}))",
         literal(f": UPDATE or DELETE of a row that does not exist{demand.remedy}"),
     ]
-    return f"CASE WHEN s._missing > 0 THEN raise_error(concat_ws('', {', '.join(parts)})) ELSE s._seq END"
+    return f"CASE WHEN s._missing > 0 THEN raise_error(concat_ws('', {', '.join(parts)})) ELSE s.{quoted(place)} END"
 
 
 def _untyped(naming: Naming, lost: str) -> str:

@@ -176,7 +176,7 @@ class ParquetSink(MergingSink):
         """Write the rows that came or changed, and the places of those that changed or are gone."""
         rows, naming, shape = changes.rows.persist(), changes.naming, dataset.version.shape
         keys, current = (tuple(map(escaped, names)) for names in (shape.key_columns, shape.current))
-        found, target = rows, target_columns(rows)
+        found, target = rows, target_columns(rows, naming)
         try:
             if changes.may_move_values:
                 stored = naming.from_dataset(self.read(spark, dataset))
@@ -186,7 +186,8 @@ class ParquetSink(MergingSink):
             for condition in key_conditions(keys, target, changes):
                 there = there.where(condition)
             unsent = (name for name in target.names if name in changes.unsent)
-            needed = [*map(naming.reader_name, (*keys, *unsent)), naming.added_name("_untyped")]
+            texts = [naming.added_name("_untyped")] if naming.holds("_untyped") else []
+            needed = [*map(naming.reader_name, (*keys, *unsent)), *texts]
             wanted = _broadcast_if_few(own.select(*map(column, keys), "_untyped"), changes.most)
             matches = there.join(wanted.alias("s"), F.expr(merged.on)).select(
                 *(column("t", name) for name in dict.fromkeys([*needed, *_place_names(dataset)]))

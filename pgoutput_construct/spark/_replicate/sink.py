@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._log_view.change_columns import POSITION
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
 from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, refusal
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
@@ -200,8 +201,15 @@ class Sink(ABC):
         return rows.where(F.col(DELETED_AT).isNull()).drop(DELETED_AT) if DELETED_AT in rows.columns else rows
 
     def read_all_for_replay(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
-        """Return the rows of a dataset, under the names of replays."""
-        return self.naming_of(dataset).from_dataset(self.read(spark, dataset))
+        """Return the rows of a dataset, under the names of replays.
+
+        Where it does not have the position of each, they have that of the last change in it: all rows come before the
+        changes that are to be applied, and have the columns of that time.
+        """
+        rows = self.naming_of(dataset).from_dataset(self.read(spark, dataset))
+        last = zip(POSITION, dataset.version.last, strict=True)
+        lacking = {name: F.lit(place).cast("bigint") for name, place in last if name not in rows.columns}
+        return rows.withColumns(lacking) if lacking else rows
 
     @abstractmethod
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:

@@ -8,7 +8,7 @@ that is not as simple as that is left to the job of its own that larger tables h
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +28,7 @@ from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE_ALL,
     CHANGED,
     INSERT,
+    POSITION,
     SHAPE,
     SIDE,
     STORED,
@@ -36,10 +37,11 @@ from pgoutput_construct.spark._log_view.change_columns import (
     changes_schema,
     column,
 )
-from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, Table
+from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, ChangePosition, Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile, codec_of
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
+from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT
 from pgoutput_construct.spark._replicate.parquet_sink import SMALL, ParquetSink
 from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, TableChanges, write_file
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
@@ -218,8 +220,10 @@ class SmallTable:
     changed: pa.Schema
     """The columns of these."""
     rule: SmallTableRule
-    named: tuple[str, ...]
-    """The names of the columns of its rows in the files."""
+    named: tuple[tuple[str, str], ...]
+    """The columns of its rows that the files have, each with its name there."""
+    last: ChangePosition = (-1, -1)
+    """The position of the last change in the version before: that of rows whose own the files do not have."""
     is_history: bool = False
     """Whether it is the history of a table."""
 
@@ -254,17 +258,29 @@ def _advance(task: SmallTask, table: SmallTable) -> bool:
     changes = _read(store, dict.fromkeys(table.changes), table.changed)
     there = {} if table.before is None else store.files(table.before)
     files = {f"{table.before}/{name}": size for name, size in there.items() if _is_data(name)}
-    before = _read(store, files, schema.empty_table().rename_columns([*table.named]).schema)
+    names, stored_names = zip(*table.named, strict=True)
+    before = _read(store, files, pa.schema([schema.field(name).with_name(other) for name, other in table.named]))
     if changes is None or before is None or (table.before is not None and not files):
         return False  # a version is lost: a table without rows has a file, too
-    stored = None if table.before is None else before.rename_columns(schema.names)
+    stored = None if table.before is None else _filled(before.rename_columns(names), table)
     rows = (recorded_rows if table.is_history else advanced_rows)(stored, changes, table.rule)
     if rows is None:
         return False
     for name in store.files(table.path).keys() - {_FILE}:
         store.delete(f"{table.path}/{name}")
-    write_file(store, f"{table.path}/{_FILE}", _content(rows.rename_columns([*table.named]), task.codec))
+    rows = rows.select(names).rename_columns(stored_names)
+    write_file(store, f"{table.path}/{_FILE}", _content(rows, task.codec))
     return True
+
+
+def _filled(stored: pa.Table, table: SmallTable) -> pa.Table:
+    """Return rows with all columns: those that the files do not have are as ``Sink.read_all_for_replay`` has them."""
+    known = dict(zip(POSITION, table.last, strict=True))
+    for field in table.schema:
+        if field.name not in stored.column_names:
+            values = pa.repeat(pa.scalar(known.get(field.name), field.type), len(stored))
+            stored = stored.append_column(field, values)
+    return stored.select(table.schema.names)
 
 
 def _is_data(name: str) -> bool:
@@ -329,7 +345,8 @@ def advance_together(
 
 
 def _dataset(sink: ParquetSink, step: TableStep, table: SmallTable) -> Dataset:
-    kinds = from_arrow_schema(sink.naming_of(step.dataset).arrow_schema(table.schema), prefer_timestamp_ntz=True)
+    stored = pa.schema([table.schema.field(name) for name, _ in table.named])
+    kinds = from_arrow_schema(sink.naming_of(step.dataset).arrow_schema(stored), prefer_timestamp_ntz=True)
     return sink.replaced(step.dataset, kinds, step.replaced)
 
 
@@ -345,10 +362,13 @@ def _tables(
             there = before.details["path"] if before is not None else None
             rule = _rule(table, summary, table.relation_oid in lacking)
             changed, path = changes_schema(table.columns), sink.path(step.dataset)
-            small = SmallTable(number, path, there, staged.files(request), changed, rule, (), step.dataset.is_history)
-            named = tuple(map(sink.naming_of(step.dataset).reader_name, small.schema.names))
-            if before is None or {*named} == {field["name"] for field in before.details["schema"]["fields"]}:
-                yield replace(small, named=named)
+            naming, last = sink.naming_of(step.dataset), (-1, -1) if before is None else before.version.last
+            files, is_history = staged.files(request), step.dataset.is_history
+            schema = (history_schema if is_history else rows_schema)(rule.columns)
+            named = tuple((name, naming.reader_name(name)) for name in schema.names if naming.holds(name))
+            stored = {} if before is None else before.details["schema"]["fields"]
+            if before is None or {name for _, name in named} == {field["name"] for field in stored}:
+                yield SmallTable(number, path, there, files, changed, rule, named, last, is_history)
 
 
 def _rule(table: Table, summary: ChangeSummary, lacks_rows: bool) -> SmallTableRule:
@@ -394,10 +414,10 @@ def _is_simple(log: OpenLog, step: TableStep, table: Table, summary: ChangeSumma
         (step.before is None or not step.before.details.get("changes"))
         and not (step.dataset.is_history and step.mode is UpdateMode.WRITTEN and step.before is not None)
         and summary.changes <= _CHANGES
-        and (step.dataset.is_history or step.dataset.version.shape.added is None)
+        and DELETED_AT not in (step.dataset.version.shape.added or ())
         and _has_one_identity(step, table)
         and _is_same(step)
-        and not any(name.startswith(MARK) for name in table.columns.names)
+        and not any(name.startswith(MARK) for name in table.columns.names if name not in table.copied)
         and (step.mode is UpdateMode.CHANGED or log.is_retained(table))
     )
 

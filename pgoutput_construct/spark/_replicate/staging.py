@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -28,8 +29,8 @@ from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
 from pgoutput_construct.columnar.column_masks import Mask, masked_batch
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
 from pgoutput_construct.spark._execution import is_alive, plain_errors, reason_of, run_tasks, task_rows
-from pgoutput_construct.spark._log_view.added_columns import escaped
-from pgoutput_construct.spark._log_view.change_columns import changes_schema
+from pgoutput_construct.spark._log_view.added_columns import MARK, escaped
+from pgoutput_construct.spark._log_view.change_columns import DELETE, TRUNCATE, changes_schema
 from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile
@@ -170,6 +171,12 @@ class StagedTable:
     """The masks of its columns."""
     is_secretive: bool = False
     """Whether values of its rows must not be shown, since columns are masked or excluded."""
+    copied: Mapping[str, str] = field(default_factory=dict)
+    """The columns that are copies of columns of changes."""
+    name: str = ""
+    """Its name, for messages,"""
+    needs_types: bool = False
+    """and whether a value that the type of its column cannot hold is an error."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +255,18 @@ def _staged_table(number: int, table: Table, used: Mapping[int, ReaderColumns], 
     mine = {escaped(name): mask for name, mask in masks.get(table.qualified, {}).items()}
     chosen = {name: mask for name, mask in mine.items() if name in table.columns.names}
     schema = changes_schema(table.columns)
-    return StagedTable(number, table.columns, schema, known, used, chosen, bool(table.rules))
+    return StagedTable(
+        number,
+        table.columns,
+        schema,
+        known,
+        used,
+        chosen,
+        bool(table.rules),
+        table.copied,
+        table.qualified,
+        table.needs_types,
+    )
 
 
 def _with(files: _StagedFiles, result: Row) -> _StagedFiles:
@@ -314,7 +332,7 @@ def _staged_batches(task: StagingTask) -> Iterator[pa.RecordBatch]:
     for part in read_parts(task.group, task.oids):
         for table in task.tables:
             for batch in decode_part(part, table.columns, table.schema, table.used):
-                yield masked_batch(batch, table.masks)
+                yield stored_batch(batch, table)
 
 
 def write_file(store: LogStore, name: str, content: pa.Buffer) -> None:
@@ -326,6 +344,26 @@ def write_file(store: LogStore, name: str, content: pa.Buffer) -> None:
             f"{store}: not found on the host {platform.node()}, where a task of Spark writes into it: give a warehouse "
             "on a file system that all executors share under this path, or at an address such as s3://bucket/folder"
         ) from error
+
+
+def stored_batch(batch: pa.RecordBatch, table: StagedTable) -> pa.RecordBatch:
+    """Return decoded changes as they are stored: masked, and with copies of their own columns.
+
+    Raises ChangeLogError for a value that its type cannot hold, if there is no ``_untyped`` for it.
+    """
+    found = masked_batch(batch, table.masks)
+    for name, source in table.copied.items():
+        has_row = pc.invert(pc.is_in(found["_op"], pa.array([DELETE, TRUNCATE])))
+        values = pc.if_else(has_row, found[source], pa.scalar(None, found[source].type))
+        found = found.set_column(found.schema.get_field_index(name), name, values)
+    if table.needs_types and len(untyped := found["_untyped"].keys):
+        names = sorted({name.removeprefix("_before.").removeprefix(MARK) for name in pc.unique(untyped).to_pylist()})
+        raise ChangeLogError(
+            f"{table.name}: values of {', '.join(map(repr, names))} cannot be represented in the types of their "
+            "columns, such as infinite times: read them as texts, such as with --types timestamptz=string (types=), or "
+            "let tables have _untyped (--untyped needed, untyped=)"
+        )
+    return found
 
 
 def _hidden_reason(error: Exception) -> str:
@@ -351,7 +389,7 @@ class _ChangesFile:
             return
         try:
             for batch in decode_part(part, self._table.columns, self._table.schema, self._table.used):
-                self._write(masked_batch(batch, self._table.masks))
+                self._write(stored_batch(batch, self._table))
         except Exception as error:  # of any class: the other tables of the task are still read
             self.error = _hidden_reason(error) if self._table.is_secretive else reason_of(error)
 

@@ -244,6 +244,7 @@ class WarehouseTables:
         self.written = set()
         check_same_log(log.log, replace(self._progress, seq=-1), self._warehouse)
         log, masks, self._rules = self._rules.applied_to(log)
+        log = self._layout.applied_to(log, self._sink.naming.prefix)
         self._progress = replace(self._progress, log=identity_of(log.log), rules=self._rules.to_notes())
         coverage, mine = Coverage(self._progress, log.opened.index.first_seq), self._own_datasets()
         early = _awaiting_copies(log, mine.values(), lacking)

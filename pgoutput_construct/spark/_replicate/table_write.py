@@ -158,7 +158,8 @@ def _begins_with_inserts(log: OpenLog, step: TableStep, changes: TableChanges) -
     """
     table = log.table(step.table)
     described = {columns for _, columns in table.shapes} | {frozenset(table.base.columns if table.base else ())}
-    is_same = described - {frozenset()} == {frozenset(table.current)} == {frozenset(table.columns.names)}
+    current, all_columns = (frozenset(names).difference(table.copied) for names in (table.current, table.columns.names))
+    is_same = described - {frozenset()} == {current} == {all_columns}
     return is_same and log.is_retained(table) and _are_new_rows(log, table, changes)
 
 

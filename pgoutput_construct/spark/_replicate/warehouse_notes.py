@@ -66,6 +66,8 @@ class VersionShape:
     """The columns that the dataset has in addition to the table's, as replays call them; None for those of a history,
     and of a table that an earlier version wrote (``dataset_columns.STATE``).
     """
+    copied: tuple[str, ...] = ()
+    """Those of ``current`` that are copies of columns of changes (``Table.copied``)."""
 
     @classmethod
     def from_table(cls, table: Table) -> Self:
@@ -73,7 +75,7 @@ class VersionShape:
         columns = {field.name: str(field.type) for field in table.columns}
         copy = table.base.copy.seq if table.base else None
         identity = table.key_columns, table.replica_identity
-        return cls(columns, table.current, *identity, copy, table.numbers, table.rules)
+        return cls(columns, table.current, *identity, copy, table.numbers, table.rules, copied=tuple(table.copied))
 
     def renamed_in(self, later: "VersionShape") -> dict[str, str]:
         """Return the later names of renamed columns, by their names here.
@@ -101,11 +103,12 @@ class VersionShape:
         Columns may have been dropped. A renamed, or dropped and re-created, one has another name or order; one of
         another type has other values.
         """
-        kept = tuple(name for name in self.current if name in later.current)
-        added = later.current[len(kept) :]
+        was, now = (tuple(name for name in each.current if name not in each.copied) for each in (self, later))
+        kept = tuple(name for name in was if name in now)
+        added = now[len(kept) :]
         known = {name: kind for name, kind in later.columns.items() if name not in added}
-        same = later.current[: len(kept)] == kept and known == self.columns and self.copy == later.copy
-        is_like = self.added == later.added and not self.has_other_rules(later)
+        same = now[: len(kept)] == kept and known == self.columns and self.copy == later.copy
+        is_like = (self.added, self.copied) == (later.added, later.copied) and not self.has_other_rules(later)
         return added if same and is_like and not self.renamed_in(later) else None
 
     def has_other_rules(self, later: "VersionShape") -> bool:
@@ -150,8 +153,9 @@ class Version:
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Read the result of ``to_json``; raise KeyError, TypeError or ValueError for anything else."""
         shape = {**content["shape"], **{name: tuple(content["shape"][name]) for name in ("current", "key_columns")}}
-        if (added := shape.get("added")) is not None:
-            shape["added"] = tuple(added)
+        for name in ("added", "copied"):
+            if shape.get(name) is not None:
+                shape[name] = tuple(shape[name])
         lsn = content["last"]["commit_lsn"]
         last = (_NOWHERE[0] if lsn is None else int(Lsn(lsn)), int(content["last"]["seq"]))
         # Earlier versions wrote keywords, and names with a dollar sign, without quotes.

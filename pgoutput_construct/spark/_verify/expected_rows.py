@@ -17,7 +17,7 @@ from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.columnar.column_masks import Mask
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._log_view.added_columns import Prefix, escaped, escaped_table
+from pgoutput_construct.spark._log_view.added_columns import escaped, escaped_table
 from pgoutput_construct.spark._log_view.change_columns import column, position, position_at
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
@@ -55,8 +55,8 @@ def table_of_dataset(log: OpenLog, dataset: Dataset) -> Table:
                 raise OutdatedTableError(
                     f"{version.table} was renamed to {table.qualified} after the warehouse read it"
                 )
-            shape = replace(VersionShape.from_table(table), added=version.shape.added)
-            if version.shape.added_in(shape) is None:
+            was, shape = version.shape, VersionShape.from_table(table)
+            if was.added_in(replace(shape, added=was.added, copied=was.copied)) is None:
                 raise OutdatedTableError(f"{version.table} was altered or copied again after the warehouse read it")
             for lack in log.lacks:
                 if lack.relation_oid == version.oid and lack.stale_since is not None:
@@ -106,7 +106,7 @@ def compared_table(table: Table, masks: Mapping[str, Mask]) -> ComparedTable:
     others = {name: EXCLUDED for name, rule in table.rules.items() if name not in table.columns.names and rule}
     others |= dict.fromkeys(sorted(unknown.intersection(table.current)), UNKNOWN_SALT)
     known = {name: mask for name, mask in masks.items() if name not in unknown}
-    return ComparedTable(without_columns(table, unknown), known, others)
+    return ComparedTable(without_columns(table, {*unknown, *table.copied}), known, others)
 
 
 EXCLUDED: Final = "excluded"
@@ -125,15 +125,11 @@ def expected_rows(log: OpenLog, compared: ComparedTable, stored: WarehouseTable,
         stored: Its rows in the warehouse.
         snapshot: The snapshot.
     """
-    table, before = compared.table, stored.rows
-    if table.rules:
-        inner = escaped_table(table)
-        changes = masked_changes(log, inner, stored.dataset.version.seq, {table.qualified: compared.masks})
-        before = before.drop(*(escaped(name) for name in compared.others))
-    else:
-        log = log.with_prefix(Prefix.avoiding(table.columns.names))
-        inner, changes = log.replay_input(table.qualified, log.changes(table.qualified))
-    since = changes.where((F.col("_op") != SNAPSHOT) & (position() > position_at(stored.dataset.version.last)))
+    table, version = compared.table, stored.dataset.version
+    inner = escaped_table(table)
+    changes = masked_changes(log, inner, version.seq, {table.qualified: compared.masks})
+    before = stored.rows.drop(*(escaped(name) for name in (*compared.others, *version.shape.copied)))
+    since = changes.where((F.col("_op") != SNAPSHOT) & (position() > position_at(version.last)))
     since = since.where(~_invisible(snapshot))
     rows = advance(before, since, inner, "report")  # missing rows show as differences
     texts = unescape_references(rows, "_untyped")

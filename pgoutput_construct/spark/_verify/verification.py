@@ -23,6 +23,7 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._execution import plain_errors, reason_of
 from pgoutput_construct.spark._open_log import open_log
+from pgoutput_construct.spark._replicate.column_layout import ColumnLayout
 from pgoutput_construct.spark._replicate.column_rules import ColumnRules, RuledLog
 from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
@@ -87,10 +88,16 @@ def verify(
     record = record or VerificationRecord(place.store)
     progress = place.existing_progress()
     check_same_log(ChangeLog(log), progress, place)
-    noted = ColumnRules.from_notes(progress.rules)
+    noted, layout, prefix = (
+        ColumnRules.from_notes(progress.rules),
+        ColumnLayout.from_notes(progress.layout),
+        progress.prefix,
+    )
     rules = ColumnRules.parse((), masks.items()).known_of(noted, str(place.store))
     with ExitStack() as stack, plain_errors():
-        run = _VerificationRun(spark, log, warehouse, source, options or VerifyOptions(), record, stack, rules)
+        run = _VerificationRun(
+            spark, log, warehouse, source, options or VerifyOptions(), record, stack, rules, layout, prefix
+        )
         for name in chosen_tables(warehouse, tables):
             verdict = record.done(name) or run.table(name)
             if not verdict.problem:
@@ -111,6 +118,8 @@ class _VerificationRun:
     record: VerificationRecord
     stack: ExitStack
     rules: ColumnRules
+    layout: ColumnLayout
+    prefix: str
     held: SourceSnapshot | None = None
     log: RuledLog | None = None
     taken: float = 0.0
@@ -190,7 +199,8 @@ class _VerificationRun:
     def _opened(self) -> RuledLog:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", IncompleteTableWarning)
-            return self.rules.applied_to(open_log(self.spark, self.address))
+            ruled = self.rules.applied_to(open_log(self.spark, self.address, types=self.layout.types))
+            return ruled._replace(log=self.layout.applied_to(ruled.log, self.prefix))
 
     def _release(self) -> None:
         self.stack.close()

@@ -12,7 +12,10 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres.checksums import SourceServer
-from pgoutput_construct.spark._replicate import read_current, read_history, read_missing, replicate
+from pgoutput_construct.spark import open_log
+from pgoutput_construct.spark._log_view.added_columns import escaped_table
+from pgoutput_construct.spark._replicate import ColumnRules, read_current, read_history, read_missing, replicate
+from pgoutput_construct.spark._replicate.staging import masked_changes
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._verify import TableVerdict, VerifyOptions, verify
 from tests.postgres.shop import Shop
@@ -313,6 +316,18 @@ def test_missing_rows(spark: Any, shop: Shop, into: str, tmp_path: Path) -> None
     replicate(spark, shop.directory, warehouse, on_missing="report", **rules)
     assert read_missing(spark, warehouse, "place").count() == 2
     assert not secrets_in(warehouse)
+
+
+@pytest.mark.parametrize("into", ["parquet"], indirect=True)
+def test_plans(spark: Any, shop: Shop, into: str) -> None:
+    """Plans, which Spark's pages and event log show, have no salt: tasks have it, in bytes that are not shown."""
+    _execute(shop, SCRIPTS[0])
+    ruled = ColumnRules.parse(EXCLUDED, MASKS.items()).applied_to(open_log(spark, shop.directory))
+    table = escaped_table(ruled.log.table("public.person"))
+    rows = masked_changes(ruled.log, table, -1, ruled.masks)
+    shown = rows._jdf.queryExecution().toString() + repr(ruled.rules) + repr(ruled.masks)
+    assert SALT not in shown and SALT.encode().hex() not in shown.lower()
+    assert SECRET not in str(rows.collect())
 
 
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET, indirect=True)
