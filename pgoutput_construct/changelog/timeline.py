@@ -124,6 +124,7 @@ __all__ = [
     "last_ends",
     "lasting_transactions",
     "lsn_before",
+    "seq_until",
 ]
 
 NOTHING_ENDED: Final = -(2**63)
@@ -798,6 +799,24 @@ def lsn_before(index: LogIndex, time: Timestamp) -> Lsn | None:
         later = committed_transactions(index.one(place).transactions, lost)
         found.append(pc.min(later.filter(pc.greater(later["commit_time"], int(time)))["commit_lsn"]).as_py())
     return Lsn(min(found) - 1) if found else None
+
+
+def seq_until(index: LogIndex, until: Lsn | Timestamp) -> int:
+    """Return the last seq up to which nothing ends that committed after an LSN, or after a time.
+
+    As of that seq a log has the transactions that committed up to the LSN, and copies that became complete before the
+    next one. Of a time it is the last commit before the first one that is later. It is lower than the first seq of the
+    log if that begins later.
+    """
+    lsn = lsn_before(index, until) if isinstance(until, Timestamp) else until
+    if lsn is None:
+        return index.last_seq
+    lost = lost_histories(index)
+    latest = commit_stats(index, lost)["most_lsn"]
+    for place in np.flatnonzero(latest > int(lsn)).tolist():
+        later = committed_transactions(index.one(place).transactions, lost)
+        return int(pc.min(later.filter(pc.greater(later["commit_lsn"], int(lsn)))["seq"]).as_py()) - 1
+    return index.last_seq
 
 
 def _seq(found: tuple[int, TimelineItem]) -> int:

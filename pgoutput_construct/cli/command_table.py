@@ -46,6 +46,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "tables": CommandEntry(TABLES, "tables_command", ("cli", "spark")),
     "serve": CommandEntry(PUBLISHER, "serve_command", ("cli", "publisher")),
     "replay": CommandEntry(PUBLISHER, "replay_command", ("cli", "postgres", "publisher")),
+    "fork": CommandEntry(PUBLISHER, "fork_command", ("cli", "changelog")),
     "conformance": CommandEntry(PUBLISHER, "conformance_command", ("cli", "publisher")),
     "decode": CommandEntry(MESSAGES, "decode_command"),
     "build": CommandEntry(MESSAGES, "build_command"),

@@ -1,14 +1,15 @@
 """What happened to a row, how to take a transaction back, and a stream cut to what a test needs.
 
 In: a change log. Out: every change of a row with its transaction (``blame``); SQL that takes transactions back
-(``undo``); a stream for a test (``fixture``). Nothing here needs a server or Spark; ``undo`` needs psycopg, which
-quotes values.
+(``undo``); a stream for a test (``fixture``). None of these needs a server or Spark; ``undo`` needs psycopg, which
+quotes values. ``fork`` makes a database and the tables of a warehouse as they were at one commit.
 
 - ``_blame``: the changes of one row; start reading here
 - ``_undo``: the SQL that takes transactions back; ``_undo_steps`` has one statement per change, ``_undo_script`` the
   text around them
 - ``_fixture``: some transactions as JSON lines; ``_stream_cut`` is what a server would have sent of them, ``_masks``
   replace values, ``_delta_debugging`` and ``_command_trial`` shrink
+- ``_fork``: the commit, and what ``replay`` and ``replicate`` make as of it
 - ``_tracked_table``: a table through renames: its columns, what identifies its rows
 - ``_table_changes``: the committed changes of a table in the order in which they make its rows
 - ``_row_states``: each row before and after each change
@@ -26,6 +27,7 @@ with needing("changelog"):
     from pgoutput_construct.forensics._blame import MISSING, RowTouch, blame
     from pgoutput_construct.forensics._command_trial import command_fails
     from pgoutput_construct.forensics._fixture import Fixture, fixture
+    from pgoutput_construct.forensics._fork import Fork, ForkPoint, fork
 
 if TYPE_CHECKING:
     from pgoutput_construct.forensics._undo import UndoneTransaction, UndoScript, undo
@@ -33,12 +35,15 @@ if TYPE_CHECKING:
 __all__ = [
     "MISSING",
     "Fixture",
+    "Fork",
+    "ForkPoint",
     "RowTouch",
     "UndoScript",
     "UndoneTransaction",
     "blame",
     "command_fails",
     "fixture",
+    "fork",
     "undo",
 ]
 

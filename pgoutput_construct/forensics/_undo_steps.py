@@ -189,8 +189,10 @@ class UndoneTable:
             return f"{name} IS NULL"
         if value is None:
             return f"pg_catalog.num_nulls({name}) = 1"  # IS NULL is also true for a row of NULLs
-        # A literal takes the type of what it is compared with, but for composite types, whose equality is record_eq().
-        if builtin is not None and (is_key or builtin.name in _PLAIN):
+        # A literal takes the type of what it is compared with, but for composite types, whose equality is record_eq(),
+        # and for regclass and the like, which have that of oid.
+        has_own = builtin is not None and not builtin.name.startswith("reg")
+        if builtin is not None and (builtin.name in _PLAIN or (is_key and has_own)):
             return f"{name} = {literal(value)}"
         is_there = "" if value else f" AND pg_catalog.num_nulls({name}) = 0"
         return f"pg_catalog.concat({name}) = {literal(value)}{is_there}"

@@ -23,6 +23,7 @@ __all__ = [
     "committed_spans",
     "committed_transactions",
     "earliest_after",
+    "first_commit_after",
     "last_commit",
     "latest_descriptions",
     "lost_histories",
@@ -208,6 +209,15 @@ def last_commit(index: LogIndex, seq: int) -> dict[str, Any] | None:
         found = found.filter(pc.less_equal(found["seq"], seq))
         last: dict[str, Any] = found.slice(len(found) - 1).to_pylist()[0]
         return last
+    return None
+
+
+def first_commit_after(index: LogIndex, seq: int) -> int | None:
+    """Return the LSN of the first commit that ends after a seq, None where none does; lost histories do not count."""
+    lost = lost_histories(index)
+    for place in np.flatnonzero(commit_stats(index, lost)["last_commit"] > seq).tolist():
+        found = committed_transactions(index.one(place).transactions, lost)
+        return int(found.filter(pc.greater(found["seq"], seq))["commit_lsn"][0].as_py())
     return None
 
 

@@ -19,6 +19,7 @@ from pgoutput_construct.cli._logging import (
 from pgoutput_construct.cli._options import (
     COLUMNS,
     KEY_VALUE,
+    LSN_OR_TIME,
     MASKING,
     PARTITIONING,
     SECONDS,
@@ -34,7 +35,7 @@ from pgoutput_construct.cli._progress import Estimate, announce_spark, progress_
 from pgoutput_construct.cli.command_table import COMMANDS
 from pgoutput_construct.cli.commands.maintain_command import described
 from pgoutput_construct.extras import require
-from pgoutput_construct.wire import Timestamp
+from pgoutput_construct.wire import Lsn, Timestamp
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,6 +56,9 @@ _NAMED: Final = 8
 @click.option("--warehouse", required=True, metavar="DIR", help="The directory, or URL, of the tables.")
 @click.option("--once", "mode", flag_value="once", help="Apply LOG up to its current end, and exit.")
 @click.option("--continuous", "mode", flag_value="continuous", help="Apply LOG as it grows, until Ctrl-C.")
+@click.option(
+    "--as-of", type=LSN_OR_TIME, help="With --once: apply LOG up to the last commit at or before this LSN or time."
+)
 @click.option("--table", "tables", multiple=True, type=TABLE, help="Replicate only this table; can be repeated.")
 @click.option("--history", is_flag=True, help="Also write all row versions, with _valid_from and _valid_to.")
 @click.option("--keep-dropped", is_flag=True, help="Keep tables that were dropped at the source.")
@@ -207,6 +211,7 @@ def replicate_command(
     into: str,
     warehouse: str,
     mode: str | None,
+    as_of: Lsn | Timestamp | None,
     tables: tuple[str, ...],
     history: bool,
     keep_dropped: bool,
@@ -296,6 +301,8 @@ def replicate_command(
     """
     if mode is None:
         raise click.UsageError("give --once or --continuous")
+    if as_of is not None and mode != "once":
+        raise click.UsageError("--as-of needs --once: tables that follow the log are at its end")
     require(*COMMANDS["replicate"].extras, *(["metrics"] if metrics else []))
     from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning
     from pgoutput_construct.postgres._patience import collected_signals
@@ -340,6 +347,7 @@ def replicate_command(
             into,
             chosen,
             once=mode == "once",
+            as_of=as_of,
             history=history,
             keep_dropped=keep_dropped,
             interval=interval,

@@ -16,6 +16,7 @@ from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarn
 from pgoutput_construct.changelog._store.address import open_store
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.changelog.reader import ChangeLog
+from pgoutput_construct.changelog.timeline import seq_until
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefix
 from pgoutput_construct.spark._log_view.log_tables import LogTables
@@ -42,6 +43,7 @@ from pgoutput_construct.spark._source.micro_batches import Limits, latest_seq, n
 from pgoutput_construct.spark._state.demands import OnMissing, check_on_missing
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.stream.identifiers import normal_name
+from pgoutput_construct.wire import Lsn, Timestamp
 
 _WORKERS: Final = 4
 _TICK: Final = 0.2
@@ -59,6 +61,7 @@ def replicate(
     once: bool = True,
     history: bool = False,
     *,
+    as_of: Lsn | Timestamp | None = None,
     keep_dropped: bool = False,
     interval: float = 1.0,
     workers: int = _WORKERS,
@@ -108,6 +111,8 @@ def replicate(
             that does not exist yet.
         history: Also record, in ``schema.table.history``, every row that a table had, with ``_valid_from`` and
             ``_valid_to`` (see HISTORY, and ``read_history``).
+        as_of: Bring the tables to the last commit at or before this LSN or time, instead of the end of the log; with
+            ``once`` alone, and not for a warehouse that is later already.
         keep_dropped: Retain the datasets of tables that were dropped.
         interval: Seconds between two polls for new changes, by a streaming query.
         workers: How many tables are written at the same time.
@@ -173,8 +178,8 @@ def replicate(
         ChangeLogError: The log is damaged, or not that of the tables; ``tables`` or ``resync`` has a name that it
             lacks; with ``once``, a table failed (``Batch.troubled``), such as one that the log does not have
             completely, or of which a row that does not exist is changed. Tables that it does not name are up to date.
-        PgoutputError: The warehouse is of another format or prefix, another process writes into it, or the session
-            lacks jars.
+        PgoutputError: The warehouse is of another format or prefix, another process writes into it, the session lacks
+            jars, or the tables are later than ``as_of``.
     """
     check_on_missing(on_missing)
     check_format(spark, into)
@@ -252,7 +257,7 @@ def replicate(
                 lock.check()
                 maintenance.maintain_one()
 
-        advance_to(known.index.last_seq)
+        advance_to(known.index.last_seq if as_of is None else _target(known, as_of, all_tables, once))
         if not once:
             follow(spark, log, batches[0].seq, advance_to, interval, stop, between)
         while is_maintained and not stop() and maintenance.maintain_one():
@@ -260,6 +265,21 @@ def replicate(
         if once and batches[0].troubled:
             raise combined_error(batches[0].troubled)
     return batches[0]
+
+
+def _target(log: ChangeLog, as_of: Lsn | Timestamp, tables: WarehouseTables, once: bool) -> int:
+    """Return the seq of the tables as of an LSN or time; raise PgoutputError for one that is not to be had."""
+    if not once:
+        raise PgoutputError("tables that follow a log are at its end: give once=True with as_of")
+    seq = seq_until(log.index, as_of)
+    if seq < log.index.first_seq:
+        raise PgoutputError(f"{log.store}: the log begins after {as_of}: choose a later LSN or time")
+    if max(tables.applied, tables.least_seq) > seq:
+        raise PgoutputError(
+            f"the tables of the warehouse are later than {as_of} already, and do not go back: choose another "
+            "warehouse, or a later LSN or time"
+        )
+    return seq
 
 
 def _sink_of(
