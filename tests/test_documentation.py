@@ -52,6 +52,7 @@ _, CLIENT, PUBLISHER = _blocks("docs/tutorials/testing-a-consumer.md")
 [BATCH] = _blocks("docs/how-to/arrow.md")
 [TABLES] = _blocks("docs/how-to/changes-in-spark.md")
 [FOLLOWED] = _blocks("docs/tutorials/following-tables.md")
+BLAMED, PLAYED = _blocks("docs/how-to/incidents.md")
 _SUBMITTED = _blocks("docs/how-to/clusters.md")
 """The program of test_cluster."""
 
@@ -59,6 +60,7 @@ _SUBMITTED = _blocks("docs/how-to/clusters.md")
 def test_blocks_are_known() -> None:
     """Each block of code is run by a test; a new one needs one."""
     known = {PROGRAM, PIPELINE, LIVE, LIVE_IN_ASYNCIO, TESTING, CLIENT, PUBLISHER, BATCH, TABLES, FOLLOWED, *_SUBMITTED}
+    known |= {BLAMED, PLAYED}
     assert {block for page in PAGES for block in _blocks(page)} == known
 
 
@@ -144,6 +146,33 @@ def test_client_example_runs() -> None:
             publisher.commit([orders.update({"id": 1, "note": "second"}), orders.delete({"id": 2})])
             tables = known["my_client"](publisher.dsn, 2)
             assert tables == {"orders": {(b"1",): {"id": b"1", "note": b"second"}}}, fault
+
+
+@pytest.mark.server
+def test_page_of_incidents_runs(
+    server18: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A change of a row is found and taken back; what a fixture has is played to the client of the tutorial."""
+    monkeypatch.chdir(tmp_path)
+    with database(server18, "readme_incident") as connection:
+        connection.execute("CREATE TABLE orders (id int PRIMARY KEY, total numeric)")
+        connection.execute("CREATE PUBLICATION shop FOR TABLE orders")
+        connection.execute("SELECT pg_create_logical_replication_slot('incident', 'pgoutput')")
+        connection.execute("INSERT INTO orders VALUES (42, 5.25)")
+        connection.execute("UPDATE orders SET total = 0")
+        options: Any = {"until_idle": 1.0, "handle_signals": False, "new_log": True}
+        capture(connection.info.dsn, "incident", ["shop"], "changelog", **options)
+        connection.execute("SELECT pg_drop_replication_slot('incident')")
+        known: dict[str, Any] = {}
+        exec(compile(BLAMED, "<page>", "exec"), known)
+        printed = capsys.readouterr().out
+        assert "update ('total',) {'id': b'42', 'total': b'0'}" in printed and "UPDATE public.orders" in printed
+        connection.execute(known["script"].text())
+        assert connection.execute("SELECT total FROM orders").fetchall() == [(Decimal("5.25"),)]
+    command = [line.strip() for line in PAGES["docs/how-to/incidents.md"].splitlines() if "--key 42 --output" in line]
+    assert _pgoutput(command[0], tmp_path).wait(60) == 0
+    exec(compile(CLIENT, "<page>", "exec"), known)
+    exec(compile(PLAYED, "<page>", "exec"), known)
 
 
 @pytest.mark.server

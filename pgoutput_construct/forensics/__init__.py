@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from pgoutput_construct.extras import needing
 
 with needing("changelog"):
-    from pgoutput_construct.forensics._blame import MISSING, RowTouch, blame
+    from pgoutput_construct.forensics._blame import RowTouch, blame
     from pgoutput_construct.forensics._command_trial import command_fails
     from pgoutput_construct.forensics._fixture import Fixture, fixture
     from pgoutput_construct.forensics._fork import Fork, ForkPoint, fork
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pgoutput_construct.forensics._undo import UndoneTransaction, UndoScript, undo
 
 __all__ = [
-    "MISSING",
     "Fixture",
     "Fork",
     "ForkPoint",

@@ -24,7 +24,7 @@ KeyValue: TypeAlias = str | int | bool
 """A value of a key: text as PostgreSQL prints it, or a number or a boolean."""
 
 MISSING: Final = "missing"
-"""The ``op`` of a table copy without the row, which earlier changes wrote: the log lacks what removed it."""
+"""The ``op`` of a table copy without the row."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class RowTouch:
     """
 
     op: str
-    """``insert``, ``update``, ``delete``, ``truncate``; ``snapshot``: the row was copied with its table; MISSING."""
+    """``insert``, ``update``, ``delete``, ``truncate``; ``snapshot``: the row was copied with its table; ``missing``: a
+    copy of the table does not have the row, which earlier changes wrote: the log lacks what removed it."""
     table: str
     """Schema and name of the table at that time, quoted as in SQL."""
     commit_lsn: Lsn
@@ -50,7 +51,7 @@ class RowTouch:
     origin: str | None
     """The replication origin of the transaction; None if it has none."""
     seq: int
-    """The seq of the message in the log; of MISSING, that of the copy."""
+    """The seq of the message in the log; of ``missing``, that of the copy."""
     lsn: Lsn
     """The LSN of the change, as the server sent it; 0/0 for a copied row."""
     key: Mapping[str, bytes | None]
@@ -64,9 +65,9 @@ class RowTouch:
     unchanged: tuple[str, ...]
     """The columns whose value was not sent (unchanged TOAST); ``new`` has it if the log has it from earlier."""
     relation: Relation | None
-    """The description of the table then; None for a truncate and MISSING, unless an earlier change had one."""
+    """The description of the table then; None for a truncate or ``missing`` before which the row had no change."""
     payload: bytes
-    """The message as received; empty for MISSING."""
+    """The message as received; empty for ``missing``."""
     options: Mapping[str, Any]
     """The keywords with which ``pgoutput_construct.parse`` reads the payload."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,9 @@ from pgoutput_construct.wire import Lsn, Timestamp, parse
 from pgoutput_construct.wire import messages as m
 from pgoutput_construct.wire.json_lines import Decoded, format_line
 from pgoutput_construct.wire.protocol import OPTIONS
+
+if TYPE_CHECKING:
+    from pgoutput_construct.wire.messages import PgoutputMessage
 
 __all__ = ["Fixture", "fixture"]
 
@@ -54,7 +57,7 @@ class Fixture:
         """How many changes and logical messages it has."""
         return len(self._cut.changes)
 
-    def messages(self) -> "Iterator[tuple[Lsn, m.PgoutputMessage]]":
+    def messages(self) -> Iterator[tuple[Lsn, "PgoutputMessage"]]:
         """Yield the messages in the order of the stream, each with its LSN."""
         yield from ((each.lsn, each.message) for each in self._cut.messages())
 

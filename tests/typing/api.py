@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import pgoutput_construct as pgo
-from pgoutput_construct import changelog, columnar, lake, postgres, publisher, spark, testing
+from pgoutput_construct import changelog, columnar, forensics, lake, postgres, publisher, spark, testing
 from pgoutput_construct.publisher.log_feed import LogFeed
 
 
@@ -74,6 +74,22 @@ def follow(session: SparkSession) -> None:
     assert_type(lake.read("lake", "public.orders"), pa.Table)
     assert_type(lake.status("lake"), lake.WarehouseStatus)
     assert_type(lake.status("lake").tables[0].previous_log, bool)
+
+
+def investigate(session: SparkSession) -> None:
+    """What happened to a row, what takes it back, what was there before, and a test of it."""
+    for touch in forensics.blame("log", "public.orders", {"id": 42}, since=pgo.Lsn("0/1")):
+        assert_type(touch, forensics.RowTouch)
+        assert_type(touch.xid, int | None)
+    script = forensics.undo(changelog.ChangeLog("log"), xid=742, tables=["public.orders"])
+    assert_type(script.text(partial=True), str)
+    assert_type(script.transactions[0], forensics.UndoneTransaction)
+    found = forensics.fixture("log", tables=["public.orders"], key=42, masks=[("public.orders.note", "null")])
+    assert_type(found.shrunk(forensics.command_fails("my_client {file}", 10.0)), forensics.Fixture)
+    found.save("case.jsonl")
+    with testing.publisher() as served:
+        assert_type(served.play("case.jsonl"), pgo.Lsn)
+    assert_type(forensics.fork("log", pgo.Timestamp(0), "dbname=x", "lake", spark=session), forensics.Fork)
 
 
 def test_a_consumer() -> None:
