@@ -52,8 +52,8 @@ __all__ = ["fixture_command"]
     multiple=True,
     type=KEY_VALUE,
     metavar="COLUMN=MASK",
-    help="The mask of SCHEMA.TABLE.COLUMN, of SCHEMA.TABLE.* or of all (*): token, plain, null, or text(VALUE); can be "
-    "repeated, the last one of a column counts.  [default: *=token]",
+    help="The mask of SCHEMA.TABLE.COLUMN, of a table's or all columns (an asterisk): token, plain, null, text(VALUE); "
+    "can be repeated, the last one of a column counts.  [default: token for all]",
 )
 @click.option(
     "--shrink",
