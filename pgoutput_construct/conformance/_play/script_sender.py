@@ -191,7 +191,7 @@ class ScriptSender(CopyBothStream):
             self._stage.problem(f"it kept a connection on which nothing came for {step.seconds:g} seconds")
 
     async def _split_writes(self, step: SplitWrites) -> None:
-        self._connection.split = step.size
+        self._connection.split(step.size)
 
     async def _expect_reported(self, step: ExpectReported) -> None:
         awaited = f"had not reported {step.transactions} transactions"
