@@ -49,6 +49,7 @@ def _blocks(page: str) -> list[str]:
 PROGRAM, PIPELINE, LIVE, TESTING = _blocks("README.md")
 _, LIVE_IN_ASYNCIO = _blocks("docs/how-to/live-client.md")
 _, CLIENT, PUBLISHER = _blocks("docs/tutorials/testing-a-consumer.md")
+[CONFORMING] = _blocks("docs/how-to/conformance.md")
 [BATCH] = _blocks("docs/how-to/arrow.md")
 [TABLES] = _blocks("docs/how-to/changes-in-spark.md")
 [FOLLOWED] = _blocks("docs/tutorials/following-tables.md")
@@ -61,6 +62,7 @@ def test_blocks_are_known() -> None:
     """Each block of code is run by a test; a new one needs one."""
     known = {PROGRAM, PIPELINE, LIVE, LIVE_IN_ASYNCIO, TESTING, CLIENT, PUBLISHER, BATCH, TABLES, FOLLOWED, *_SUBMITTED}
     known |= {BLAMED, PLAYED}
+    known |= {CONFORMING}
     assert {block for page in PAGES for block in _blocks(page)} == known
 
 
@@ -146,6 +148,22 @@ def test_client_example_runs() -> None:
             publisher.commit([orders.update({"id": 1, "note": "second"}), orders.delete({"id": 2})])
             tables = known["my_client"](publisher.dsn, 2)
             assert tables == {"orders": {(b"1",): {"id": b"1", "note": b"second"}}}, fault
+
+
+def test_conformance_example_runs(tmp_path: Path) -> None:
+    """The client of the page passes what it says, and fails what it says, in these words."""
+    page, program = PAGES["docs/how-to/conformance.md"], tmp_path / "my_client.py"
+    program.write_text(CONFORMING, "utf-8")
+    words = shlex.split(re.findall(r"^    pgoutput (conformance .*)$", page, re.MULTILINE)[0])
+    cases = ["--case", "rows/old-key-only", "--case", "rows/unchanged", "--case", "truncate/one-table"]
+    client = [str(program) if word == "my_client.py" else word for word in words[words.index("--") + 1 :]]
+    command = [sys.executable, "-m", "pgoutput_construct.cli", "conformance", *cases, "--", sys.executable, *client[1:]]
+    done = subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)
+    shown = re.findall(r"```text\n(.*?)```", page, re.DOTALL)[0]
+    assert done.returncode == 1, done.stderr
+    assert shown in done.stdout
+    assert re.findall(r"^(\w+) .* (\S+)$", done.stdout, re.MULTILINE)[:1] == [("passes", "rows/unchanged")]
+    assert "3 cases: 1 passes, 2 fails" in done.stdout
 
 
 @pytest.mark.server

@@ -51,6 +51,8 @@ class Harness:
     """Whether the parser knows streamed transactions."""
     kind: str = "peers"
     """The folder of its folder."""
+    root: Path = _SOURCES
+    """The folder of that."""
 
     @property
     def title(self) -> str:
@@ -60,7 +62,7 @@ class Harness:
     @property
     def sources(self) -> Path:
         """Where our part of it is."""
-        return _SOURCES / self.kind / self.folder
+        return self.root / self.kind / self.folder
 
     @property
     def stamp(self) -> str:

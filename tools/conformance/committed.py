@@ -35,7 +35,7 @@ class TransactionAssembler:
             case pgo.Commit():
                 return self._lines(self._ended(message.commit_lsn, "final_lsn"), message.end_lsn)
             case pgo.Prepare():
-                self._prepared[message.gid] = self._ended(message.prepare_lsn, "prepare_lsn")
+                self._prepare(message.gid, self._ended(message.prepare_lsn, "prepare_lsn"))
             case pgo.CommitPrepared():
                 return self._lines(self._prepared.pop(message.gid, []), message.end_lsn)
             case pgo.RollbackPrepared():
@@ -67,13 +67,17 @@ class TransactionAssembler:
             case pgo.StreamCommit():
                 return self._lines(self._streams.pop(message.xid, []), message.end_lsn)
             case pgo.StreamPrepare():
-                self._prepared[message.gid] = self._streams.pop(message.xid, [])
+                self._prepare(message.gid, self._streams.pop(message.xid, []))
             case pgo.StreamAbort() if message.xid == message.subxid:
                 self._streams.pop(message.xid, None)
             case pgo.StreamAbort():
                 kept = [each for each in self._streams.get(message.xid, []) if each[0] != message.subxid]
                 self._streams[message.xid] = kept
         return []
+
+    def _prepare(self, gid: str, changes: list[tuple[int | None, Any]]) -> None:
+        """Keep what is prepared with what describes it: a later connection may have the Commit Prepared alone."""
+        self._prepared[gid] = [*((None, each) for each in self._relations.values()), *changes]
 
     def _ended(self, lsn: int, name: str) -> list[tuple[int | None, Any]]:
         changes, self._open = self._open, None

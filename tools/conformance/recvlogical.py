@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pgoutput_construct as pgo
 from pgoutput_construct.conformance.client import ClientTask, ConformanceClient, RunningClient
-from pgoutput_construct.errors import DecodeError, IncompleteError
+from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire import parse_prefix
+from pgoutput_construct.wire.reference import IncompleteError
 from tools.conformance.committed import TransactionAssembler
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class _Recvlogical(RunningClient):
             ("-o", f"{name}={_word(value)}") for name, value in options.items() if value not in (False, "off", "any")
         ]
         command = [shutil.which(PROGRAM) or PROGRAM, "--dbname", task.dsn, "--slot", task.slot, "--start", "--no-loop"]
-        command += ["--file", str(self._file), "--status-interval", "1", "--fsync-interval", "0.1"]
+        command += ["--file", str(self._file), "--status-interval", "1", "--fsync-interval", "1"]
         with self._errors.open("ab") as errors:
             arguments = [*command, *(word for pair in given for word in pair)]
             self._process = subprocess.Popen(arguments, stderr=errors, stdin=subprocess.DEVNULL)
@@ -69,13 +70,15 @@ class _Recvlogical(RunningClient):
                     message, end = parse_prefix(
                         self._rest, **self._layout, in_stream=self._assembler.in_stream is not None
                     )
+                    if end == len(self._rest):
+                        break  # the line break after it has not come
                     lines += self._assembler.take(message)
                 except IncompleteError:
                     break
                 except (DecodeError, pgo.ProtocolError, KeyError) as error:
                     self._problem = f"its file cannot be read: {error}"
                     break
-                if self._rest[end : end + 1] not in (b"\n", b""):
+                if self._rest[end : end + 1] != b"\n":
                     self._problem = f"its file cannot be read: {self._rest[end : end + 1]!r} after a message"
                     break
                 self._rest = self._rest[end + 1 :]
