@@ -69,8 +69,11 @@ class ColumnLayout:
 
     @classmethod
     def from_notes(cls, notes: Mapping[str, Any]) -> "ColumnLayout":
-        """Return the layout in the notes of a warehouse; raise ValueError or TypeError for an invalid one."""
-        return cls().chosen(**notes)
+        """Return the layout in the notes of a warehouse; raise PgoutputError for an invalid one."""
+        try:
+            return cls().chosen(**notes)
+        except TypeError as error:
+            raise PgoutputError(f"the notes of the warehouse have an invalid layout of columns: {error}") from None
 
     def to_notes(self) -> dict[str, Any]:
         """Return it for the notes of a warehouse."""

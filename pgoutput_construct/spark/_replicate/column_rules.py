@@ -167,8 +167,14 @@ class ColumnRules:
 
     @classmethod
     def from_notes(cls, notes: Iterable[Mapping[str, Any]]) -> "ColumnRules":
-        """Return the rules in the notes of a warehouse, without salts."""
-        return cls(dict(map(Rule.from_json, notes)))
+        """Return the rules in the notes of a warehouse, without salts; raise PgoutputError for invalid ones."""
+        try:
+            return cls(dict(map(Rule.from_json, notes)))
+        except (KeyError, TypeError, ValueError) as error:
+            raise PgoutputError(
+                f"the notes of the warehouse have invalid rules of columns: {type(error).__name__}: {error}; give the "
+                "rules to another warehouse"
+            ) from None
 
     def to_notes(self) -> tuple[dict[str, Any], ...]:
         """Return the rules for the notes of a warehouse."""
@@ -191,7 +197,9 @@ class ColumnRules:
         rules = dict(noted.rules)
         for name, rule in self.rules.items():
             known = noted.rules.get(name)
-            joined = rule if known is None else _with_mark_of(rule, known)
+            joined = rule
+            for other in [known] if known is not None else noted.rules.values():
+                joined = _with_mark_of(joined, other)
             if joined.label != ("" if known is None else known.label) and name.table not in resync:
                 _check_unwritten(name, joined, known, datasets, where)
             rules[name] = joined if known is None else replace(joined, seen=known.seen)
@@ -329,7 +337,10 @@ def _check_unwritten(
     """Raise PgoutputError for another rule than that of a column that the warehouse has."""
     for dataset in datasets:
         version = dataset.version
-        has_column = version.table == name.table and name.column in {*version.shape.columns, *version.shape.rules}
+        shape = version.shape
+        has_column = version.table == name.table and name.column in {*shape.columns, *shape.rules}
+        if has_column and shape.rules.get(name.column, "") == rule.label:
+            continue  # by a rule that was given for a former name
         if has_column or (known is not None and version.oid in known.seen):
             is_salt = known is not None and known.words == rule.words and rule.mask is not None and rule.mask.salt
             now = "neither excluded nor masked" if known is None else known.words
@@ -431,7 +442,7 @@ def _check_key(table: Table, found: Mapping[str, ColumnName], rules: Mapping[Col
         if column in keys and not rules[name].keeps_keys:
             raise ChangeLogError(
                 f"{table.qualified}: {quote_identifier(column)} is in the key by which changes find their rows, so it "
-                f"cannot be {rules[name].words}: mask it by sha256, which keeps different keys different, or have the "
+                f"cannot be {rules[name].words}: mask it by sha256, which keeps different keys different, or give the "
                 "table another key (ALTER TABLE ... REPLICA IDENTITY), and copy it again"
             )
 

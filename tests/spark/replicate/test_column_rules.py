@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pgoutput_construct as pgo
+from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import open_log
@@ -19,6 +20,7 @@ from pgoutput_construct.spark._replicate.staging import masked_changes
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._verify import TableVerdict, VerifyOptions, verify
 from tests.postgres.shop import Shop
+from tests.spark.logs import log_options, write_log
 from tests.table_formats import SHORT_IN_PARQUET
 
 pytestmark = [pytest.mark.server, pytest.mark.spark]
@@ -366,3 +368,62 @@ def test_verify(lake: Any, shop: Shop, into: str, tmp_path: Path, monkeypatch: p
     found = verdicts(masks={name: mask for name, mask in MASKS.items() if name == "public.person.email"})
     assert not found["person"].equal and found["person"].different_rows == 2
     assert {each.columns for each in found["person"].examples} == {("email",)} and SECRET not in str(found)
+
+
+@pytest.mark.parametrize("into", ["parquet"], indirect=True)
+def test_pruned_log(spark: Any, shop: Shop, into: str, tmp_path: Path) -> None:
+    """Columns and tables are known by their numbers where the log has their former names no more."""
+    warehouse, rules = tmp_path / "wh", {"masks": {"person.email": f"sha256({SALT})", "visit.email": "null"}}
+    _execute(shop, SCRIPTS[0])
+    replicate(spark, shop.directory, warehouse, exclude_columns=["person.password"], **rules)
+    renamed = ("ALTER TABLE person RENAME email TO mail", "ALTER TABLE person RENAME password TO word")
+    _execute(shop, (*renamed, "ALTER TABLE visit RENAME TO visited", "UPDATE person SET plain = 'x' WHERE id = 1"))
+    replicate(spark, shop.directory, warehouse, **rules)
+    for number in range(3):
+        _execute(shop, (f"UPDATE person SET mail = 'PLAIN{number}', word = 'PLAIN' WHERE id = {number + 2}",))
+        replicate(spark, shop.directory, warehouse, **rules)
+    assert prune(shop.directory, pgo.Lsn(2**63 - 1), states=False).segments
+    statements = ("INSERT INTO visited VALUES ('PLAIN', 'seen', 0)", "UPDATE person SET mail = 'PLAIN9' WHERE id = 9")
+    _execute(shop, statements)
+    done = replicate(spark, shop.directory, warehouse, **rules)
+    assert done is not None and set(done.tables.values()) == {"changed"}
+    for name in ("person", "visited"):
+        rows = read_current(spark, warehouse, name).select(*(["mail"] if name == "person" else ["email"]))
+        assert SECRET not in str(rows.collect())
+    assert {"word", "password"}.isdisjoint(read_current(spark, warehouse, "person").columns)
+    # By its present name it is the same rule.
+    mask = {"masks": {"person.mail": f"sha256({SALT})", **rules["masks"]}}
+    assert replicate(spark, shop.directory, warehouse, **mask).tables == {}  # type: ignore[union-attr]
+    with pytest.raises(pgo.PgoutputError, match=r"public\.person\.mail is .*, not masked by null: omit"):
+        replicate(spark, shop.directory, warehouse, masks={"person.mail": "null", **rules["masks"]})
+
+
+def _transaction(number: int, column: str, value: str) -> list[bytes]:
+    lsn, time = pgo.Lsn(10 * number), pgo.Timestamp(number)
+    columns = (pgo.RelationColumn(1, "id", 23, -1), pgo.RelationColumn(0, column, 25, -1))
+    messages = (
+        pgo.Begin(lsn, time, number),
+        pgo.Relation(None, 1, "public", "t", "d", columns),
+        pgo.Insert(None, 1, (b"%d" % number, value.encode())),
+        pgo.Commit(lsn, pgo.Lsn(lsn + 1), time),
+    )
+    return [pgo.build(message) for message in messages]
+
+
+@pytest.mark.parametrize("into", ["parquet"], indirect=True)
+def test_log_without_facts_of_the_catalog(spark: Any, into: str, tmp_path: Path) -> None:
+    """Columns are known by their names: of another name it has to be said what it is."""
+    mask, payloads = (
+        {"t.email": f"sha256({SALT})"},
+        [*_transaction(1, "email", "PLAIN"), *_transaction(2, "mail", "PLAIN")],
+    )
+    for number in (1, 2):
+        write_log(tmp_path / f"log{number}", payloads[: 4 * number], log_options())
+    replicate(spark, tmp_path / "log1", tmp_path / "wh", masks=mask)
+    with pytest.raises(
+        pgo.ChangeLogError, match=r"does not say which column is 'email' now.*--mask public\.t\.mail=plain"
+    ):
+        replicate(spark, tmp_path / "log2", tmp_path / "other", masks=mask)
+    both = {**mask, "t.mail": "null", "t.id": "plain"}
+    replicate(spark, tmp_path / "log2", tmp_path / "other", masks=both)
+    assert [row["mail"] for row in read_current(spark, tmp_path / "other", "t").collect()] == [None, None]
