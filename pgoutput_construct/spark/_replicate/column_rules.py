@@ -280,7 +280,7 @@ class ColumnRules:
             _check_key(table, found, self.rules)
             for name, rule in self.rules.items():
                 is_unknown = name.table == qualified and name not in found.values() and not rule.seen
-                if is_unknown and name.column not in found:
+                if is_unknown and name.column not in {*found, *table.columns.names}:  # plain ones are not found
                     columns = ", ".join(map(quote_identifier, table.current))
                     raise ChangeLogError(f"{qualified} has no column {quote_identifier(name.column)}: it has {columns}")
         known = {each for table in opened.tables.values() for each in _names_of(opened, table)}
