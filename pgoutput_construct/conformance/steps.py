@@ -138,7 +138,7 @@ class ExpectConfirmed:
 
     KIND: ClassVar = "confirmed"
     lsn: Lsn
-    seconds: float = 10.0
+    seconds: float = 6.0
 
 
 Step: TypeAlias = (

@@ -44,6 +44,7 @@ def follow(task: ClientTask, report: Report, make: Callable[[], TransactionParse
 
     with closing(psycopg2.connect(task.dsn, connection_factory=LogicalReplicationConnection)) as connection:
         cursor = connection.cursor()
-        options = {"proto_version": "1", "publication_names": task.publication}
+        quoted = '"' + task.publication.replace('"', '""') + '"'
+        options = {"proto_version": "1", "publication_names": quoted}
         cursor.start_replication(slot_name=task.slot, options=options, decode=False, status_interval=_STATUS_SECONDS)
         cursor.consume_stream(read, keepalive_interval=_STATUS_SECONDS)

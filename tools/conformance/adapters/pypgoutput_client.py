@@ -19,6 +19,7 @@ class _Parser(TransactionParser):
         assert path is not None, "pypgoutput is not installed: python -m tools.benchmark peers"
         self._classes = parsers(path)
         self._relations: dict[int, Any] = {}
+        self._begin: Any = None
 
     def take(self, data: bytes) -> int | None:
         """See TransactionParser."""
@@ -27,13 +28,20 @@ class _Parser(TransactionParser):
             return None  # as its reader does
         message = self._classes[data[0]](data)
         if tag == "C":
+            if self._begin is None or message.lsn_commit != self._begin.lsn or message.flags:
+                raise ValueError("a Commit that is not that of its Begin, or has unknown flags")
+            self._begin = None
             return int(message.lsn)
-        if tag == "R":
+        if tag == "B":
+            if not message.lsn:
+                raise ValueError("a Begin without an LSN")
+            self._begin = message
+        elif tag == "R":
             self._relations[message.relation_id] = message
         elif tag == "T":
             for oid in message.relation_ids:
                 self._add("truncate", self._relations[oid], None, None)
-        elif tag != "B":
+        else:
             relation = self._relations[message.relation_id]
             new, old = getattr(message, "new_tuple", None), getattr(message, "old_tuple", None)
             kind = getattr(message, "optional_tuple_identifier", None) or getattr(message, "message_type", None)

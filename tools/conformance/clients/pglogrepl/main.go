@@ -61,7 +61,8 @@ func main() {
 	ctx := context.Background()
 	connection, err := pgconn.Connect(ctx, url+"?replication=database")
 	check(err)
-	options := []string{"publication_names '" + strings.ReplaceAll(publication, "'", "''") + "'"}
+	quoted := "\"" + strings.ReplaceAll(publication, "\"", "\"\"") + "\""
+	options := []string{"publication_names '" + strings.ReplaceAll(quoted, "'", "''") + "'"}
 	if os.Args[5] == "off" {
 		version = "1"
 	} else {
