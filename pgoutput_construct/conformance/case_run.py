@@ -36,6 +36,8 @@ _MOST_STREAMS: Final = 60
 _REFUSING_STREAMS: Final = 2
 """Connections that a client ends by itself, each at the same damage, until that counts as a refusal."""
 _RESTART_SECONDS: Final = 0.05
+_GRACE_SECONDS: Final = 0.25
+"""How long a client has ended before that counts: by then the publisher knows why."""
 _CRASHED: Final = re.compile(
     r"^panic: |^goroutine \d+ \[running\]|panicked at|Segmentation fault|OutOfMemoryError|^MemoryError|Aborted",
     re.MULTILINE,
@@ -172,6 +174,7 @@ class _CaseRun:
             time.sleep(_POLL_SECONDS)
 
     def _start(self) -> None:
+        self._ended_at = 0.0
         self._started, self._before = time.monotonic(), self._stage.refused_on_purpose
         self._running = self._client.start(self._task)
 
@@ -246,6 +249,9 @@ class _CaseRun:
         if self._was_cut() and not self._is_crash(status):
             self._restart()
             return None
+        self._ended_at = self._ended_at or time.monotonic()
+        if time.monotonic() - self._ended_at < _GRACE_SECONDS:
+            return None  # the script may be about to end the connection that the client has left
         return self._judged(*self._end_of(status), self._matcher.missing())
 
     def _end_of(self, status: int) -> tuple[Verdict, str]:
