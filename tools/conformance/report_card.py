@@ -75,9 +75,18 @@ def card(results: Mapping[str, ClientResults]) -> str:
     """Return the page."""
     entries = [entry for entry in CLIENTS if entry.name in results]
     parts = [_HEAD.format(count=len(all_cases())), *_clients(entries, results), "", *_groups(entries, results)]
-    parts += ["", *_findings(results), ""]
+    parts += ["", _BETTER, *_findings(results), ""]
     return "\n".join(parts)
 
+
+_BETTER: Final = """\
+## Where others are better than this project
+
+- PostgreSQL's subscriptions refuse a Prepare that is not that of its Begin Prepare, and the xid 0 in a stream; our
+  capture stores both.
+- pg_walstream and pg_recvlogical follow streamed and prepared transactions in one client; our live client asks for
+  neither, and refuses a slot with two_phase. Our capture does.
+"""
 
 _HEAD: Final = """\
 # Report card of clients
@@ -155,9 +164,8 @@ def _finding(finding: Finding, results: ClientResults) -> Iterator[str]:
     failing = [cases[name] for name in results.failed if _covers(finding, results.name, name)]
     smallest = min(failing, key=lambda case: (case.level, len(case.play.script), case.name))
     said: dict[str, Any] = results.cases[smallest.name]
-    yield f"**{finding.title}** ({smallest.level})"
-    yield f": {finding.text}"
-    yield f"  Smallest case: `{smallest.name}`: {smallest.demand[0].lower()}{smallest.demand[1:]} Its reason:"
-    yield f"  {smallest.reason}. It {said['verdict']}: {said['problem']}."
+    yield f"- **{finding.title}** ({smallest.level}). {finding.text}"
+    yield f'  Smallest case: `{smallest.name}`: "{smallest.demand}"'
+    yield f"  Reason: {smallest.reason.replace('*', chr(92) + '*')}. It {said['verdict']}: {said['problem']}."
     if others := sorted(case.name for case in failing if case is not smallest):
         yield f"  Also: {', '.join(f'`{name}`' for name in others)}."

@@ -26,7 +26,7 @@ _MOST_ERRORS: Final = 12
 @click.command("conformance", short_help="Test a client of logical replication against the conformance suite.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--list", "lists", is_flag=True, help="List the cases, and end.")
-@click.option("--case", "patterns", multiple=True, help="A case, a group, or a pattern such as streams/*; repeatable.")
+@click.option("--case", "patterns", multiple=True, help="A case, a group such as streams, or a pattern; repeatable.")
 @click.option(
     "--level",
     type=click.Choice(["must", "should"]),
