@@ -84,8 +84,8 @@ _BETTER: Final = """\
 
 - PostgreSQL's subscriptions refuse a Prepare that is not that of its Begin Prepare, and the xid 0 in a stream; our
   capture stores both.
-- pg_walstream and pg_recvlogical follow streamed and prepared transactions in one client; our live client asks for
-  neither, and refuses a slot with two_phase. Our capture does.
+- pg_walstream follows streamed and prepared transactions; our live client asks for neither, and refuses a slot with
+  two_phase.
 """
 
 _HEAD: Final = """\
