@@ -8,7 +8,7 @@ pass is not demanded.
 - ``conformance_case``, ``steps``, ``meaning``: what a case is; start reading here
 - ``case_group``, ``case_writer``: how cases are written; ``_cases``: the cases, a module for each group
 - ``suite``: all of them; ``suite_file``: the same as data, for other languages (``spec/conformance.jsonl``)
-- ``client``, ``command_client``: who is tested
+- ``conformance_client``, ``command_client``: who is tested
 - ``case_run``, with ``_play``: plays a case to a client, and judges
 
 Invariants: a case is the same in each run; what a client confirmed and reported decides, never what it says of itself;
@@ -16,9 +16,9 @@ time counts only where a case is about time. It needs the extra ``publisher``.
 """
 
 from pgoutput_construct.conformance.case_run import CaseResult, Verdict, run_case
-from pgoutput_construct.conformance.client import ClientTask, ConformanceClient, RunningClient
 from pgoutput_construct.conformance.command_client import CommandClient
 from pgoutput_construct.conformance.conformance_case import ConformanceCase, Level
+from pgoutput_construct.conformance.conformance_client import ClientTask, ConformanceClient, RunningClient
 from pgoutput_construct.conformance.suite import all_cases, find_cases
 
 __all__ = [

@@ -21,8 +21,8 @@ from pgoutput_construct.conformance._play.case_publisher import (
 )
 from pgoutput_construct.conformance._play.case_stage import CaseStage
 from pgoutput_construct.conformance._play.matcher import Matcher
-from pgoutput_construct.conformance.client import ClientTask, ConformanceClient, RunningClient
 from pgoutput_construct.conformance.conformance_case import ConformanceCase, Outcome
+from pgoutput_construct.conformance.conformance_client import ClientTask, ConformanceClient, RunningClient
 from pgoutput_construct.conformance.meaning import ExpectedChange, parse_report
 from pgoutput_construct.conformance.steps import StaySilent
 from pgoutput_construct.errors import PgoutputError

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any, Final
 
-from pgoutput_construct.conformance.client import ClientTask, ConformanceClient, RunningClient
+from pgoutput_construct.conformance.conformance_client import ClientTask, ConformanceClient, RunningClient
 from pgoutput_construct.errors import PgoutputError
 
 __all__ = ["CommandClient", "ProcessClient", "peak_memory"]

@@ -11,8 +11,8 @@ from multiprocessing.connection import Connection
 from threading import Lock
 from typing import Any, Final
 
-from pgoutput_construct.conformance.client import ClientTask, ConformanceClient, RunningClient
 from pgoutput_construct.conformance.command_client import peak_memory
+from pgoutput_construct.conformance.conformance_client import ClientTask, ConformanceClient, RunningClient
 
 __all__ = ["ForkedClient", "Report"]
 

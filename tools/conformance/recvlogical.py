@@ -9,7 +9,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 import pgoutput_construct as pgo
-from pgoutput_construct.conformance.client import ClientTask, ConformanceClient, RunningClient
+from pgoutput_construct.conformance.conformance_client import ClientTask, ConformanceClient, RunningClient
 from pgoutput_construct.errors import DecodeError
 from pgoutput_construct.wire import parse_prefix
 from pgoutput_construct.wire.reference import IncompleteError

@@ -17,7 +17,7 @@ import psycopg
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
 import pgoutput_construct as pgo
-from pgoutput_construct.conformance.client import ClientTask, ConformanceClient, RunningClient
+from pgoutput_construct.conformance.conformance_client import ClientTask, ConformanceClient, RunningClient
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.wire.messages import Relation

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from pgoutput_construct.changelog import SegmentLimits
-from pgoutput_construct.conformance.client import ClientTask
+from pgoutput_construct.conformance.conformance_client import ClientTask
 from pgoutput_construct.postgres import capture
 from pgoutput_construct.postgres._frames import Gatherer
 from tools.conformance.forked import Report

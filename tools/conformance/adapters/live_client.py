@@ -3,7 +3,7 @@
 from typing import Any
 
 import pgoutput_construct as pgo
-from pgoutput_construct.conformance.client import ClientTask
+from pgoutput_construct.conformance.conformance_client import ClientTask
 from pgoutput_construct.postgres import stream
 from pgoutput_construct.postgres._frames import Gatherer
 from tools.conformance.adapters.names import plain_name

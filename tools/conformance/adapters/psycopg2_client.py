@@ -3,7 +3,7 @@
 import struct
 from typing import Any
 
-from pgoutput_construct.conformance.client import ClientTask
+from pgoutput_construct.conformance.conformance_client import ClientTask
 from tools.benchmark.psycopg2_consumer import HandwrittenParser
 from tools.conformance.adapters.psycopg2_loop import TransactionParser, follow
 from tools.conformance.forked import Report

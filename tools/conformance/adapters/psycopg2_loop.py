@@ -11,7 +11,7 @@ from typing import Any, Final
 import psycopg2  # type: ignore[import-untyped]
 from psycopg2.extras import LogicalReplicationConnection  # type: ignore[import-untyped]
 
-from pgoutput_construct.conformance.client import ClientTask
+from pgoutput_construct.conformance.conformance_client import ClientTask
 from tools.conformance.forked import Report
 
 __all__ = ["TransactionParser", "follow"]

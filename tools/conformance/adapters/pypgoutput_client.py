@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pgoutput_construct.conformance.client import ClientTask
+from pgoutput_construct.conformance.conformance_client import ClientTask
 from tools.benchmark.pypgoutput import decoders, parsers
 from tools.conformance.adapters.psycopg2_loop import TransactionParser, follow
 from tools.conformance.forked import Report
