@@ -37,6 +37,8 @@ NAMES: Final = ("capture", "parquet", "iceberg", "debezium", "ingestr", "dlt")
 _LIBRARIES: Final = ("pyspark", "pyarrow", "psycopg")
 _FIRST: Final = 100
 """Changes of the first transaction, which shows what a pipeline needs to start."""
+_STARTS: Final = 2
+"""Runs of it, of which the better counts: the first one finds nothing in the system's caches."""
 _HEAD: Final = (
     "pipeline",
     "changes/s",
@@ -213,7 +215,8 @@ def _measure(
         for pipeline in (each for each in pipelines if each.name not in left_out):
             progress.step(f"{pipeline.name}: the first transaction")
             with _noted(pipeline, left_out):
-                start = measured_run(pipeline, source, places[pipeline.name])
+                starts = [measured_run(pipeline, source, places[pipeline.name]) for _ in range(_STARTS)]
+                start = min(starts, key=lambda run: run.usage.seconds)
                 runs.append(PipelineRuns(pipeline.name, pipeline.title, start, []))
         progress.step(f"writing {options.changes:,} changes")
         source.write(options.changes)
@@ -222,6 +225,8 @@ def _measure(
                 progress.step(f"{each.name}: round {number + 1} of {options.repeat}")
                 pipeline = next(found for found in pipelines if found.name == each.name)
                 each.rounds.append(measured_run(pipeline, source, places[each.name]))
+                seconds, cpu, _ = each.rounds[-1].usage
+                progress.step(f"{each.name}: {seconds:.1f} s, {cpu:.1f} s of CPU")
 
 
 @contextmanager
