@@ -605,6 +605,7 @@ def test_inline_options_exist() -> None:
     assert len(named) > 8 and named - known == {
         "--archives",
         "--busy",
+        "--dlt-source",
         "--help",
         "--kill-every",
         "--pg",
