@@ -1,10 +1,24 @@
 """Random transactions that are taken back, and rows whose changes are told."""
 
+import logging
+import signal
+from collections.abc import Iterator
+
 import pytest
 
 from tools.faults.__main__ import main
 
 pytestmark = pytest.mark.server
+
+
+@pytest.fixture(autouse=True)
+def _process() -> Iterator[None]:
+    """Restore what the command sets for its process."""
+    logger, handler = logging.getLogger("pgoutput_construct"), signal.getsignal(signal.SIGTERM)
+    level = logger.level
+    yield
+    logger.setLevel(level)
+    signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.mark.parametrize("mode", [[], ["--altered"], ["--binary"]], ids=["plain", "altered", "binary"])

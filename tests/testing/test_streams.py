@@ -102,4 +102,8 @@ def test_streams_interleave() -> None:
         starts = [m.xid for _, m, _ in sent if isinstance(m, pgo.StreamStart)]
         return any(a == c != b for a, b, c in zip(starts, starts[1:], starts[2:], strict=False))
 
-    find(testing.streams(2, "on"), interleaved, settings=settings(database=None, phases=[Phase.generate]))
+    find(
+        testing.streams(2, "on"),
+        interleaved,
+        settings=settings(database=None, max_examples=1000, phases=[Phase.generate]),
+    )
