@@ -19,7 +19,7 @@ from pgoutput_construct.columnar.batch_arrays import look_up, tag_table
 from pgoutput_construct.columnar.header_columns import read_columns
 from pgoutput_construct.columnar.index import BatchIndex
 from pgoutput_construct.columnar.row_schema import RowError
-from pgoutput_construct.errors import PgoutputError, ProtocolError
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres._capture.gaps import LogGapError
 from pgoutput_construct.postgres._capture.overlap import Overlap
 from pgoutput_construct.stream.bounds import PLAIN_BEGIN, PLAIN_COMMIT, effect_of, said
@@ -86,8 +86,6 @@ class TransactionTracker:
         self._overlap = overlap
         self._xid = 0
         self._lsn: Lsn | None = None
-        self._begin_lsn = 0
-        """The LSN of the commit that the last Begin announced."""
         self.gap: LogGapError | None = None
         """Why the server's history is not that of the log; then nothing that was sent may be appended."""
         self._resume_lsn = position.complete_lsn
@@ -129,9 +127,6 @@ class TransactionTracker:
         if not index.valid[controls].all():
             stop = int(controls[~index.valid[controls]][0])
             controls, error = controls[controls < stop], index.error(stop)
-        if (strange := self._first_strange_commit(index, controls)) is not None:
-            stop, error = strange.row, strange.error
-            controls = controls[controls < stop]
         admitted, done = np.ones(stop, np.bool_), 0
         rows_seen, boundaries = [np.array([-1])], [np.array([self.at_boundary])]
         for rows, plain in self._runs(index, controls):
@@ -144,25 +139,6 @@ class TransactionTracker:
             done = int(rows[-1]) + 1
         self._skip(index, admitted[done:], done)
         return Admission(admitted, error, np.concatenate(rows_seen), np.concatenate(boundaries))
-
-    def _first_strange_commit(self, index: BatchIndex, controls: Numbers) -> RowError | None:
-        """Return the first Commit that is not that of its Begin, which apply_handle_commit() refuses, too.
-
-        Nothing else would tell that the rows between them are of two transactions, or of a stream that lost a part.
-        """
-        tags = index.tags[controls]
-        begins, commits = (controls[tags == cls.TAG[0]] for cls in (PLAIN_BEGIN, PLAIN_COMMIT))
-        if not (_says_lsn(PLAIN_BEGIN) and _says_lsn(PLAIN_COMMIT)):
-            return None
-        lsns = np.concatenate([[self._begin_lsn], _numbers(index, begins, PLAIN_BEGIN, "lsn")])
-        own = lsns[np.searchsorted(begins, commits)]
-        self._begin_lsn = int(lsns[-1])
-        strange = commits[_numbers(index, commits, PLAIN_COMMIT, "lsn") != own]
-        if not len(strange):
-            return None
-        row = int(strange[0])
-        said_lsn = Lsn(said(index.message(row), "lsn") or 0)
-        return RowError(row, ProtocolError(f"Commit at {said_lsn} is not that of the Begin before it"))
 
     def keepalive(self, wal_end: Lsn) -> None:
         """Process a keepalive that came outside of transactions: everything before its ``wal_end`` was sent."""
@@ -335,11 +311,6 @@ def _numbers(index: BatchIndex, rows: Numbers, cls: type[PgoutputMessage], role:
     _, read, fields = kernels.READERS[cls.TAG[0]]
     found: NDArray[Any] = header_role(cls, role, dict(index.read(rows, read, fields))).fill_null(0).to_numpy()
     return found
-
-
-def _says_lsn(cls: type[PgoutputMessage]) -> bool:
-    """Return whether all messages of a class have the LSN of the commit: a specification may make it optional."""
-    return len(BOUNDS[cls].roles.get("lsn", ())) == 1
 
 
 def _control_rows(index: BatchIndex, stop: int) -> Numbers:
