@@ -17,14 +17,11 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
-from pgoutput_construct import errors
-from pgoutput_construct.changelog._store.store import MissingFileError
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 
-_OURS = re.compile(r"pgoutput_construct\.[\w.]*?(\w+Error): (.+)")
+_OURS = re.compile(r"(pgoutput_construct(?:\.\w+)*)\.(\w+Error): (.+)")
 _PLANNED: Final = "PYTHON_DATA_SOURCE_ERROR"
 """The condition of an error that our data source raised while Spark planned a query."""
-_KNOWN = {**vars(errors), MissingFileError.__name__: MissingFileError}
 _RAISED: Final = re.compile(r"^(?!py4j\.|pyspark\.)[A-Za-z_][\w.]*(?:Error|Exception): .+$", re.MULTILINE)
 """The last line of a traceback of Python."""
 _CALLED: Final = "An error occurred while calling"
@@ -50,8 +47,14 @@ def plain_errors() -> Iterator[None]:
         if not found:
             raise
         # The last one printed is the outermost of a chain: it names segment and seq.
-        name, text = found[-1]
-        raise _KNOWN.get(name, PgoutputError)(text) from error
+        module, name, text = found[-1]
+        raise _error_class(module, name)(text) from error
+
+
+def _error_class(module: str, name: str) -> type[PgoutputError]:
+    """Return a class of error by its name; PgoutputError where there is none."""
+    found = getattr(sys.modules.get(module), name, None)
+    return found if isinstance(found, type) and issubclass(found, PgoutputError) else PgoutputError
 
 
 def reason_of(error: Exception) -> str:

@@ -23,6 +23,7 @@ from pgoutput_construct.spark._replicate.column_layout import DEFAULT_LAYOUT, Co
 from pgoutput_construct.spark._replicate.dataset_names import HISTORY_SUFFIX, DatasetNames
 from pgoutput_construct.spark._replicate.warehouse_log import Coverage
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version
+from pgoutput_construct.wire.messages import Insert
 
 
 class UpdateMode(StrEnum):
@@ -214,6 +215,8 @@ def _added_columns(before: Dataset | None, version: Version) -> tuple[str, ...] 
     return before.version.shape.added_in(version.shape) if before is not None else None
 
 
+_INSERT_TAG: Final = ord(Insert.TAG)
+"""The tag of inserts; rows of a copy are stored as such."""
 BATCH_BYTES: Final = 1 << 30
 """The default limit of the bytes of payloads of a batch."""
 
@@ -270,6 +273,10 @@ class Reporter:
         """Estimate how many rows steps of the batch need."""
         return sum(self._estimates[_request_key(step)].rows for step in steps)
 
+    def has_inserts_alone(self, step: TableStep) -> bool:
+        """Return whether all that a step needs are inserts and copied rows, as far as the index of the log knows."""
+        return self._estimates[_request_key(step)].has_inserts_alone
+
     def report_done(self, steps: Iterable[TableStep]) -> None:
         """Report that steps are done."""
         with self._working:
@@ -299,12 +306,14 @@ class _WorkEstimate(NamedTuple):
     rows: int
     bytes: float
     """Bytes of the payloads of these rows, whose length is taken as the average of their segments."""
+    has_inserts_alone: bool
+    """Whether they are all inserts, and copied rows."""
 
 
 def _estimate_work(log: OpenLog, steps: Iterable[TableStep]) -> dict[tuple[str, int], _WorkEstimate]:
     """Estimate the changes that steps need: the index counts the rows of tables."""
     runs, places = log.opened.index.located("rows")
-    oids, counts, lasts = (runs[name].to_numpy() for name in ("oid", "count", "last_seq"))
+    oids, counts, lasts, tags = (runs[name].to_numpy() for name in ("oid", "count", "last_seq", "tag"))
     # Messages that are no rows are short: all bytes of a segment are those of its rows.
     all_rows = np.bincount(places, counts, len(log.opened.index))
     sizes = (
@@ -313,12 +322,14 @@ def _estimate_work(log: OpenLog, steps: Iterable[TableStep]) -> dict[tuple[str, 
         / all_rows[places]
     )
     order = np.argsort(oids, kind="stable")
-    oids, counts, lasts, sizes = oids[order], counts[order], lasts[order], sizes[order]
+    oids, counts, lasts, tags, sizes = (each[order] for each in (oids, counts, lasts, tags, sizes))
     found = {}
     for step in steps:
         first, end = np.searchsorted(oids, [step.dataset.version.oid, step.dataset.version.oid + 1]).tolist()
         later = lasts[first:end] > step.after
         found[_request_key(step)] = _WorkEstimate(
-            int(counts[first:end][later].sum()), float(sizes[first:end][later].sum())
+            int(counts[first:end][later].sum()),
+            float(sizes[first:end][later].sum()),
+            bool((tags[first:end][later] == _INSERT_TAG).all()),
         )
     return found

@@ -42,6 +42,7 @@ _VECTORS: Final = "delta.enableDeletionVectors"
 _LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 """By default 10,000, for object stores with as many directories."""
 _RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
+_PROJECTIONS: Final = "spark.sql.codegen.factoryMode"
 _DETAIL: Final = "mapped_columns"
 _LOG_FOLDER: Final = "_delta_log"
 _CLAIM: Final = "_pgoutput"
@@ -180,6 +181,15 @@ class DeltaSink(MergingSink):
     def overwrite(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Overwrite in one commit."""
         return self._save(spark, dataset, rows, "overwrite")
+
+    @contextmanager
+    def few_rows(self, spark: SparkSession) -> Iterator[None]:
+        """Interpret projections while the block runs: tasks with Delta Lake's own log would generate code for each.
+
+        The code is of structs of all its actions: half of the time of a batch into small tables.
+        """
+        with _settings(spark, {_PROJECTIONS: "NO_CODEGEN"}):
+            yield
 
     def _save(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, mode: str) -> Dataset:
         writer = rows.write.format("delta").mode(mode)

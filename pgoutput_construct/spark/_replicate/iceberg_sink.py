@@ -1,5 +1,7 @@
 """Tables of Iceberg: in a catalog of files in the warehouse, or in one of the session."""
 
+import json
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace as with_values
@@ -7,9 +9,13 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.utils import is_remote
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
@@ -20,6 +26,7 @@ from pgoutput_construct.spark._replicate.existing_tables import (
     entries_of,
     remove_entry,
 )
+from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
 from pgoutput_construct.spark._replicate.merge_statement import (
     MergeStatements,
     history_statement,
@@ -31,6 +38,7 @@ from pgoutput_construct.spark._replicate.sink import (
     PARTITIONS,
     MergingSink,
     NetChanges,
+    NewFiles,
     PartitionField,
     Retention,
     WriteMode,
@@ -51,6 +59,8 @@ _SETTINGS: Final = {
 _BRANCH: Final = "pgoutput"
 """The branch of a table that has a batch until it is published."""
 _MERGED: Final = "spark.merge-into.num-target-rows-"
+_PLAIN_NAME: Final = re.compile(r"[\w-][\w.-]*", re.ASCII)
+"""A name that is the same in the address of a file."""
 _FOLDERS: Final = {"data", "metadata"}
 """Those of a table, in a catalog of files."""
 _MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
@@ -62,6 +72,11 @@ _DEFAULTS: Final = {
     "write.metadata.previous-versions-max": "20",
 }
 """Properties of new tables; options take precedence."""
+_CODEC: Final = "write.parquet.compression-codec"
+_CODECS: Final = {"zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "uncompressed": "none"}
+"""Iceberg's names of codecs of pages, and Arrow's."""
+_KNOWN: Final = {_CODEC, *_MODES, *_DEFAULTS}
+"""The properties about writing that data files of new rows heed, or need not."""
 _REWRITES: Final = {
     "rewrite_data_files": {"min-input-files": "5", "delete-ratio-threshold": "0.3", "remove-dangling-deletes": "true"},
     "rewrite_position_delete_files": {"min-input-files": "2"},
@@ -132,9 +147,8 @@ class IcebergSink(MergingSink):
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Replace a table in one commit, with its columns; earlier snapshots stay readable."""
-        namespace, _ = self._names(dataset.directory)
         adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
-        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self._catalog)}.{quoted(namespace)}")
+        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {self._namespace(dataset)}")
         spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
         writer = rows.writeTo(self._table(dataset.directory))
         for name, value in self._new_properties.items():
@@ -145,8 +159,36 @@ class IcebergSink(MergingSink):
         writer.createOrReplace()
         for name in adopted.entries if adopted is not None else ():
             remove_entry(self.warehouse.store, "/".join(self._names(dataset.directory)), name)
-        self._altered.add(dataset.directory)
+        self.written_whole(dataset)
         return with_values(dataset, details={PARTITIONS: list(map(str, fields))} if fields else {})
+
+    def new_files(
+        self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, is_whole: bool
+    ) -> NewFiles | None:
+        """Return the files of a table in the warehouse that is neither partitioned nor written in another way."""
+        names, namespace = self._names(dataset.directory), self._namespace(dataset)
+        is_plain = self._own and not is_remote() and all(map(_PLAIN_NAME.fullmatch, names))
+        if not is_plain or partition_fields(dataset, self._partitions, schema.names):
+            return None
+        if is_whole:
+            if before is None and self.existing(spark, dataset) is not None:
+                return None
+            spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+            asked = {**self._new_properties, _DATASET: self._identity(dataset)}
+            table = IcebergTable.creating(spark, self._catalog, names, schema, asked)
+        else:
+            self._alter(spark, dataset)
+            table = IcebergTable(spark, self._table(dataset.directory))
+        kinds = [(each.name, each.dataType.jsonValue()) for each in table.columns]
+        wanted = [(each.name, each.dataType.jsonValue()) for each in _as_stored(schema)]
+        properties, folder = table.properties, "/".join(names)
+        is_other = any(name.startswith("write.") and name not in _KNOWN for name in properties)
+        codec = _CODECS.get(properties.get(_CODEC, "").lower())
+        if is_other or codec is None or table.is_partitioned or kinds != wanted:
+            return None
+        if not table.location.endswith(f"/{folder}"):
+            return None
+        return _TableFiles(self, dataset, table, f"{folder}/data", codec, is_whole, schema)
 
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
         """Return a table of the catalog that was not created for this dataset, or files in the place of a table.
@@ -301,6 +343,14 @@ class IcebergSink(MergingSink):
         self.prepare(spark)
         spark.sql(f"DROP TABLE IF EXISTS {self._table(dataset.directory)} PURGE")
 
+    def written_whole(self, dataset: Dataset) -> None:
+        """Take note that a table has all properties that were asked for."""
+        self._altered.add(dataset.directory)
+
+    def _namespace(self, dataset: Dataset) -> str:
+        namespace, _ = self._names(dataset.directory)
+        return f"{quoted(self._catalog)}.{quoted(namespace)}"
+
     def _table(self, directory: str) -> str:
         return ".".join(map(quoted, (self._catalog, *self._names(directory))))
 
@@ -308,6 +358,39 @@ class IcebergSink(MergingSink):
         """Return namespace and name; a shortened directory may have lost the dot between them."""
         namespace, _, name = directory.partition(".")
         return (namespace, name) if name else ("_", namespace)
+
+
+class _TableFiles(NewFiles):
+    """Files of a table in the warehouse."""
+
+    def __init__(
+        self,
+        sink: IcebergSink,
+        dataset: Dataset,
+        table: IcebergTable,
+        folder: str,
+        codec: str,
+        is_whole: bool,
+        schema: pa.Schema,
+    ) -> None:
+        self.folder, self.schema, self.codec = folder, table.with_ids(schema), codec
+        self._sink, self._dataset, self._table, self._is_whole = sink, dataset, table, is_whole
+
+    def commit(self, files: Mapping[str, int]) -> Dataset:
+        """Append the files; the snapshot has the version."""
+        warehouse, dataset = self._sink.warehouse, self._dataset
+        paths = (f"{warehouse.path}/{name}" for name in files)
+        self._table.append(paths, {_PROPERTY: warehouse.commit_text(dataset.version)})
+        if not self._is_whole:
+            return dataset
+        self._sink.written_whole(dataset)
+        return with_values(dataset, details={})
+
+
+def _as_stored(schema: pa.Schema) -> T.StructType:
+    """Return columns as a table of Iceberg has them, which has no shorter integers than ``int``."""
+    kinds = from_arrow_schema(schema, prefer_timestamp_ntz=True).json()
+    return T.StructType.fromJson(json.loads(re.sub(r'"type":"(byte|short)"', '"type":"integer"', kinds)))
 
 
 def _partition(each: PartitionField) -> Column:

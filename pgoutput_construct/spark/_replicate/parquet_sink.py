@@ -20,15 +20,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import column
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
+from pgoutput_construct.spark._parquet_file import codec_of
 from pgoutput_construct.spark._replicate.dataset_columns import ROW_KEY
 from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
@@ -47,6 +50,7 @@ from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
     MergingSink,
     NetChanges,
+    NewFiles,
     Retention,
     WriteMode,
     WriteOptions,
@@ -134,6 +138,19 @@ class ParquetSink(MergingSink):
             remove_entry(self.warehouse.store, dataset.directory, name)
         return self.replaced(dataset, rows.schema, before)
 
+    def new_files(
+        self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, is_whole: bool
+    ) -> NewFiles | None:
+        """Return the files of a base, or of a part that is not to be put together with others."""
+        kinds = from_arrow_schema(schema, prefer_timestamp_ntz=True)
+        if is_whole:
+            is_free = before is not None or self.existing(spark, dataset) is None
+            return _PartFiles(self, dataset, schema, codec_of(spark), None, before) if is_free else None
+        parts, stored = Parts.of(dataset), StructType.fromJson(dataset.details["schema"])
+        has_same = [(each.name, each.dataType) for each in stored] == [(each.name, each.dataType) for each in kinds]
+        is_merged = not has_same or self._first_merged(parts, False) < len(parts.paths)
+        return None if is_merged else _PartFiles(self, dataset, schema, codec_of(spark), parts, dataset)
+
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
         """Return what is in the directory of a dataset and is not called as parts are."""
         entries = entries_of(self.warehouse.store, dataset.directory)
@@ -147,9 +164,17 @@ class ParquetSink(MergingSink):
 
     def replaced(self, dataset: Dataset, schema: StructType, before: Dataset | None) -> Dataset:
         """Return a dataset whose base is written; remove former parts whose grace is over."""
-        return self._noted(dataset, schema.jsonValue(), Parts(self.path(dataset)), before)
+        return self.noted(dataset, schema.jsonValue(), Parts(self.path(dataset)), before)
 
-    def _noted(self, dataset: Dataset, schema: Any, parts: "Parts", before: Dataset | None) -> Dataset:
+    def noted(self, dataset: Dataset, schema: Any, parts: "Parts", before: Dataset | None) -> Dataset:
+        """Return a dataset with its parts; remove former ones whose grace is over.
+
+        Args:
+            dataset: The dataset.
+            schema: The columns, as JSON.
+            parts: The parts.
+            before: The dataset that is replaced, None for none.
+        """
         details = {
             "path": parts.base,
             "rows": parts.rows,
@@ -250,7 +275,7 @@ class ParquetSink(MergingSink):
         path = self.path(dataset)
         new.select(*map(column, columns)).write.mode("overwrite").parquet(f"{self.warehouse.path}/{path}")
         if not kept:
-            return self._noted(dataset, dataset.details["schema"], Parts(path), dataset)
+            return self.noted(dataset, dataset.details["schema"], Parts(path), dataset)
         changes = {each: parts.changes[each] for each in kept[1:]} | {path: self._size(path)}
         deleted = {} if merged else dict(parts.deleted)
         if places is not None:
@@ -262,7 +287,7 @@ class ParquetSink(MergingSink):
                 deleted[places_path] = count
             else:
                 self.warehouse.store.remove(places_path)
-        return self._noted(dataset, dataset.details["schema"], Parts(parts.base, parts.rows, changes, deleted), dataset)
+        return self.noted(dataset, dataset.details["schema"], Parts(parts.base, parts.rows, changes, deleted), dataset)
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
         """Remove former parts whose grace is over; else the next batch of the table does."""
@@ -308,6 +333,33 @@ class ParquetSink(MergingSink):
         """Return whether the files are small."""
         parts = Parts.of(dataset)
         return self._size(parts.base) + sum(parts.changes.values()) <= SMALL
+
+
+class _PartFiles(NewFiles):
+    """The files of a part."""
+
+    def __init__(
+        self,
+        sink: ParquetSink,
+        dataset: Dataset,
+        schema: pa.Schema,
+        codec: str,
+        parts: "Parts | None",
+        before: Dataset | None,
+    ) -> None:
+        """Take the present ``parts``, None if the new one becomes the base; ``before`` is the dataset as it is."""
+        self.folder, self.schema, self.codec = sink.path(dataset), schema, codec
+        self._sink, self._dataset, self._parts, self._before = sink, dataset, parts, before
+        sink.warehouse.store.remove(self.folder)
+
+    def commit(self, files: Mapping[str, int]) -> Dataset:
+        """Return the dataset with its new part."""
+        if self._parts is None:
+            kinds = from_arrow_schema(self.schema, prefer_timestamp_ntz=True)
+            return self._sink.replaced(self._dataset, kinds, self._before)
+        changes = {**self._parts.changes, self.folder: sum(files.values())}
+        parts = replace(self._parts, changes=changes)
+        return self._sink.noted(self._dataset, self._dataset.details["schema"], parts, self._before)
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,12 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, Final, NamedTuple, Self
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql.types import StructType
@@ -169,6 +171,25 @@ class NetChanges(NamedTuple):
     """Whether every operation on the table was published: then the table has no row of a key that is inserted."""
 
 
+class NewFiles(ABC):
+    """Data files of new rows that tasks write themselves, and how they become part of a dataset."""
+
+    folder: str
+    """Their directory in the warehouse."""
+    schema: pa.Schema
+    """Their columns."""
+    codec: str
+    """The compression of their pages, by Arrow's name."""
+
+    @abstractmethod
+    def commit(self, files: Mapping[str, int]) -> Dataset:
+        """Make files part of the dataset, in one commit. Return it with its details.
+
+        Args:
+            files: The bytes of each, by its name in the warehouse.
+        """
+
+
 class Sink(ABC):
     """Datasets of one format in a warehouse. Different datasets may be used from several threads.
 
@@ -255,6 +276,20 @@ class Sink(ABC):
             before: The dataset that is replaced; None for none: then the place of the dataset is checked first.
         """
 
+    def new_files(
+        self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, is_whole: bool
+    ) -> NewFiles | None:
+        """Return how tasks write the files of new rows; None where Spark is to write these rows.
+
+        Args:
+            spark: The session.
+            dataset: The dataset as it will be.
+            schema: The columns of the rows, under the names of datasets.
+            before: The dataset that is replaced, if the rows are all of it; None for none.
+            is_whole: Whether they are; else they are added to those that are there.
+        """
+        return None
+
     @abstractmethod
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove a dataset whose note was removed; it need not exist."""
@@ -324,6 +359,11 @@ class MergingSink(Sink):
             rows: All of its rows, under the names of datasets.
         """
         return self.replace(spark, dataset, rows, dataset)
+
+    @contextmanager
+    def few_rows(self, spark: SparkSession) -> Iterator[None]:
+        """Set what makes reading and writing few rows cheaper in a session, while the block runs."""
+        yield
 
     @abstractmethod
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:

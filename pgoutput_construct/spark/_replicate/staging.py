@@ -366,7 +366,7 @@ def stored_batch(batch: pa.RecordBatch, table: StagedTable) -> pa.RecordBatch:
     return found
 
 
-def _hidden_reason(error: Exception) -> str:
+def hidden_reason(error: Exception) -> str:
     """Return an error without text that may have a value of a row; errors of the layout of messages have none."""
     if isinstance(error, PgoutputError) and not isinstance(error, EngineError):
         return reason_of(error)
@@ -391,7 +391,7 @@ class _ChangesFile:
             for batch in decode_part(part, self._table.columns, self._table.schema, self._table.used):
                 self._write(stored_batch(batch, self._table))
         except Exception as error:  # of any class: the other tables of the task are still read
-            self.error = _hidden_reason(error) if self._table.is_secretive else reason_of(error)
+            self.error = hidden_reason(error) if self._table.is_secretive else reason_of(error)
 
     def content(self) -> pa.Buffer:
         """Return the file."""

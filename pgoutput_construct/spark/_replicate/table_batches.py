@@ -26,7 +26,8 @@ a later batch begins there.
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -53,6 +54,12 @@ from pgoutput_construct.spark._replicate.column_layout import DEFAULT_LAYOUT, Co
 from pgoutput_construct.spark._replicate.column_rules import NO_RULES, ColumnRules
 from pgoutput_construct.spark._replicate.dataset_columns import escape_log
 from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES, DatasetNames
+from pgoutput_construct.spark._replicate.new_rows import (
+    LEAST_NEW_ROWS,
+    NewRows,
+    StagingNeededError,
+    new_rows_summary,
+)
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.small_tables import advance_together
@@ -64,7 +71,7 @@ from pgoutput_construct.spark._replicate.staging import (
     staging,
 )
 from pgoutput_construct.spark._replicate.table_history import record_history
-from pgoutput_construct.spark._replicate.table_write import write_table
+from pgoutput_construct.spark._replicate.table_write import appends_new_rows, write_new_rows, write_table
 from pgoutput_construct.spark._replicate.troubles import Troubles, WaitingError
 from pgoutput_construct.spark._replicate.warehouse_log import (
     Coverage,
@@ -79,6 +86,7 @@ from pgoutput_construct.spark._replicate.warehouse_log import (
 )
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, note_name
 from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing, report_missing
+from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.demands import OnMissing
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -465,25 +473,63 @@ class WarehouseTables:
                 self._recover(step, self._interrupted)
         steps = self._without_blocked(log, self._with_copies(log, steps))
         for group in self._reporter.groups(log, self._progress.batch, steps) if steps else ():
-            requests = [ChangeRequest(step.table, step.after) for step in group]
-            began = time.monotonic()
-            with staging(log, self._warehouse, requests, masks) as staged:
-                staged_at = time.monotonic()
-                self._step_seconds["stage"] += staged_at - began
-                left = self._apply_small(log, group, staged)
-                self._reporter.report_done([step for step in group if step not in left])
-                for step, done in self._sessions.run(
-                    left, lambda spark, step: self._apply_step(log, spark, step, staged)
-                ):
-                    if isinstance(done, Exception):
-                        self._fail(step.oid, step.table, done)
-                        self._unsure.add(step.dataset.directory)
-                        self._recover(step, step.dataset.version.batch)
-                    else:
-                        self._record_done([done])
-                    self._reporter.report_done([step])
-                self._step_seconds["write"] += time.monotonic() - staged_at
+            self._apply_group(log, group, masks, self._with_new_rows(log, group))
         self._interrupted = None
+
+    def _with_new_rows(self, log: OpenLog, group: Sequence[TableStep]) -> dict[str, ChangeSummary]:
+        """Return the summaries of changes that are new rows to append, by directory: these are not staged.
+
+        Of a table with a history changes are needed twice.
+        """
+        found = dict[str, ChangeSummary]()
+        requests = Counter(map(_request, group))
+        for step in group if self._on_missing == "error" else ():
+            count = self._reporter.rows_of([step])
+            is_alone = requests[_request(step)] == 1 and count >= LEAST_NEW_ROWS
+            if is_alone and self._reporter.has_inserts_alone(step):
+                summary = new_rows_summary(count)
+                if appends_new_rows(log, self._sink, step, summary):
+                    found[step.dataset.directory] = summary
+        return found
+
+    def _apply_group(
+        self, log: OpenLog, group: Sequence[TableStep], masks: TableMasks, new: Mapping[str, ChangeSummary]
+    ) -> None:
+        """Bring the tables of a group up to date.
+
+        A table of which other changes than ``new`` rows are found is staged in the end.
+        """
+        others = [step for step in group if step.dataset.directory not in new]
+        began, refused = time.monotonic(), list[TableStep]()
+        with staging(log, self._warehouse, map(_request, others), masks) as staged:
+            staged_at = time.monotonic()
+            self._step_seconds["stage"] += staged_at - began
+
+            def apply(spark: SparkSession, step: TableStep) -> Dataset:
+                summary, request = new.get(step.dataset.directory), _request(step)
+                if summary is None:
+                    return self._apply_step(log, spark, step, lambda: staged.changes(spark, request))
+                return self._apply_step(
+                    log, spark, step, lambda: NewRows.from_log(log, self._warehouse.store, request, summary, masks)
+                )
+
+            left = self._apply_small(log, others, staged)
+            self._reporter.report_done([step for step in others if step not in left])
+            with_new = [step for step in group if step.dataset.directory in new]
+            for step, done in self._sessions.run([*with_new, *left], apply):
+                if isinstance(done, StagingNeededError):
+                    refused.append(step)
+                    continue
+                if isinstance(done, Exception):
+                    self._fail(step.oid, step.table, done)
+                    self._unsure.add(step.dataset.directory)
+                    self._recover(step, step.dataset.version.batch)
+                else:
+                    self._record_done([done])
+                self._reporter.report_done([step])
+            self._step_seconds["write"] += time.monotonic() - staged_at
+        if refused:
+            self._apply_group(log, refused, masks, {})
 
     def _with_copies(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
         """Copy histories out of the way of other tables that take their directories; return the steps, to read these
@@ -550,21 +596,25 @@ class WarehouseTables:
         known = {each.version.oid for each in mine}
         return [table for table in found if table.qualified in self._chosen or table.relation_oid in known]
 
-    def _apply_step(self, log: OpenLog, spark: SparkSession, step: TableStep, staged: StagedChanges) -> Dataset:
+    def _apply_step(
+        self, log: OpenLog, spark: SparkSession, step: TableStep, opened: Callable[[], TableChanges | NewRows]
+    ) -> Dataset:
         # Only for tables that need it: Delta Lake folds names in any case.
         needs_case = log.table(step.table).has_equal_names or self._spark.conf.get(_CASE) == "true"
         spark.conf.set(_CASE, str(needs_case).lower())
-        dataset = self._write(log, spark, step, staged.changes(spark, ChangeRequest(step.table, step.after)))
+        dataset = self._write(log, spark, step, opened())
         self._warehouse.write_note(dataset)
         return dataset
 
-    def _write(self, log: OpenLog, spark: SparkSession, step: TableStep, changes: TableChanges) -> Dataset:
+    def _write(self, log: OpenLog, spark: SparkSession, step: TableStep, changes: TableChanges | NewRows) -> Dataset:
         """Write a table, or its history, as it is now; return its dataset."""
-        if step.dataset.is_history:
-            return record_history(log, spark, self._sink, step, changes)
         before, sink = None if step.mode is UpdateMode.WRITTEN else step.before, self._sink
-        if before is None:
+        if before is None and not step.dataset.is_history:
             forget_missing(self._warehouse, step.dataset)
+        if isinstance(changes, NewRows):
+            return write_new_rows(spark, sink, step, changes)
+        if step.dataset.is_history:
+            return record_history(log, spark, sink, step, changes)
         if self._on_missing == "report":
             there = None if before is None else sink.read_for_replay(spark, before)
             found = report_missing(self._warehouse, step, log.missing_rows(step.table, changes.rows, there))
@@ -581,6 +631,10 @@ class WarehouseTables:
             self._sink.remove(self._spark, dataset)
         except Exception as error:
             self._fail(dataset.version.oid, dataset.version.table, error)
+
+
+def _request(step: TableStep) -> ChangeRequest:
+    return ChangeRequest(step.table, step.after)
 
 
 def _exists(log: OpenLog, oid: int) -> bool:

@@ -14,18 +14,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pgoutput_construct.spark._log_view.added_columns import escaped
+from pgoutput_construct.spark._log_view.added_columns import MARK, escaped
 from pgoutput_construct.spark._log_view.change_columns import POSITION, column
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
-from pgoutput_construct.spark._replicate.batch_plan import TableStep
+from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
+from pgoutput_construct.spark._replicate.new_rows import NewRows
 from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges, Sink
 from pgoutput_construct.spark._replicate.small_tables import FEW_ROWS, few_rows_after
 from pgoutput_construct.spark._replicate.soft_deletes import SoftWrite, is_soft
 from pgoutput_construct.spark._replicate.staging import TableChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version
-from pgoutput_construct.spark._state.change_survey import survey
+from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
 from pgoutput_construct.spark._state.demands import OnMissing, demand_of
 from pgoutput_construct.spark._state.table_state import advance, net_changes
@@ -62,7 +63,7 @@ def write_table(
     if is_soft(step.dataset):
         return _write_soft_table(SoftWrite(log, spark, sink, step, changes, before, on_missing))
     if before is None:
-        if _begins_with_inserts(log, step, changes):
+        if _begins_with_inserts(log, step, changes.summary):
             rows = _inserted_rows(log, step.table, changes)
         else:
             rows = _advanced_table(log, step.table, None, changes, on_missing)
@@ -75,7 +76,56 @@ def write_table(
     there = sink.read_for_replay(spark, before)
     rows = _advanced_table(log, step.table, there, changes, on_missing, sink.is_small(before))
     done = sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
-    return _with_most_rows(sink, done, _most_rows(before, changes))
+    return _with_most_rows(sink, done, _most_rows(before, changes.summary.changes))
+
+
+def appends_new_rows(log: OpenLog, sink: Sink, step: TableStep, summary: ChangeSummary) -> bool:
+    """Return whether ``write_table`` reads changes once, and nothing else: their rows are appended, or are the table.
+
+    Args:
+        log: The log.
+        sink: What writes the format.
+        step: The dataset to write.
+        summary: The summary of the changes.
+    """
+    if step.dataset.is_history or is_soft(step.dataset):
+        return False
+    before = None if step.mode is UpdateMode.WRITTEN else step.before
+    if before is None:
+        return _begins_with_inserts(log, step, summary)
+    is_merging = isinstance(sink, MergingSink) and sink.can_merge(step.dataset)
+    is_same = is_merging and sink.naming_of(step.dataset) == sink.naming_of(before)
+    return is_same and _can_append(log, step, before.version, summary)
+
+
+def write_new_rows(spark: SparkSession, sink: Sink, step: TableStep, rows: NewRows) -> Dataset:
+    """Append new rows to a dataset, or make it of them; return it. For steps of which ``appends_new_rows`` says True.
+
+    Args:
+        spark: The session.
+        sink: What writes the format.
+        step: The dataset to write.
+        rows: The rows.
+
+    Raises:
+        StagingNeededError: There are other changes than new rows; nothing was written.
+        ChangeLogError: Rows cannot be decoded.
+    """
+    naming, before = sink.naming_of(step.dataset), None if step.mode is UpdateMode.WRITTEN else step.before
+    is_marked = any(name.startswith(MARK) for name in rows.rule.schema.names)  # their texts name other columns
+    files = None
+    if not is_marked:
+        files = sink.new_files(spark, step.dataset, rows.schema_of(naming), step.replaced, is_whole=before is None)
+    written = {} if files is None else rows.write(spark, files, naming)
+    if files is not None and written:
+        done = files.commit(written)
+    elif before is None:
+        done = sink.replace(spark, step.dataset, naming.for_dataset(rows.frame(spark)), step.replaced)
+    else:
+        assert isinstance(sink, MergingSink)
+        done = sink.append(spark, step.dataset, naming.for_dataset(rows.frame(spark)))
+    added = rows.summary.changes
+    return _with_most_rows(sink, done, added if before is None else _most_rows(before, added))
 
 
 def _write_soft_table(work: SoftWrite) -> Dataset:
@@ -85,7 +135,7 @@ def _write_soft_table(work: SoftWrite) -> Dataset:
         return work.written()
     if sink.naming_of(step.dataset) == sink.naming_of(before):
         # A key that is inserted may be that of a deleted row.
-        if not log.table(step.table).key_columns and _can_append(log, step, before.version, changes):
+        if not log.table(step.table).key_columns and _can_append(log, step, before.version, changes.summary):
             rows = _inserted_rows(log, step.table, changes).withColumn(DELETED_AT, F.lit(None).cast("timestamp"))
             return sink.append(work.spark, step.dataset, sink.naming_of(step.dataset).for_dataset(rows))
         if _can_merge(log, step, before.version, sink.alters) and not changes.summary.truncates:
@@ -103,17 +153,18 @@ def _changed_dataset(
     on_missing: OnMissing,
 ) -> Dataset | None:
     """Change a dataset, rather than write it as a whole; return it, None where that cannot be."""
-    naming, most = sink.naming_of(step.dataset), _most_rows(before, changes)
-    if _can_append(log, step, before.version, changes):
+    naming, most = sink.naming_of(step.dataset), _most_rows(before, changes.summary.changes)
+    if _can_append(log, step, before.version, changes.summary):
         rows = naming.for_dataset(_inserted_rows(log, step.table, changes))
         return _with_most_rows(sink, sink.append(spark, step.dataset, rows), most)
     if sink.overwrites_few and most is not None and most <= FEW_ROWS + changes.summary.changes:
-        there = sink.read_for_replay(spark, before)
-        found = few_rows_after(log, sink.warehouse.store, step, changes, there, on_missing)
-        if found is not None:
-            kinds = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
-            rows = naming.for_dataset(spark.createDataFrame(found, kinds).coalesce(1))
-            return _with_most_rows(sink, sink.overwrite(spark, step.dataset, rows), found.num_rows)
+        with sink.few_rows(spark):
+            there = sink.read_for_replay(spark, before)
+            found = few_rows_after(log, sink.warehouse.store, step, changes, there, on_missing)
+            if found is not None:
+                kinds = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
+                rows = naming.for_dataset(spark.createDataFrame(found, kinds).coalesce(1))
+                return _with_most_rows(sink, sink.overwrite(spark, step.dataset, rows), found.num_rows)
     if _can_merge(log, step, before.version, sink.alters):
         merged = _net_of_step(log, step.table, changes, on_missing, naming)
         if merged is not None:
@@ -121,10 +172,10 @@ def _changed_dataset(
     return None
 
 
-def _most_rows(before: Dataset, changes: TableChanges) -> int | None:
-    """Return how many rows a dataset has at most after changes; None where its note does not say."""
+def _most_rows(before: Dataset, changes: int) -> int | None:
+    """Return how many rows a dataset has at most after some changes; None where its note does not say."""
     known = before.details.get(_MOST_ROWS)
-    return None if known is None else int(known) + changes.summary.changes
+    return None if known is None else int(known) + changes
 
 
 def _with_most_rows(sink: Sink, dataset: Dataset, most: int | None) -> Dataset:
@@ -141,17 +192,17 @@ def _can_merge(log: OpenLog, step: TableStep, before: Version, alters: bool) -> 
     return has_same and not step.has_defaults and _has_key(log.table(step.table), before)
 
 
-def _can_append(log: OpenLog, step: TableStep, before: Version, changes: TableChanges) -> bool:
+def _can_append(log: OpenLog, step: TableStep, before: Version, summary: ChangeSummary) -> bool:
     """Return whether the rows of changes are new rows of a version, which so need not be read.
 
     A key that is inserted may be there already in a table of which the log does not have everything, or whose deletes
     or truncates were not sent: such changes are merged.
     """
     has_same = before.shape.current == step.dataset.version.shape.current
-    return has_same and _are_new_rows(log, log.table(step.table), changes)
+    return has_same and _are_new_rows(log, log.table(step.table), summary)
 
 
-def _begins_with_inserts(log: OpenLog, step: TableStep, changes: TableChanges) -> bool:
+def _begins_with_inserts(log: OpenLog, step: TableStep, summary: ChangeSummary) -> bool:
     """Return whether all that the log has of a table are its present rows, as a copy that has not changed since is.
 
     Rows of other columns than the present ones may lack values, which a replay knows.
@@ -160,16 +211,16 @@ def _begins_with_inserts(log: OpenLog, step: TableStep, changes: TableChanges) -
     described = {columns for _, columns in table.shapes} | {frozenset(table.base.columns if table.base else ())}
     current, all_columns = (frozenset(names).difference(table.copied) for names in (table.current, table.columns.names))
     is_same = described - {frozenset()} == {current} == {all_columns}
-    return is_same and log.is_retained(table) and _are_new_rows(log, table, changes)
+    return is_same and log.is_retained(table) and _are_new_rows(log, table, summary)
 
 
-def _are_new_rows(log: OpenLog, table: Table, changes: TableChanges) -> bool:
+def _are_new_rows(log: OpenLog, table: Table, summary: ChangeSummary) -> bool:
     """Return whether changes are inserts of rows that cannot be there, with all of their values.
 
     An UPDATE of a row that enters a row filter is sent as an INSERT, without its unchanged TOASTed values.
     """
     is_new = not table.key_columns or log.publishes_all
-    return changes.summary.inserts_only and not changes.summary.unsent and log.is_whole(table) and is_new
+    return summary.inserts_only and not summary.unsent and log.is_whole(table) and is_new
 
 
 def _inserted_rows(log: OpenLog, name: str, changes: TableChanges) -> DataFrame:

@@ -34,7 +34,8 @@ from pgoutput_construct.wire.messages import Insert, Truncate, Update
 
 _BITS: Final = 62
 """Columns per 64-bit number of flags."""
-_ADDED: Final = pa.array([OPERATIONS[Insert], SNAPSHOT])
+ADDED: Final = pa.array([OPERATIONS[Insert], SNAPSHOT])
+"""The operations that add rows."""
 _FEW: Final = 200_000
 """The most changes whose keys are broadcast."""
 KeyBounds: TypeAlias = tuple[int, int] | tuple[str, str]
@@ -213,7 +214,7 @@ def summarize(batch: pa.RecordBatch, keys: Collection[str] = ()) -> ChangeSummar
         for flags in (pc.equal(op, OPERATIONS[Truncate]), is_moved, pc.and_(is_moved, left_out))
     )
     unsent = frozenset(pc.unique(unchanged.flatten()).to_pylist())
-    inserts_only = pc.all(pc.is_in(op, _ADDED), min_count=0).as_py()
+    inserts_only = pc.all(pc.is_in(op, ADDED), min_count=0).as_py()
     has_untyped = len(batch.column("_untyped").keys) > 0
     bounds: dict[str, KeyBounds] = {}
     for name, found in _bounds(batch, keys):

@@ -73,13 +73,13 @@ def counted_changes_arrow(changes: pa.Table, base: BaseCopy | None, with_copy: b
     """
     is_copied = _flags(changes["_op"], SNAPSHOT)
     if base is None:
-        return changes.filter(pa.array(~is_copied))
+        return _kept(changes, ~is_copied)
     lsn, xid = (changes[name].fill_null(0).to_numpy() for name in ("_commit_lsn", "_xid"))
     counts = base.copy.visibility.adds(lsn, xid)
     of_copy = _is_of_copy(changes, base) if with_copy else np.zeros(len(changes), np.bool_)
     op = pc.if_else(pa.array(is_copied), OPERATIONS[Insert], changes["_op"])
     found = changes.set_column(changes.schema.get_field_index("_op"), "_op", op)
-    return _with_lsn(found, np.where(is_copied, BEFORE_ALL, lsn)).filter(pa.array(of_copy | (~is_copied & counts)))
+    return _kept(_with_lsn(found, np.where(is_copied, BEFORE_ALL, lsn)), of_copy | (~is_copied & counts))
 
 
 def move_copy_first_arrow(rows: pa.Table, base: BaseCopy | None) -> pa.Table:
@@ -101,6 +101,11 @@ def _is_of_copy(rows: pa.Table, base: BaseCopy) -> Flags:
     lsn, seq = (rows[name].to_numpy() for name in ("_commit_lsn", "_seq"))
     found: Flags = (lsn == int(base.copy.snapshot.lsn)) & (seq > base.after_seq) & (seq < base.copy.seq)
     return found & _flags(rows["_op"], SNAPSHOT) if "_op" in rows.column_names else found
+
+
+def _kept(rows: pa.Table, flags: Flags) -> pa.Table:
+    """Return the rows that have a flag; a filter would copy them where all have."""
+    return rows if flags.all() else rows.filter(pa.array(flags))
 
 
 def _with_lsn(rows: pa.Table, lsn: Numbers) -> pa.Table:

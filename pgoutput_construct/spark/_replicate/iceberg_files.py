@@ -1,0 +1,149 @@
+"""Data files that tasks have written, appended to tables of Iceberg by its own Java API, in Spark's driver.
+
+Spark's SQL has the procedure ``add_files``, whose snapshots cannot have a property, such as the version of a dataset.
+A file has the IDs of the table's columns, by which Iceberg finds these; its statistics are read from its footer.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+_FIELD_ID: Final = b"PARQUET:field_id"
+"""The metadata of a field of Arrow by which Parquet's writer gives a column its ID."""
+
+
+class IcebergTable:
+    """A table of Iceberg, to which files are appended.
+
+    Args:
+        spark: The session, which has the catalog; not one of Spark Connect.
+        name: The name of the table, as SQL has it.
+    """
+
+    def __init__(self, spark: SparkSession, name: str) -> None:
+        self._jvm = _jvm_of(spark)
+        self._transaction: Any = None
+        spark.catalog.tableExists(name)  # opens the catalog, which goes by the active session
+        self._table = self._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(_session_of(spark), name)
+
+    @classmethod
+    def creating(
+        cls,
+        spark: SparkSession,
+        catalog: str,
+        names: tuple[str, str],
+        schema: pa.Schema,
+        properties: Mapping[str, str],
+    ) -> "IcebergTable":
+        """Return a table that is to be created, or replaced; nothing is written before ``append``.
+
+        Args:
+            spark: The session.
+            catalog: The name of the catalog.
+            names: The namespace, and the name of the table.
+            schema: The columns.
+            properties: The properties of the table.
+        """
+        found = cls.__new__(cls)
+        found._jvm = jvm = _jvm_of(spark)
+        context: Any = spark.sparkContext
+        levels = context._gateway.new_array(jvm.java.lang.String, len(names))
+        for place, part in enumerate(names):
+            levels[place] = part
+        columns = from_arrow_schema(schema, prefer_timestamp_ntz=True).json()
+        kinds = jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(_session_of(spark).parseDataType(columns))
+        builder = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergCatalog(_session_of(spark), catalog).buildTable(
+            jvm.org.apache.iceberg.catalog.TableIdentifier.of(levels), kinds
+        )
+        for name, value in properties.items():
+            builder = builder.withProperty(name, value)
+        found._transaction = builder.createOrReplaceTransaction()
+        found._table = found._transaction.table()
+        return found
+
+    @property
+    def location(self) -> str:
+        """The address of the table."""
+        return str(self._table.location())
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether it has partitions, or an order of its rows, which files would have to have."""
+        return not (self._table.spec().isUnpartitioned() and self._table.sortOrder().isUnsorted())
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Its properties."""
+        return dict(self._table.properties())
+
+    @property
+    def columns(self) -> StructType:
+        """Its columns, as Spark has them."""
+        kinds = self._jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert(self._table.schema())
+        return StructType.fromJson(json.loads(kinds.json()))
+
+    def with_ids(self, schema: pa.Schema) -> pa.Schema:
+        """Return columns with the IDs of those of the table, which has them under the same names."""
+        fields = json.loads(self._jvm.org.apache.iceberg.SchemaParser.toJson(self._table.schema()))["fields"]
+        known = {each["name"]: each for each in fields}
+        return pa.schema([_with_id(field, known[field.name]["id"], known[field.name]["type"]) for field in schema])
+
+    def append(self, paths: Iterator[str], properties: Mapping[str, str]) -> None:
+        """Append files, in one commit, which also creates or replaces the table.
+
+        Args:
+            paths: The addresses of the files.
+            properties: The properties of the snapshot.
+        """
+        iceberg, table = self._jvm.org.apache.iceberg, self._table
+        metrics, io = iceberg.MetricsConfig.forTable(table), table.io()
+        append = (self._transaction or table).newAppend()
+        for path in paths:
+            file = io.newInputFile(path)
+            found = iceberg.parquet.ParquetUtil.fileMetrics(file, metrics)
+            data = iceberg.DataFiles.builder(table.spec()).withInputFile(file).withFormat("parquet").withMetrics(found)
+            append = append.appendFile(data.build())
+        for name, value in properties.items():
+            append = append.set(name, value)
+        append.commit()
+        if self._transaction is not None:
+            self._transaction.commitTransaction()
+
+
+def _jvm_of(spark: SparkSession) -> Any:
+    return spark.sparkContext._jvm
+
+
+def _session_of(spark: SparkSession) -> Any:
+    session: Any = spark
+    return session._jsparkSession
+
+
+def _with_id(field: pa.Field, number: int, kind: Any) -> pa.Field:
+    """Return a field with its ID, and those of its parts.
+
+    Args:
+        field: The field.
+        number: Its ID.
+        kind: Its type, as Iceberg's JSON of schemas has it.
+    """
+    return pa.field(field.name, _kind_with_ids(field.type, kind), metadata={_FIELD_ID: str(number).encode()})
+
+
+def _kind_with_ids(found: pa.DataType, kind: Any) -> pa.DataType:
+    if pa.types.is_struct(found):
+        known = {each["name"]: each for each in kind["fields"]}
+        parts = (found.field(place) for place in range(found.num_fields))
+        return pa.struct([_with_id(part, known[part.name]["id"], known[part.name]["type"]) for part in parts])
+    if pa.types.is_map(found):
+        key = _with_id(found.key_field, kind["key-id"], kind["key"]).with_nullable(False)
+        return pa.map_(key, _with_id(found.item_field, kind["value-id"], kind["value"]))
+    if pa.types.is_list(found):
+        return pa.list_(_with_id(found.value_field, kind["element-id"], kind["element"]))
+    # Iceberg has no shorter integers, and Spark writes these as int.
+    return pa.int32() if pa.types.is_int8(found) or pa.types.is_int16(found) else found
