@@ -450,6 +450,10 @@ def _described(batch: "Batch") -> str:
     parts = [f"batch {batch.number}: {_named(batch.tables)} in {batch.seconds:.1f} s", until]
     if batch.removed:
         parts.append(f"removed {_named(batch.removed)}")
+    whole = [f"{name} ({reason})" for name, reason in sorted(batch.reasons.items()) if reason != "it is new"]
+    if whole:
+        more = f" and {len(whole) - _NAMED:,} more" if len(whole) > _NAMED else ""
+        parts.append(f"written as a whole: {', '.join(whole[:_NAMED])}{more}")
     if batch.commit_time is not None:
         parts.append(f"committed {max(0, Timestamp.now() - batch.commit_time) / 1e6:,.1f} s ago")
     return ", ".join(parts)

@@ -16,6 +16,7 @@ from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
     columns_of_files,
     entries_of,
+    link_folder,
     remove_entry,
 )
 from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statements
@@ -38,6 +39,7 @@ _MAPPED: Final = {f"{_MAPPING}mode": "name"}
 _NEEDS_MAPPING: Final = re.compile(r"[ ,;{}()\n\t=]")
 """Characters that Delta Lake refuses in column names without column mapping: other names in files."""
 _TROUBLE: Final = "which readers must support: some refuse such a table, some (delta-rs) read NULL in all columns"
+_WIDENING: Final = "delta.enableTypeWidening"
 _VECTORS: Final = "delta.enableDeletionVectors"
 _LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 """By default 10,000, for object stores with as many directories."""
@@ -54,7 +56,7 @@ class DeltaSink(MergingSink):
     """The version is in the metadata of the commit that wrote it."""
 
     format = "delta"
-    alters = False  # a table with other columns is replaced: ALTER TABLE of Delta Lake 4.1.0 failed with Spark 4.1.4
+    alters = False  # columns cannot be dropped without column mapping, which few readers know
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written."""
@@ -77,6 +79,10 @@ class DeltaSink(MergingSink):
         for row in ours.take(1):
             return self.warehouse.version_of_commit(row["userMetadata"])
         return None
+
+    def can_widen(self, spark: SparkSession, dataset: Dataset) -> bool:
+        """Return whether the table has Delta Lake's type widening, which readers must know."""
+        return (self._properties(spark, dataset) or {}).get(_WIDENING) == "true"
 
     def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
         """Return the rows of the latest commit."""
@@ -212,6 +218,15 @@ class DeltaSink(MergingSink):
                 yield "files added", row["metrics"]["numFilesAdded"]
                 yield "files removed", row["metrics"]["numFilesRemoved"]
             spark.sql(f"VACUUM {self._table(dataset)} RETAIN {hours:.6f} HOURS").collect()
+
+    def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Have the table in another directory by hard links, where the store is a directory: its log has no paths."""
+        is_free = self.existing(spark, with_values(dataset, directory=directory)) is None
+        return is_free and link_folder(self.warehouse.store, dataset.directory, directory)
+
+    def clear_moved(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Remove the directory."""
+        self.remove(spark, dataset)
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove the directory, its claim last."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace as with_values
 from datetime import UTC, datetime
 from hashlib import sha256
+from threading import Lock
 from typing import Final
 
 from pyspark.errors import AnalysisException
@@ -40,12 +41,16 @@ from pgoutput_construct.spark._replicate.sink import (
 from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset, Version, Warehouse
 
 _PROPERTY: Final = "pgoutput.version"
-_DATASET: Final = "pgoutput.dataset"
+_WAREHOUSE: Final = "pgoutput.warehouse"
 _SNAPSHOT: Final = "spark.sql.iceberg.snapshot-property."
 _CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
+_FORMER: Final = "former"
+"""Where a note has the directories that a table had before it was renamed."""
+_OF_FILES: Final = "hadoop"
+"""The type of a catalog that is a directory, and cannot rename a table."""
 _SETTINGS: Final = {
     "": _CATALOG,
-    ".type": "hadoop",
+    ".type": _OF_FILES,
     ".cache-enabled": "false",  # else each session keeps reading the snapshot that it saw first
 }
 _BRANCH: Final = "pgoutput"
@@ -87,18 +92,28 @@ class IcebergSink(MergingSink):
         """The directories of tables that have what was asked for."""
         self._own = self.catalog is None
         self._catalog = self.catalog or f"pgoutput_{sha256(warehouse.path.encode()).hexdigest()[:12]}"
+        self._namespaces, self._creating = set[str](), Lock()
+        """The namespaces that exist."""
+        own = _SETTINGS | {".warehouse": warehouse.path} if self._own else {}
+        self._settings = {f"spark.sql.catalog.{self._catalog}{key}": value for key, value in own.items()}
+        """Those of the catalog in a session."""
 
     def prepare(self, spark: SparkSession) -> None:
-        """Configure the warehouse's catalog; raise PgoutputError where the session has not the one that was named."""
-        if not self._own and spark.conf.get(f"spark.sql.catalog.{self._catalog}", None) is None:
-            raise PgoutputError(
-                f"the Spark session has no catalog {self._catalog!r}: set spark.sql.catalog.{self._catalog} and its "
-                "properties (--conf), as Iceberg's documentation has them for Spark"
-            )
-        if self._own:
-            place = f"spark.sql.catalog.{self._catalog}"
-            for key, value in (_SETTINGS | {".warehouse": self.warehouse.path}).items():
-                spark.conf.set(place + key, value)
+        """Configure the warehouse's catalog; raise PgoutputError where the session has not the one that was named.
+
+        That may be set in the caller's session alone: the sessions of threads do not inherit its settings.
+        """
+        place = f"spark.sql.catalog.{self._catalog}"
+        if not self._own and not self._settings:
+            known = spark.conf.getAll
+            self._settings = {key: known[key] for key in known if key == place or key.startswith(f"{place}.")}
+            if place not in self._settings:
+                raise PgoutputError(
+                    f"the Spark session has no catalog {self._catalog!r}: set {place} and its properties (--conf), as "
+                    "Iceberg's documentation has them for Spark"
+                )
+        for key, value in self._settings.items():
+            spark.conf.set(key, value)
 
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
         """Return the version in the latest snapshot of this program; after maintenance, in the table's properties.
@@ -132,31 +147,53 @@ class IcebergSink(MergingSink):
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Replace a table in one commit, with its columns; earlier snapshots stay readable."""
-        namespace, _ = self._names(dataset.directory)
         adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
-        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self._catalog)}.{quoted(namespace)}")
+        self._create_namespace(spark, dataset.directory)
         spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
         writer = rows.writeTo(self._table(dataset.directory))
         for name, value in self._new_properties.items():
             writer = writer.tableProperty(name, value)
-        writer = writer.tableProperty(_DATASET, self._identity(dataset))
+        writer = writer.tableProperty(_WAREHOUSE, self._identity)
+        if before is None and not self._own and (location := self._other_location(spark, dataset)):
+            writer = writer.tableProperty("location", location)
         if fields := partition_fields(dataset, self._partitions, rows.columns):
             writer = writer.partitionedBy(*(_partition(each) for each in fields))
         writer.createOrReplace()
         for name in adopted.entries if adopted is not None else ():
             remove_entry(self.warehouse.store, "/".join(self._names(dataset.directory)), name)
         self._altered.add(dataset.directory)
-        return with_values(dataset, details={PARTITIONS: list(map(str, fields))} if fields else {})
+        kept = {name: each for name, each in dataset.details.items() if name == _FORMER}
+        return with_values(dataset, details={**kept, **({PARTITIONS: list(map(str, fields))} if fields else {})})
+
+    def _create_namespace(self, spark: SparkSession, directory: str) -> None:
+        """Create the namespace of a dataset: one thread at a time, since of two, catalogs may refuse one."""
+        namespace, _ = self._names(directory)
+        with self._creating:
+            if namespace not in self._namespaces:
+                spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self._catalog)}.{quoted(namespace)}")
+                self._namespaces.add(namespace)
+
+    def _other_location(self, spark: SparkSession, dataset: Dataset) -> str | None:
+        """Return where to put a new table whose name a renamed one had, which has its files in the usual place.
+
+        Of two tables in one place, each would take the files of the other one for orphans.
+        """
+        for each in self.warehouse.readable_datasets()[0].values():
+            if dataset.directory in each.details.get(_FORMER, ()):
+                rows = spark.sql(f"DESCRIBE TABLE EXTENDED {self._table(each.directory)}").collect()
+                place = next(row["data_type"] for row in rows if row["col_name"] == "Location")
+                return f"{place}-{dataset.version.oid}"
+        return None
 
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
-        """Return a table of the catalog that was not created for this dataset, or files in the place of a table.
+        """Return a table of the catalog that this warehouse did not create, or files in the place of a table.
 
         A first batch that was interrupted before its note may have written it: the table has the identity of the
-        dataset then, or is data without metadata.
+        warehouse then, or is data without metadata.
         """
         table = self._table(dataset.directory)
         if spark.catalog.tableExists(table):
-            is_ours = self._properties(spark, table).get(_DATASET) == self._identity(dataset)
+            is_ours = self._properties(spark, table).get(_WAREHOUSE) == self._identity
             is_ours = is_ours or (self._own and self.version(spark, dataset) is not None)
             return None if is_ours else ExistingTable(table, spark.table(table).schema)
         if not self._own:
@@ -165,9 +202,32 @@ class IcebergSink(MergingSink):
         path, others = f"{self.warehouse.path}/{folder}", entries_of(self.warehouse.store, folder) - _FOLDERS
         return ExistingTable(path, columns_of_files(spark, path), tuple(sorted(others))) if others else None
 
-    def _identity(self, dataset: Dataset) -> str:
-        """Return what the property of a table says of whose it is; in hexadecimal, which Spark never redacts."""
-        return sha256(f"{self.warehouse.path}\n{dataset.directory}".encode()).hexdigest()[:32]
+    @property
+    def _identity(self) -> str:
+        """What the property of a table says of whose it is; in hexadecimal, which Spark never redacts."""
+        return sha256(self.warehouse.path.encode()).hexdigest()[:32]
+
+    def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Rename the table, where its catalog can: not one of files. Its files stay where they are."""
+        table, names = self._table(directory), ".".join(map(quoted, self._names(directory)))
+        kind = spark.conf.get(f"spark.sql.catalog.{self._catalog}.type", "")
+        if self._own or kind == _OF_FILES or spark.catalog.tableExists(table):
+            return False
+        self._create_namespace(spark, directory)
+        spark.sql(f"ALTER TABLE {self._table(dataset.directory)} RENAME TO {names}")
+        return True
+
+    def moved(self, dataset: Dataset, directory: str) -> Dataset:
+        """Return a dataset whose note says where its files are."""
+        former = [*dataset.details.get(_FORMER, ()), dataset.directory]
+        return with_values(dataset, directory=directory, details={**dataset.details, _FORMER: former})
+
+    def has_moved(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Return whether there is a table under the other name alone, and it is that of the dataset."""
+        if spark.catalog.tableExists(self._table(dataset.directory)):
+            return False
+        version = self.version(spark, with_values(dataset, directory=directory))
+        return version is not None and version.oid == dataset.version.oid
 
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge in one commit; changes of columns are a commit of their own, which makes no snapshot."""
@@ -279,6 +339,8 @@ class IcebergSink(MergingSink):
         now = time.time()
         before = retention.expired_before([float(row["at"]) for row in committed], now)
         yield from self._call(spark, "expire_snapshots", table, f"older_than => {_timestamp(before)}, retain_last => 1")
+        if _FORMER in dataset.details:  # another program may have put a table with the former name into its place
+            return
         orphans = f"older_than => {_timestamp(now - retention.orphan_age)}"
         found = spark.sql(
             f"CALL {quoted(self._catalog)}.system.remove_orphan_files(table => {literal(table)}, {orphans})"

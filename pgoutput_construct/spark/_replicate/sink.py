@@ -4,7 +4,7 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Final, NamedTuple, Self
 
@@ -255,6 +255,27 @@ class Sink(ABC):
             before: The dataset that is replaced; None for none: then the place of the dataset is checked first.
         """
 
+    def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Have the data of a dataset in another directory, where no dataset is; ``table_moves`` says when.
+
+        They may be in the former one, too, until ``clear_moved``: readers see them in the one that a note names.
+
+        Returns:
+            False where the format, the store or the catalog cannot do it, or something is there already.
+        """
+        return False
+
+    def moved(self, dataset: Dataset, directory: str) -> Dataset:
+        """Return a dataset as its note has it after it was moved to a directory."""
+        return replace(dataset, directory=directory)
+
+    def has_moved(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Return whether an interrupted move has taken the data to another directory, so that they are only there."""
+        return False
+
+    def clear_moved(self, spark: SparkSession, dataset: Dataset) -> None:  # noqa: B027 - a catalog leaves nothing
+        """Remove what a move has left in the directory of a dataset, which is in another one."""
+
     @abstractmethod
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove a dataset whose note was removed; it need not exist."""
@@ -289,6 +310,10 @@ class MergingSink(Sink):
     """Whether changes may come with other columns."""
     overwrites_few: bool = False
     """Whether a table of few rows is overwritten, rather than changes merged into it."""
+
+    def can_widen(self, spark: SparkSession, dataset: Dataset) -> bool:
+        """Return whether the types of columns can be made wider without writing rows."""
+        return self.alters
 
     def can_merge(self, dataset: Dataset) -> bool:
         """Return whether changes can be merged into a dataset as it will be: it has what it is partitioned by."""
