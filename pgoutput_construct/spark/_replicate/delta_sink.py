@@ -219,10 +219,13 @@ class DeltaSink(MergingSink):
                 yield "files removed", row["metrics"]["numFilesRemoved"]
             spark.sql(f"VACUUM {self._table(dataset)} RETAIN {hours:.6f} HOURS").collect()
 
+    def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Return whether the store is a directory, and no others have files in the place."""
+        return self.warehouse.is_local and self.existing(spark, with_values(dataset, directory=directory)) is None
+
     def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
-        """Have the table in another directory by hard links, where the store is a directory: its log has no paths."""
-        is_free = self.existing(spark, with_values(dataset, directory=directory)) is None
-        return is_free and link_folder(self.warehouse.store, dataset.directory, directory)
+        """Have the table in another directory by hard links: its log has no paths."""
+        return link_folder(self.warehouse.store, dataset.directory, directory)
 
     def clear_moved(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove the directory."""

@@ -207,11 +207,16 @@ class IcebergSink(MergingSink):
         """What the property of a table says of whose it is; in hexadecimal, which Spark never redacts."""
         return sha256(self.warehouse.path.encode()).hexdigest()[:32]
 
-    def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
-        """Rename the table, where its catalog can: not one of files. Its files stay where they are."""
-        table, names = self._table(directory), ".".join(map(quoted, self._names(directory)))
+    def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Return whether the catalog can rename tables, which one of files cannot, and has no other with the name."""
         kind = spark.conf.get(f"spark.sql.catalog.{self._catalog}.type", "")
-        if self._own or kind == _OF_FILES or spark.catalog.tableExists(table):
+        can_rename = not self._own and kind != _OF_FILES
+        return can_rename and self.existing(spark, with_values(dataset, directory=directory)) is None
+
+    def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Rename the table; its files stay where they are."""
+        names = ".".join(map(quoted, self._names(directory)))
+        if spark.catalog.tableExists(self._table(directory)):
             return False
         self._create_namespace(spark, directory)
         spark.sql(f"ALTER TABLE {self._table(dataset.directory)} RENAME TO {names}")

@@ -300,10 +300,13 @@ class ParquetSink(MergingSink):
         """Remove all parts."""
         self.warehouse.store.remove(dataset.directory)
 
+    def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Return whether the store is a directory, and no others have files in the place."""
+        return self.warehouse.is_local and self.existing(spark, replace(dataset, directory=directory)) is None
+
     def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
-        """Have the parts in another directory by hard links, where the store is a directory."""
-        is_free = self.existing(spark, replace(dataset, directory=directory)) is None
-        return is_free and link_folder(self.warehouse.store, dataset.directory, directory)
+        """Have the parts in another directory by hard links."""
+        return link_folder(self.warehouse.store, dataset.directory, directory)
 
     def moved(self, dataset: Dataset, directory: str) -> Dataset:
         """Return a dataset with its parts in another directory."""

@@ -255,13 +255,20 @@ class Sink(ABC):
             before: The dataset that is replaced; None for none: then the place of the dataset is checked first.
         """
 
+    def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Return whether a dataset can be moved to another directory, where nothing is but what this warehouse wrote.
+
+        It is asked before the move is announced: what an interrupted move has left in the other directory is removed.
+        """
+        return False
+
     def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
         """Have the data of a dataset in another directory, where no dataset is; ``table_moves`` says when.
 
         They may be in the former one, too, until ``clear_moved``: readers see them in the one that a note names.
 
         Returns:
-            False where the format, the store or the catalog cannot do it, or something is there already.
+            False where the store or the catalog cannot do it after all.
         """
         return False
 

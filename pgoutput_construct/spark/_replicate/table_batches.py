@@ -65,7 +65,7 @@ from pgoutput_construct.spark._replicate.staging import (
     staging,
 )
 from pgoutput_construct.spark._replicate.table_history import record_history
-from pgoutput_construct.spark._replicate.table_moves import complete_move, planned_moves, settle_move
+from pgoutput_construct.spark._replicate.table_moves import Move, complete_move, planned_moves, settle_move
 from pgoutput_construct.spark._replicate.table_write import write_table
 from pgoutput_construct.spark._replicate.troubles import Troubles, WaitingError
 from pgoutput_construct.spark._replicate.warehouse_log import (
@@ -409,7 +409,9 @@ class WarehouseTables:
         """Move the datasets of renamed tables where that can be; return the former names of these, by their present."""
         mine = [table for table in tables if table.relation_oid not in self._failed]
         latest = latest_datasets(self._own_datasets().values()).values()
-        planned = planned_moves(mine, latest, self._datasets, self._progress.names)
+        planned = [
+            move for move in planned_moves(mine, latest, self._datasets, self._progress.names) if self._can_move(move)
+        ]
         if not planned:
             return {}
         unsettled = self._progress.moving
@@ -417,6 +419,8 @@ class WarehouseTables:
         self._note(replace(self._progress, done=False, moving=moving))
         found = dict[str, str]()
         for move in planned:
+            if move.moving.after in self._datasets:  # it was to be moved before, and could not be
+                continue
             try:
                 if not self._sink.move(self._spark, move.dataset, move.moving.after):
                     continue
@@ -430,6 +434,13 @@ class WarehouseTables:
             found[moved.version.table] = move.dataset.version.table
         self._progress = replace(self._progress, moving=unsettled)
         return {name: was for name, was in found.items() if name != was}
+
+    def _can_move(self, move: Move) -> bool:
+        try:
+            return self._sink.can_move(self._spark, move.dataset, move.moving.after)
+        except Exception as error:
+            self._fail(move.dataset.version.oid, move.moving.table, error)
+            return False
 
     def _fail_move(self, moving: Moving, error: Exception) -> None:
         """Note the failure of a move, which the next batch settles."""

@@ -6,7 +6,8 @@ they begin (``Progress.moving``), and settled before the next batch does anythin
 
 - If the new place has a note, the data are there: the old note, and what is left, are removed.
 - If only the old place has one, the sink says whether the data have moved (a catalog renames a table at once); if so,
-  the move is completed, else what was begun is cleared, and the move is planned again.
+  the move is completed, else what was begun is cleared, and the move is planned again. So only a move to a place where
+  others have nothing is announced.
 
 The version of a dataset is with its data, and moves with them; the name of its table is what the note says.
 """

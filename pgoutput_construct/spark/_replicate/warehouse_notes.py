@@ -320,6 +320,11 @@ class Warehouse:
         self._written_shapes = set[str]()
         self._shapes_lock = Lock()
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a directory."""
+        return isinstance(self.store, LocalStore)
+
     def progress(self) -> Progress | None:
         """Return how far it has come, None where there is no warehouse; raises PgoutputError for a damaged note."""
         content = self._read(_PROGRESS)

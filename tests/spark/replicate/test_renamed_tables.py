@@ -9,6 +9,7 @@ import pytest
 
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._replicate import (
     Batch,
     Retention,
@@ -97,6 +98,8 @@ def place(request: pytest.FixtureRequest, lake: Any, server18: EmbeddedServer, t
 def test_moves(place: Lake) -> None:
     """With changes before and after, without any, in a chain; also where the log has only what came since."""
     place.replicate()
+    place.execute("UPDATE a SET v = 'once more' WHERE id = 5")
+    place.replicate()  # of a there are more commits than of the table that takes its name
     place.execute(
         "UPDATE a SET v = 'before' WHERE id = 1",
         "ALTER TABLE a RENAME TO c",
@@ -113,6 +116,7 @@ def test_moves(place: Lake) -> None:
         (1, "v1", "update"),
         (2, "v2", "update"),
         (3, "v3", "delete"),
+        (5, "v5", "update"),
     ]
     assert prune(place.shop.directory, Lsn(2**62), states=False).segments
     place.execute("INSERT INTO a VALUES (2, 'more')", "ALTER TABLE c RENAME TO d", "UPDATE d SET v = 'x' WHERE id = 4")
@@ -197,6 +201,32 @@ def test_what_cannot_be_moved(place: Lake) -> None:
     assert done.tables == {"public.b": "written"}
     assert done.reasons == {"public.b": "public.a was renamed, and could not be moved"}
     check_equal(place.spark, place.shop, place.warehouse, ["b"])
+
+
+def test_a_place_of_others(place: Lake) -> None:
+    """What others have under the new name stays; so does the table whose name another one cannot have yet."""
+    place.replicate()
+    other = place.warehouse / "public.c"
+    if place.catalog:
+        place.spark.sql(f"CREATE TABLE {place.catalog}.public.c (mine int) USING iceberg")
+    else:
+        other.mkdir()
+        (other / "mine.txt").write_text("mine")
+    place.execute("ALTER TABLE a RENAME TO c", "ALTER TABLE b RENAME TO a", "INSERT INTO a VALUES (2, 'x')")
+    with pytest.raises(PgoutputError, match="is not of this warehouse"):
+        place.replicate()
+    assert read_current(place.spark, place.warehouse, "public.a").count() == 5
+    assert read_current(place.spark, place.warehouse, "public.b").count() == 1
+    if place.catalog:
+        assert place.spark.table(f"{place.catalog}.public.c").columns == ["mine"]
+        place.spark.sql(f"DROP TABLE {place.catalog}.public.c")
+    else:
+        assert [path.name for path in other.iterdir()] == ["mine.txt"]
+        (other / "mine.txt").unlink()
+        other.rmdir()
+    done = place.replicate()
+    assert done.tables == {"public.c": "renamed", "public.a": "changed"} and not done.reasons
+    place.check("a", "c")
 
 
 def test_reports_of_missing_rows_move(place: Lake) -> None:
