@@ -83,6 +83,9 @@ class Table:
     """Whether the table was dropped."""
     numbers: Mapping[str, int] = field(default_factory=dict)
     """The attribute numbers of its columns, as far as the log has them."""
+    comments: Mapping[int, str] | None = None
+    """The comments on its columns by attribute number, and on itself as 0; None where the log has none of the catalog.
+    """
     rules: Mapping[str, str] = field(default_factory=dict)
     """What a reader has made of columns, by their names: that they are excluded, or how their values are masked."""
     copied: Mapping[str, str] = field(default_factory=dict)

@@ -30,6 +30,7 @@ from pgoutput_construct.spark._replicate.sink import (
     WriteOptions,
     partition_fields,
 )
+from pgoutput_construct.spark._replicate.table_comments import comment_statements
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 
 _COMMIT_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
@@ -56,6 +57,7 @@ class DeltaSink(MergingSink):
     """The version is in the metadata of the commit that wrote it."""
 
     format = "delta"
+    has_comments = True
     alters = False  # columns cannot be dropped without column mapping, which few readers know
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
@@ -79,6 +81,13 @@ class DeltaSink(MergingSink):
         for row in ours.take(1):
             return self.warehouse.version_of_commit(row["userMetadata"])
         return None
+
+    def describe(self, spark: SparkSession, dataset: Dataset, comments: Mapping[str, str]) -> None:
+        """Give the table and its columns comments: commits of their own, which have the version of the data."""
+        if (version := self.version(spark, dataset)) is not None:
+            with _settings(spark, {_COMMIT_METADATA: self.warehouse.commit_text(version)}):
+                for statement in comment_statements(spark, self._table(dataset), comments):
+                    spark.sql(statement)
 
     def can_widen(self, spark: SparkSession, dataset: Dataset) -> bool:
         """Return whether the table has Delta Lake's type widening, which readers must know."""

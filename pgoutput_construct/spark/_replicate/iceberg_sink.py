@@ -1,7 +1,7 @@
 """Tables of Iceberg: in a catalog of files in the warehouse, or in one of the session."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace as with_values
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -38,6 +38,7 @@ from pgoutput_construct.spark._replicate.sink import (
     WriteOptions,
     partition_fields,
 )
+from pgoutput_construct.spark._replicate.table_comments import comment_statements
 from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset, Version, Warehouse
 
 _PROPERTY: Final = "pgoutput.version"
@@ -78,6 +79,8 @@ class IcebergSink(MergingSink):
     """The version is a property of the snapshot that wrote it."""
 
     format = "iceberg"
+    has_comments = True
+    has_keys = True
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written; without a catalog it is of files there (``type=hadoop``)."""
@@ -221,6 +224,33 @@ class IcebergSink(MergingSink):
         self._create_namespace(spark, directory)
         spark.sql(f"ALTER TABLE {self._table(dataset.directory)} RENAME TO {names}")
         return True
+
+    def describe(self, spark: SparkSession, dataset: Dataset, comments: Mapping[str, str]) -> None:
+        """Give the table and its columns comments: commits of their own, which make no snapshot."""
+        for statement in comment_statements(spark, self._table(dataset.directory), comments):
+            spark.sql(statement)
+
+    def identify(self, spark: SparkSession, dataset: Dataset, key: Sequence[str]) -> None:
+        """Make columns the identifier fields of the table, a commit of its own; not through Spark Connect.
+
+        Spark's SQL cannot make a column required that is not, even if no row has NULL in it.
+        """
+        if (jvm := getattr(spark, "_jvm", None)) is None:
+            return
+        spark.table(self._table(dataset.directory))  # a session makes a catalog when a statement names it
+        namespace = spark.sparkContext._gateway.new_array(jvm.java.lang.String, 1)
+        namespace[0], name = self._names(dataset.directory)
+        catalog = spark._jsparkSession.sessionState().catalogManager().catalog(self._catalog)
+        identifier = jvm.org.apache.spark.sql.connector.catalog.Identifier.of(namespace, name)
+        table = catalog.loadTable(identifier).table()
+        update, fields = table.updateSchema().allowIncompatibleChanges(), jvm.java.util.ArrayList()
+        for name in key:
+            fields.add(name)
+            update = update.requireColumn(name)
+        for field in table.schema().columns():
+            if field.isRequired() and field.name() not in key:
+                update = update.makeColumnOptional(field.name())
+        update.setIdentifierFields(fields).commit()
 
     def moved(self, dataset: Dataset, directory: str) -> Dataset:
         """Return a dataset whose note says where its files are."""

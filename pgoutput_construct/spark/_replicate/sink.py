@@ -3,7 +3,7 @@
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Final, NamedTuple, Self
@@ -179,6 +179,10 @@ class Sink(ABC):
     """The name of the format."""
     catalog: str | None = None
     """The catalog of the session that has the tables; None where they are in the warehouse."""
+    has_comments: ClassVar[bool] = False
+    """Whether tables and columns have comments."""
+    has_keys: ClassVar[bool] = False
+    """Whether tables say which columns identify a row."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
@@ -254,6 +258,26 @@ class Sink(ABC):
             rows: Its rows, under the names of datasets; they may be made from the present ones.
             before: The dataset that is replaced; None for none: then the place of the dataset is checked first.
         """
+
+    def describe(self, spark: SparkSession, dataset: Dataset, comments: Mapping[str, str]) -> None:
+        """Give a table and its columns comments, where the format ``has_comments``; others are removed.
+
+        Args:
+            spark: A session.
+            dataset: The dataset, as it was written.
+            comments: The comments by the names of columns, and that of the table as "".
+        """
+        raise NotImplementedError
+
+    def identify(self, spark: SparkSession, dataset: Dataset, key: Sequence[str]) -> None:
+        """Say which columns identify a row, where the format ``has_keys``: they are required then, and no others are.
+
+        Args:
+            spark: A session.
+            dataset: The dataset, as it was written.
+            key: The names of the columns; none for no key.
+        """
+        raise NotImplementedError
 
     def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
         """Return whether a dataset can be moved to another directory, where nothing is but what this warehouse wrote.

@@ -38,6 +38,7 @@ from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog.reader import ChangeLog, identity_of
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._execution import SparkSessions
+from pgoutput_construct.spark._log_view.added_columns import escaped_table
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
@@ -64,6 +65,7 @@ from pgoutput_construct.spark._replicate.staging import (
     TableMasks,
     staging,
 )
+from pgoutput_construct.spark._replicate.table_description import describe, has_other_comments, undescribed
 from pgoutput_construct.spark._replicate.table_history import record_history
 from pgoutput_construct.spark._replicate.table_moves import Move, complete_move, planned_moves, settle_move
 from pgoutput_construct.spark._replicate.table_write import write_table
@@ -270,6 +272,7 @@ class WarehouseTables:
         if steps:
             self._note(replace(self._progress, batch=self._progress.batch + 1, seq=seq, done=False))
             self._apply_steps(escape_log(log), steps, masks)
+        self._describe_others(due, {step.oid for step in steps})
         waiting = {oid for oid in present if oid in self._troubles} - {table.relation_oid for table in due}
         failing = waiting | self._failed.keys()
         removed = [
@@ -460,7 +463,7 @@ class WarehouseTables:
             if version is None:
                 del self._datasets[dataset.directory]
             elif not isinstance(version, Exception) and _named_as(version, dataset) != dataset.version:
-                settled = replace(dataset, version=_named_as(version, dataset))
+                settled = undescribed(self._sink, replace(dataset, version=_named_as(version, dataset)))
                 # Now: if this batch does nothing for the table, the next one trusts the note.
                 self._warehouse.write_note(settled)
                 self._datasets[dataset.directory] = settled
@@ -642,7 +645,19 @@ class WarehouseTables:
         written = write_table(log, spark, sink, step, changes, before, self._on_missing)
         if written.reason:
             self._reasons[step.table] = written.reason
-        return written.dataset
+        return describe(spark, sink, written.dataset, log.table(step.table))
+
+    def _describe_others(self, tables: Iterable[Table], written: Collection[int]) -> None:
+        """Describe the tables that a batch has not written, and whose comments have changed."""
+        datasets = latest_datasets(each for each in self._own_datasets().values() if not each.is_history)
+        for table in tables:
+            dataset = datasets.get((table.relation_oid, False))
+            if dataset is None or table.dropped or table.relation_oid in {*written, *self._failed}:
+                continue
+            if has_other_comments(self._sink, dataset, found := escaped_table(table)):
+                described = describe(self._spark, self._sink, dataset, found)
+                self._warehouse.write_note(described)
+                self._datasets[described.directory] = described
 
     def _remove(self, dataset: Dataset) -> None:
         """Remove a dataset; if its files cannot be removed, its table is in trouble."""

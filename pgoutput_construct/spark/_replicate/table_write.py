@@ -24,6 +24,8 @@ from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges, Si
 from pgoutput_construct.spark._replicate.small_tables import FEW_ROWS, few_rows_after
 from pgoutput_construct.spark._replicate.soft_deletes import SoftWrite, is_soft
 from pgoutput_construct.spark._replicate.staging import TableChanges
+from pgoutput_construct.spark._replicate.table_comments import commented
+from pgoutput_construct.spark._replicate.table_description import comments_of, without_other_key
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version
 from pgoutput_construct.spark._state.change_survey import survey
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
@@ -75,8 +77,11 @@ def write_table(
             rows = _inserted_rows(log, step.table, changes)
         else:
             rows = _advanced_table(log, step.table, None, changes, on_missing)
-        done = sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
+        comments = comments_of(sink, log.table(step.table), naming)
+        done = sink.replace(spark, step.dataset, commented(naming.for_dataset(rows), comments), step.replaced)
         return WrittenTable(_with_most_rows(sink, done, changes.summary.changes))
+    before = without_other_key(spark, sink, before, log.table(step.table))
+    step = with_values(step, dataset=with_values(step.dataset, details=before.details))
     reason = _obstacle(log, spark, sink, step, before)
     if isinstance(sink, MergingSink) and naming == sink.naming_of(before) and sink.can_merge(step.dataset):
         changed = _changed_dataset(log, spark, sink, step, changes, before, on_missing, can_merge=not reason)
@@ -84,7 +89,8 @@ def write_table(
             return WrittenTable(changed)
     there = sink.read_for_replay(spark, before)
     rows = _advanced_table(log, step.table, there, changes, on_missing, sink.is_small(before))
-    done = sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
+    rows = commented(naming.for_dataset(rows), comments_of(sink, log.table(step.table), naming))
+    done = sink.replace(spark, step.dataset, rows, step.replaced)
     return WrittenTable(_with_most_rows(sink, done, _most_rows(before, changes)), reason or "it was truncated")
 
 
@@ -125,6 +131,7 @@ def _changed_dataset(
         if found is not None:
             kinds = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
             rows = naming.for_dataset(spark.createDataFrame(found, kinds).coalesce(1))
+            rows = commented(rows, comments_of(sink, log.table(step.table), naming))
             return _with_most_rows(sink, sink.overwrite(spark, step.dataset, rows), found.num_rows)
     if can_merge:
         merged = _net_of_step(log, step.table, changes, on_missing, naming)
