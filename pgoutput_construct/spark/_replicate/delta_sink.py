@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace as with_values
 from typing import Final
 
@@ -85,7 +85,7 @@ class DeltaSink(MergingSink):
     def describe(self, spark: SparkSession, dataset: Dataset, comments: Mapping[str, str]) -> None:
         """Give the table and its columns comments: commits of their own, which have the version of the data."""
         if (version := self.version(spark, dataset)) is not None:
-            with _settings(spark, {_COMMIT_METADATA: self.warehouse.commit_text(version)}):
+            with self._committing(spark, version):
                 for statement in comment_statements(spark, self._table(dataset), comments):
                     spark.sql(statement)
 
@@ -154,8 +154,8 @@ class DeltaSink(MergingSink):
             writer = writer.tableProperty(name, value)
         if partitions:
             writer = writer.partitionedBy(*map(column, partitions))
-        spark.conf.set(_COMMIT_METADATA, self.warehouse.commit_text(dataset.version))
-        writer.createOrReplace()
+        with self._committing(spark, dataset.version):
+            writer.createOrReplace()
 
     def _partition_columns(self, dataset: Dataset, rows: DataFrame) -> list[str]:
         """Return the columns of partitions; raise PgoutputError for one whose empty values would become NULL."""
@@ -181,10 +181,12 @@ class DeltaSink(MergingSink):
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge in one commit."""
         table = self._table(dataset)
-        with merge_statements(
-            spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
-        ) as statements:
-            spark.conf.set(_COMMIT_METADATA, self.warehouse.commit_text(dataset.version))
+        with (
+            merge_statements(
+                spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
+            ) as statements,
+            self._committing(spark, dataset.version),
+        ):
             spark.sql(statements.whole(table)).collect()
         return dataset
 
@@ -203,12 +205,18 @@ class DeltaSink(MergingSink):
 
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Merge in one commit, as ``merge`` does."""
-        with history_statement(
-            spark, self._table(dataset), self.read(spark, dataset), rows, self.naming_of(dataset)
-        ) as statement:
-            spark.conf.set(_COMMIT_METADATA, self.warehouse.commit_text(dataset.version))
+        with (
+            history_statement(
+                spark, self._table(dataset), self.read(spark, dataset), rows, self.naming_of(dataset)
+            ) as statement,
+            self._committing(spark, dataset.version),
+        ):
             spark.sql(statement).collect()
         return dataset
+
+    def _committing(self, spark: SparkSession, version: Version) -> AbstractContextManager[None]:
+        """Have the commits of a session a version while the block runs: a later one, such as ALTER TABLE, has none."""
+        return _settings(spark, {_COMMIT_METADATA: self.warehouse.commit_text(version)})
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
         """Put small files together (OPTIMIZE), and remove those of expired versions (VACUUM).

@@ -1,6 +1,7 @@
 """Columns whose types become wider: altered where the format can, with the rows that a fresh warehouse has."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._replicate import Batch, read_current, read_history, replicate
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
+from pgoutput_construct.spark._replicate.merge_statement import MergeStatements
 from tests.postgres.shop import Shop
 from tests.spark.logs import log_options, write_log
 from tests.spark.replicate.rounds import check_equal, open_differences
@@ -102,6 +104,41 @@ def test_wider_types(lake: Any, tmp_path: Path, into: str, monkeypatch: pytest.M
     _write(log, 3, WIDE, _insert(b"4", b"70000", b"1e300", None), _update(b"2", b"3", b"NaN", b"NaN"))
     assert not apply().reasons
     _check_fresh(lake, log, warehouse, tmp_path / "fresh 2")
+
+
+@pytest.mark.long
+def test_killed_after_an_alteration(lake: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ALTER TABLE is a commit of Delta Lake, which has no version: not that of the table that was written before."""
+    log, warehouse = tmp_path / "log", tmp_path / "wh"
+    names = {name: _OID + number for number, name in enumerate(("first", "second"))}
+
+    def write(number: int, relation: pgo.Relation, *values: bytes | None) -> None:
+        messages = [replace(relation, name=name, relation_oid=oid) for name, oid in names.items()]
+        inserts = [pgo.Insert(None, oid, values) for oid in names.values()]
+        _write(log, number, *messages, *inserts)
+
+    def apply() -> None:
+        replicate(lake, log, warehouse, "delta", workers=1, **WIDENING)  # type: ignore[arg-type]
+
+    write(1, NARROW, b"1", b"7", b"0.5", b"1.25")
+    apply()
+    write(2, WIDE, b"3000000000", b"70000", b"0.5", b"1234567890.25")
+    merged = list[str]()
+
+    def kill_second(statements: MergeStatements, table: str) -> str:
+        merged.append(table)
+        if len(merged) == 2:
+            raise _Killed
+        return merging(statements, table)
+
+    merging = MergeStatements.whole
+    with monkeypatch.context() as patched:
+        patched.setattr(MergeStatements, "whole", kill_second)
+        with pytest.raises(_Killed):
+            apply()
+    apply()
+    for name in names:
+        assert {row["i"] for row in read_current(lake, warehouse, f"public.{name}").collect()} == {1, 3_000_000_000}
 
 
 def _check_fresh(spark: Any, log: Path, warehouse: Path, fresh: Path) -> None:
