@@ -204,7 +204,7 @@ def test_what_cannot_be_moved(place: Lake) -> None:
 
 
 def test_a_place_of_others(place: Lake) -> None:
-    """What others have under the new name stays; so does the table whose name another one cannot have yet."""
+    """What others have under the new name stays, and the renamed table is in trouble until that is gone."""
     place.replicate()
     other = place.warehouse / "public.c"
     if place.catalog:
@@ -215,8 +215,7 @@ def test_a_place_of_others(place: Lake) -> None:
     place.execute("ALTER TABLE a RENAME TO c", "ALTER TABLE b RENAME TO a", "INSERT INTO a VALUES (2, 'x')")
     with pytest.raises(PgoutputError, match="is not of this warehouse"):
         place.replicate()
-    assert read_current(place.spark, place.warehouse, "public.a").count() == 5
-    assert read_current(place.spark, place.warehouse, "public.b").count() == 1
+    assert read_current(place.spark, place.warehouse, "public.a").count() == 2
     if place.catalog:
         assert place.spark.table(f"{place.catalog}.public.c").columns == ["mine"]
         place.spark.sql(f"DROP TABLE {place.catalog}.public.c")
@@ -224,8 +223,7 @@ def test_a_place_of_others(place: Lake) -> None:
         assert [path.name for path in other.iterdir()] == ["mine.txt"]
         (other / "mine.txt").unlink()
         other.rmdir()
-    done = place.replicate()
-    assert done.tables == {"public.c": "renamed", "public.a": "changed"} and not done.reasons
+    assert place.replicate().tables == {"public.c": "written"}
     place.check("a", "c")
 
 
