@@ -8,7 +8,8 @@ in which groups; ``staging`` reads the log once for all of them; ``small_tables`
 ``table_moves`` moves those of renamed tables; ``table_write`` appends, merges or writes a table as a whole,
 ``table_description`` and ``table_comments`` give it the comments of its source, and its key; ``table_history`` records
 every row that it had. A format is a ``sink`` (``parquet_sink``, whose tables are in parts,
-``delta_sink``, ``iceberg_sink``; the last two share ``merge_statement``); ``existing_tables`` is what others have in
+``delta_sink``, ``iceberg_sink``; the last two share ``merge_statement``, and have a variant in which several datasets
+are one table, ``shared_tables``); ``existing_tables`` is what others have in
 the place of a dataset. ``dataset_names`` says what datasets are called, ``dataset_columns`` names what they have in
 addition to the columns of tables; ``column_rules`` leaves columns out or masks them (``column_masks``), before anything
 else sees them; ``column_layout`` chooses the added columns, and ``soft_deletes`` writes tables whose deleted rows stay.

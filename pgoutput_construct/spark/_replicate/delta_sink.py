@@ -2,8 +2,8 @@
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace as with_values
 from typing import Final
 
@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StringType
 
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._execution import session_settings
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
@@ -47,7 +48,7 @@ _LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 _DETAIL: Final = "mapped_columns"
 _LOG_FOLDER: Final = "_delta_log"
-_CLAIM: Final = "_pgoutput"
+CLAIM: Final = "_pgoutput"
 """A file that this package writes into the directory of a table before all others; readers go by the log alone."""
 _HISTORY: Final = 100
 """How many of the latest commits are searched for one of this program: others are of VACUUM or OPTIMIZE."""
@@ -102,7 +103,7 @@ class DeltaSink(MergingSink):
         adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
         if before is None and adopted is None:
             self._claim(spark, dataset)
-        names = [name for name in rows.columns if _NEEDS_MAPPING.search(name)]
+        names = mapped_names(rows.columns)
         fields = self._partition_columns(dataset, rows)
         wanted, present = {**self._wanted, **(_MAPPED if names else {})}, self._properties(spark, dataset)
         if present is None or (
@@ -122,7 +123,7 @@ class DeltaSink(MergingSink):
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
         """Return the table, or the files, in a directory that has no claim of this package, and none of its commits."""
         entries = entries_of(self.warehouse.store, dataset.directory)
-        if not entries or _CLAIM in entries:
+        if not entries or CLAIM in entries:
             return None
         path = self._path(dataset)
         if not self._exists(dataset):
@@ -135,7 +136,7 @@ class DeltaSink(MergingSink):
 
         What one has left goes first.
         """
-        claim = f"{dataset.directory}/{_CLAIM}"
+        claim = f"{dataset.directory}/{CLAIM}"
         if self.warehouse.store.has(claim) and self.version(spark, dataset) is None:
             self.remove(spark, dataset)
         self.warehouse.store.write(claim, b"")
@@ -216,7 +217,7 @@ class DeltaSink(MergingSink):
 
     def _committing(self, spark: SparkSession, version: Version) -> AbstractContextManager[None]:
         """Have the commits of a session a version while the block runs: a later one, such as ALTER TABLE, has none."""
-        return _settings(spark, {_COMMIT_METADATA: self.warehouse.commit_text(version)})
+        return session_settings(spark, {_COMMIT_METADATA: self.warehouse.commit_text(version)})
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
         """Put small files together (OPTIMIZE), and remove those of expired versions (VACUUM).
@@ -230,7 +231,7 @@ class DeltaSink(MergingSink):
         # The check is for other writers: there are none. VACUUM lists a table in as many tasks as _LISTING has.
         settings = {_RETENTION_CHECK: "false", _LISTING: "16"}
         settings[_COMMIT_METADATA] = self.warehouse.commit_text(version)
-        with _settings(spark, settings):
+        with session_settings(spark, settings):
             for row in spark.sql(f"OPTIMIZE {self._table(dataset)}").collect():
                 yield "files added", row["metrics"]["numFilesAdded"]
                 yield "files removed", row["metrics"]["numFilesRemoved"]
@@ -251,7 +252,7 @@ class DeltaSink(MergingSink):
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove the directory, its claim last."""
         store = self.warehouse.store
-        for name in entries_of(store, dataset.directory) - {_CLAIM}:
+        for name in entries_of(store, dataset.directory) - {CLAIM}:
             remove_entry(store, dataset.directory, name)
         store.remove(dataset.directory)
 
@@ -260,6 +261,11 @@ class DeltaSink(MergingSink):
 
     def _table(self, dataset: Dataset) -> str:
         return f"delta.{quoted(self._path(dataset))}"
+
+
+def mapped_names(names: Iterable[str]) -> list[str]:
+    """Return the names of columns that need column mapping."""
+    return [name for name in names if _NEEDS_MAPPING.search(name)]
 
 
 def _is_mapped(properties: Mapping[str, str]) -> bool:
@@ -280,19 +286,3 @@ def _with_mapped_columns(dataset: Dataset, names: list[str]) -> Dataset:
             ", ".join(map(repr, names)),
         )
     return with_values(dataset, details={_DETAIL: names} if names else {})
-
-
-@contextmanager
-def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Change settings of a session while the block runs."""
-    before = {name: spark.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, value)

@@ -42,8 +42,10 @@ from pgoutput_construct.spark._replicate.table_comments import comment_statement
 from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset, Version, Warehouse
 
 _PROPERTY: Final = "pgoutput.version"
-_WAREHOUSE: Final = "pgoutput.warehouse"
-_SNAPSHOT: Final = "spark.sql.iceberg.snapshot-property."
+WAREHOUSE_PROPERTY: Final = "pgoutput.warehouse"
+"""The property of a table that says whose it is."""
+VERSION_SETTING: Final = f"spark.sql.iceberg.snapshot-property.{_PROPERTY}"
+"""The setting of a session whose value the snapshots that it writes have."""
 _CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
 _FORMER: Final = "former"
 """Where a note has the directories that a table had before it was renamed."""
@@ -123,18 +125,25 @@ class IcebergSink(MergingSink):
 
         Snapshots that a batch has not published are not in the table's history.
         """
-        table, value = self._table(dataset.directory), f"s.summary['{_PROPERTY}']"
-        published = f"{table}.snapshots s LEFT SEMI JOIN {table}.history h ON s.snapshot_id = h.snapshot_id"
-        latest = f"SELECT {value} AS value FROM {published} WHERE {value} IS NOT NULL ORDER BY s.committed_at DESC"
+        table = self._table(dataset.directory)
         try:
-            found = [row["value"] for row in spark.sql(latest).take(1)]
+            found = self._latest_commit(spark, table)
         except AnalysisException as error:
             if error.getCondition() != _MISSING:
                 raise
             return None
-        if not found and (kept := self._properties(spark, table).get(_PROPERTY)):
-            found = [bytes.fromhex(kept).decode()]
-        return self.warehouse.version_of_commit(found[0]) if found else None
+        if found is None and (kept := self._properties(spark, table).get(_PROPERTY)):
+            found = bytes.fromhex(kept).decode()
+        return self.warehouse.version_of_commit(found) if found else None
+
+    def _latest_commit(self, spark: SparkSession, table: str, source: str | None = None) -> str | None:
+        """Return the version, as it was written, in the latest snapshot that has one, or that of a source table."""
+        value = f"s.summary['{_PROPERTY}']"
+        condition = "" if source is None else f" AND get_json_object({value}, '$.table') = {literal(source)}"
+        published = f"{table}.snapshots s LEFT SEMI JOIN {table}.history h ON s.snapshot_id = h.snapshot_id"
+        chosen = f"SELECT {value} AS value FROM {published} WHERE {value} IS NOT NULL{condition}"
+        latest = spark.sql(f"{chosen} ORDER BY s.committed_at DESC").first()
+        return None if latest is None else str(latest["value"])
 
     def _properties(self, spark: SparkSession, table: str) -> dict[str, str]:
         return {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
@@ -152,11 +161,11 @@ class IcebergSink(MergingSink):
         """Replace a table in one commit, with its columns; earlier snapshots stay readable."""
         adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
         self._create_namespace(spark, dataset.directory)
-        spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
+        spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
         writer = rows.writeTo(self._table(dataset.directory))
         for name, value in self._new_properties.items():
             writer = writer.tableProperty(name, value)
-        writer = writer.tableProperty(_WAREHOUSE, self._identity)
+        writer = writer.tableProperty(WAREHOUSE_PROPERTY, self._identity)
         if before is None and not self._own and (location := self._other_location(spark, dataset)):
             writer = writer.tableProperty("location", location)
         if fields := partition_fields(dataset, self._partitions, rows.columns):
@@ -196,7 +205,7 @@ class IcebergSink(MergingSink):
         """
         table = self._table(dataset.directory)
         if spark.catalog.tableExists(table):
-            is_ours = self._properties(spark, table).get(_WAREHOUSE) == self._identity
+            is_ours = self._properties(spark, table).get(WAREHOUSE_PROPERTY) == self._identity
             is_ours = is_ours or (self._own and self.version(spark, dataset) is not None)
             return None if is_ours else ExistingTable(table, spark.table(table).schema)
         if not self._own:
@@ -271,7 +280,7 @@ class IcebergSink(MergingSink):
         with merge_statements(
             spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
         ) as statements:
-            spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
+            spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
             if not self._merge_in_parts(spark, table, statements):
                 spark.sql(statements.whole(table)).collect()
         return dataset
@@ -313,14 +322,14 @@ class IcebergSink(MergingSink):
     def append(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Append in one commit."""
         self._alter(spark, dataset)
-        spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
+        spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
         rows.writeTo(self._table(dataset.directory)).append()
         return dataset
 
     def overwrite(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Overwrite in one commit."""
         self._alter(spark, dataset)
-        spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
+        spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
         rows.writeTo(self._table(dataset.directory)).overwrite(F.lit(True))
         return dataset
 
@@ -339,7 +348,7 @@ class IcebergSink(MergingSink):
             with history_statement(
                 spark, table, self.read(spark, dataset), found, self.naming_of(dataset)
             ) as statement:
-                spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
+                spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
                 spark.sql(statement).collect()
         finally:
             self.warehouse.store.remove(folder)

@@ -4,9 +4,10 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import ClassVar, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
@@ -107,6 +108,8 @@ class WriteOptions:
     """The session's catalog that has the tables of Iceberg; None for files in the warehouse."""
     partitions: Mapping[str, tuple[PartitionField, ...]] = field(default_factory=dict)
     """How tables are partitioned, by their names."""
+    schema_column: str = ""
+    """The column that has the schema, where tables of several schemas share one."""
 
 
 DEFAULT_OPTIONS: Final = WriteOptions()
@@ -179,6 +182,8 @@ class Sink(ABC):
     """The name of the format."""
     catalog: str | None = None
     """The catalog of the session that has the tables; None where they are in the warehouse."""
+    is_shared: ClassVar[bool] = False
+    """Whether several datasets are in one place: the rows of one are removed before its note."""
     has_comments: ClassVar[bool] = False
     """Whether tables and columns have comments."""
     has_keys: ClassVar[bool] = False
@@ -306,6 +311,14 @@ class Sink(ABC):
 
     def clear_moved(self, spark: SparkSession, dataset: Dataset) -> None:  # noqa: B027 - a catalog leaves nothing
         """Remove what a move has left in the directory of a dataset, which is in another one."""
+
+    def place_of(self, directory: str) -> str:
+        """Return the directory that the data of a dataset are in, which several may share."""
+        return directory
+
+    def exclusive(self, dataset: Dataset) -> AbstractContextManager[Any]:
+        """Have no other thread write where a dataset is, while the block runs."""
+        return nullcontext()
 
     @abstractmethod
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:

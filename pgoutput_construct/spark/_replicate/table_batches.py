@@ -181,6 +181,7 @@ class WarehouseTables:
             catalog=sink.catalog,
             namespace=names.namespace,
             table_name=names.table,
+            schema_column=names.schema_column,
         )
         self._noted = self._progress
         self._interrupted = None if self._progress.done else self._progress.batch
@@ -627,8 +628,9 @@ class WarehouseTables:
         # Only for tables that need it: Delta Lake folds names in any case.
         needs_case = log.table(step.table).has_equal_names or self._spark.conf.get(_CASE) == "true"
         spark.conf.set(_CASE, str(needs_case).lower())
-        dataset = self._write(log, spark, step, staged.changes(spark, ChangeRequest(step.table, step.after)))
-        self._warehouse.write_note(dataset)
+        with self._sink.exclusive(step.dataset):
+            dataset = self._write(log, spark, step, staged.changes(spark, ChangeRequest(step.table, step.after)))
+            self._warehouse.write_note(dataset)
         return dataset
 
     def _write(self, log: OpenLog, spark: SparkSession, step: TableStep, changes: TableChanges) -> Dataset:
@@ -661,14 +663,20 @@ class WarehouseTables:
 
     def _remove(self, dataset: Dataset) -> None:
         """Remove a dataset; if its files cannot be removed, its table is in trouble."""
-        self._warehouse.remove_note(dataset.directory)
-        del self._datasets[dataset.directory]
-        self._unsure.discard(dataset.directory)
+        if not self._sink.is_shared:
+            self._forget(dataset)
         try:
             forget_missing(self._warehouse, dataset)
             self._sink.remove(self._spark, dataset)
+            if self._sink.is_shared:  # rows without a note would stay among those of others
+                self._forget(dataset)
         except Exception as error:
             self._fail(dataset.version.oid, dataset.version.table, error)
+
+    def _forget(self, dataset: Dataset) -> None:
+        self._warehouse.remove_note(dataset.directory)
+        del self._datasets[dataset.directory]
+        self._unsure.discard(dataset.directory)
 
 
 def _named_as(version: Version, dataset: Dataset) -> Version:

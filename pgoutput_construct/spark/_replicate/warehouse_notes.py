@@ -251,6 +251,8 @@ class Progress:
     """The template of the namespaces of its datasets."""
     table_name: str = TABLE
     """The template of their names."""
+    schema_column: str = ""
+    """The column that has the schema, where tables of several schemas share one."""
     layout: Mapping[str, Any] = field(default_factory=dict)
     """Which columns tables have in addition to their own: ``ColumnLayout.to_notes``."""
     moving: tuple[Moving, ...] = ()
@@ -275,7 +277,7 @@ class Progress:
     @property
     def names(self) -> DatasetNames:
         """The names of its datasets."""
-        return DatasetNames(self.namespace, self.table_name)
+        return DatasetNames(self.namespace, self.table_name, self.schema_column)
 
     def to_seq(self, version: Version) -> int:
         """Return the seq up to which a dataset has everything that ended in the log."""
