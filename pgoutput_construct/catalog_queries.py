@@ -12,6 +12,7 @@ from typing import Final
 
 __all__ = [
     "BLOCKING_WRITER",
+    "COMMENTS",
     "CURRENT_SNAPSHOT",
     "DIGEST",
     "FLUSHED_LSN",
@@ -407,6 +408,14 @@ TYPE_FACTS: Final = CatalogQuery(
 )
 """The user-defined enums and composites that the columns of tables have, directly or inside other types."""
 
+COMMENTS: Final = CatalogQuery(
+    """SELECT objoid::bigint, json_agg(json_build_array(objsubid, description) ORDER BY objsubid)
+    FROM pg_description WHERE classoid = 'pg_class'::regclass AND objoid = ANY(%(oids)s::oid[]) GROUP BY objoid""",
+    {"oid": "int8", "comments": "json"},
+    "the comments on tables cannot be read in the catalog",
+)
+"""The comments on tables (as column 0), and on their columns by number."""
+
 # An updated catalog row has another xmin, and a deleted one changes the sum. pg_class is included for tables that are
 # created or dropped, which a publication FOR ALL TABLES publishes, and for composite types.
 DIGEST: Final = CatalogQuery(
@@ -420,6 +429,8 @@ DIGEST: Final = CatalogQuery(
         (SELECT sum(hashtext(concat(indexrelid, ' ', xmin))) FROM pg_index
          WHERE (indisprimary OR indisreplident) AND indrelid IN (SELECT oid FROM tables)),
         (SELECT sum(hashtext(concat(oid, ' ', xmin))) FROM pg_namespace),
+        (SELECT sum(hashtext(concat(objoid, ' ', objsubid, ' ', xmin))) FROM pg_description
+         WHERE objoid >= 16384 AND classoid = 'pg_class'::regclass),
         (SELECT sum(hashtext(concat(pubname, ' ', xmin))) FROM pg_publication){_ALL_ROWS}pg_enum){_ALL_ROWS}"""
     "pg_publication_rel){published_schemas})",
     {"digest": "text"},

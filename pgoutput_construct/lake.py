@@ -255,6 +255,13 @@ def _note(store: LogStore, table: str, history: bool) -> dict[str, Any]:
 
 def _location(store: LogStore, kind: str, note: Mapping[str, Any]) -> Location:
     directory, details = note["directory"], note["details"]
+    place, shared, _ = directory.partition("@")
+    if shared:
+        name = _progress(store)["schema_column"]
+        raise PgoutputError(
+            f"{store}: {note['table']} is in the table {place}, which schemas share: read that with a condition on its "
+            f"column {name!r}, or this one with pgoutput_construct.spark.read_current"
+        )
     if kind == "delta":
         return Location(kind, store.path_of(directory))
     if kind == "iceberg":

@@ -154,6 +154,8 @@ class TableReading(Reading):
     """Its columns by number, including dropped ones."""
     types: tuple[CatalogType, ...] = ()
     """The enums and composite types of its columns; empty in logs of earlier versions."""
+    comments: Mapping[int, str] = field(default_factory=dict)
+    """The comments on its columns by number, and on itself as 0; empty in logs of earlier versions."""
 
     @property
     def is_partitioned(self) -> bool:
@@ -313,6 +315,7 @@ class TableFactsReader:
             rewritten=dict(details.get("rewritten", ())),
             columns=columns,
             types=tuple(map(CatalogType.parse, details.get("types", ()))),
+            comments=dict(details.get("comments", ())),
         )
 
     def _apart(self, payload: memoryview) -> tuple[dict[str, Any], SharedColumns[CatalogColumn]]:

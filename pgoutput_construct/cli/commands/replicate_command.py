@@ -124,6 +124,12 @@ _NAMED: Final = 8
     help="Names of the tables in it, such as {schema}__{table}; permanent.  [default: {table}]",
 )
 @click.option(
+    "--schema-column",
+    metavar="NAME",
+    help="Delta, Iceberg: write tables of one name in several schemas into one, with a column for the schema, such as "
+    "tenant; permanent. Needs --namespace.",
+)
+@click.option(
     "--partition-by",
     "partitionings",
     multiple=True,
@@ -226,6 +232,7 @@ def replicate_command(
     catalog: str | None,
     namespace: str | None,
     table_name: str | None,
+    schema_column: str | None,
     partitionings: tuple[tuple[str, tuple[str, ...]], ...],
     excluded: tuple[tuple[str, ...], ...],
     masks: tuple[tuple[str, str], ...],
@@ -258,7 +265,8 @@ def replicate_command(
     another program where a table is to be written are left as they are; the error says how the columns differ.
 
     --namespace lake --table-name {schema}__{table} names the tables lake.public__orders instead, in a catalog or as a
-    directory. Tables that would have the same name are errors of each.
+    directory. Tables that would have the same name are errors of each, unless --schema-column makes them one table: for
+    tenants that have a schema each, --namespace lake --schema-column tenant.
 
     Delta Lake and Iceberg need jars, which Spark downloads from Maven Central once. Iceberg's catalog is DIR itself,
     unless --catalog names another one of the Spark session; DIR then has the notes of the tables.
@@ -310,7 +318,7 @@ def replicate_command(
 
     warnings.simplefilter("ignore", IncompleteTableWarning)
     chosen, exclude_columns = tables or None, [name for names in excluded for name in names]
-    rules, names = ColumnRules.parse(exclude_columns, masks), (namespace, table_name)
+    rules, names = ColumnRules.parse(exclude_columns, masks), (namespace, table_name, schema_column)
     waits = mode == "continuous"
     LayoutOptions(types=types).check()
     check_request(changelog, warehouse, into, chosen, waits, metadata_prefix, resync, adopt, catalog, rules, names)
@@ -361,6 +369,7 @@ def replicate_command(
             catalog=catalog,
             namespace=namespace,
             table_name=table_name,
+            schema_column=schema_column,
             partition_by=dict(partitionings),
             exclude_columns=exclude_columns,
             masks=dict(masks),
@@ -450,6 +459,10 @@ def _described(batch: "Batch") -> str:
     parts = [f"batch {batch.number}: {_named(batch.tables)} in {batch.seconds:.1f} s", until]
     if batch.removed:
         parts.append(f"removed {_named(batch.removed)}")
+    whole = [f"{name} ({reason})" for name, reason in sorted(batch.reasons.items()) if reason != "it is new"]
+    if whole:
+        more = f" and {len(whole) - _NAMED:,} more" if len(whole) > _NAMED else ""
+        parts.append(f"written as a whole: {', '.join(whole[:_NAMED])}{more}")
     if batch.commit_time is not None:
         parts.append(f"committed {max(0, Timestamp.now() - batch.commit_time) / 1e6:,.1f} s ago")
     return ", ".join(parts)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgoutput_construct.catalog_queries import (
+    COMMENTS,
     CURRENT_SNAPSHOT,
     DIGEST,
     INSERTED_LSN,
@@ -113,6 +114,9 @@ def _read_tables(connection: Connection, slot: str, numbers: Mapping[int, set[in
         if row["oid"] in found:
             types = [{name: value for name, value in each.items() if value} for each in row["types"]]
             found[row["oid"]]["types"] = types
+    for row in fetch_named(connection, COMMENTS, oids=wanted):
+        if row["oid"] in found:
+            found[row["oid"]]["comments"] = row["comments"]
     return found
 
 

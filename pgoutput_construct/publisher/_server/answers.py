@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from pgoutput_construct.catalog_queries import (
     BLOCKING_WRITER,
+    COMMENTS,
     CURRENT_SNAPSHOT,
     DIGEST,
     FLUSHED_LSN,
@@ -424,6 +425,7 @@ REPLIES: Final[Mapping[CatalogQuery, Callable[[QueryContext, Arguments], Iterabl
     PUBLISHED_TABLES: _published_tables,
     TABLE_FACTS: _table_facts,
     TYPE_FACTS: lambda *_: [],
+    COMMENTS: lambda *_: [],
     DIGEST: _digest,
     LOCKED_TABLES: lambda *_: [],
 }

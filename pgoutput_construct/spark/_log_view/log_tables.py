@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -191,7 +191,8 @@ def find_tables(
         oid = oids[order[0]]
         reading = newer.get(oid)
         try:
-            tables[name] = _table(history, order, found, copied, (numbering, choices), reading, named[oid])
+            table = _table(history, order, found, copied, (numbering, choices), reading, named[oid])
+            tables[name] = replace(table, comments=_comments(readings.get(oid, ())))
         except OSError:  # not of the table: its plan reads no file
             raise
         except Exception as error:  # of any class: the other tables are still read
@@ -199,6 +200,12 @@ def find_tables(
                 raise
             refused[name] = UnreadableTable(oid, reading is not None and reading.gone, _own_error(name, error))
     return tables
+
+
+def _comments(readings: Sequence[TableReading]) -> Mapping[int, str] | None:
+    """Return the comments of the latest reading of a table that has any facts."""
+    existing = [each for each in readings if not each.gone]
+    return existing[-1].comments if existing else None
 
 
 def _own_error(name: str, error: Exception) -> PgoutputError:

@@ -83,6 +83,9 @@ class Table:
     """Whether the table was dropped."""
     numbers: Mapping[str, int] = field(default_factory=dict)
     """The attribute numbers of its columns, as far as the log has them."""
+    comments: Mapping[int, str] | None = None
+    """The comments on its columns by attribute number, and on itself as 0; None where the log has none of the catalog.
+    """
     rules: Mapping[str, str] = field(default_factory=dict)
     """What a reader has made of columns, by their names: that they are excluded, or how their values are masked."""
     copied: Mapping[str, str] = field(default_factory=dict)
@@ -126,7 +129,7 @@ def directory_name(namespace: str, name: str) -> str:
     since Spark ignores such files. A name longer than 255 bytes, the limit of file systems, is cut, and ends in a ``~``
     and a digest: find its table by comparing with ``Table.directory`` of all tables in the log.
     """
-    parts = (_encoded(namespace or "pg_catalog"), _encoded(name))
+    parts = (encoded_name(namespace or "pg_catalog"), encoded_name(name))
     return _shortened(re.sub("^_", "%5F", ".".join(parts)))
 
 
@@ -145,7 +148,8 @@ def plain_path(path: object) -> str:
     return re.sub(r"[][{}*?\\]", r"\\\g<0>", str(path))
 
 
-def _encoded(part: str) -> str:
+def encoded_name(part: str) -> str:
+    """Return a name as a part of ``directory_name``: without a dot, or any other character that is not of a word."""
     return "".join(c if c.isalnum() or c in "-_" else "".join(f"%{b:02X}" for b in _bytes(c)) for c in part)
 
 

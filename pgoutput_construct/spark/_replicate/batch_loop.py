@@ -4,6 +4,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -48,8 +49,10 @@ from pgoutput_construct.wire import Lsn, Timestamp
 _WORKERS: Final = 4
 _TICK: Final = 0.2
 """Seconds between two looks for a log, and at ``stop``."""
-_NAME_OPTIONS: Final = ("namespace", "table-name")
+_NAME_OPTIONS: Final = ("namespace", "table-name", "schema-column")
 _QUERY: Final = "pgoutput replicate"
+GivenNames = tuple[str | None, str | None, str | None]
+"""The templates of namespaces and of names, and the column of the schema, as a caller gives them, or None."""
 
 
 def replicate(
@@ -74,6 +77,7 @@ def replicate(
     catalog: str | None = None,
     namespace: str | None = None,
     table_name: str | None = None,
+    schema_column: str | None = None,
     partition_by: Mapping[str, Collection[str]] = MappingProxyType({}),
     batch_transactions: int | None = None,
     batch_bytes: int | None = BATCH_BYTES,
@@ -137,6 +141,10 @@ def replicate(
         table_name: A template of their names, with ``{table}`` for the name at the source, and perhaps ``{schema}``,
             such as ``{schema}__{table}``; None for ``{table}``. It cannot be changed later. Two tables that would have
             the same name are errors of both, unless one has it already.
+        schema_column: The name of a column, with which tables of the same name in several schemas become one table of
+            Delta Lake or Iceberg, which is partitioned by it: it has the schema of each row. For it, ``namespace`` has
+            no ``{schema}``. It cannot be changed later, and is not for histories and soft deletes. The columns of the
+            shared table are those of all; one of another type is an error of its table.
         partition_by: How tables are partitioned, by their names: ``column``, or for Iceberg also ``day(column)``,
             ``bucket(16, column)`` and the like. It applies to tables that are written as a whole, and is remembered.
         batch_transactions: The most transactions of a batch; None for no limit.
@@ -186,7 +194,7 @@ def replicate(
     write_options = write_options_of(into, write_mode, table_properties, grace, catalog, partition_by)
     given, names, columns = (
         ColumnRules.parse(exclude_columns, masks.items()),
-        (namespace, table_name),
+        (namespace, table_name, schema_column),
         LayoutOptions(soft_delete, metadata_columns, untyped, types).check(),
     )
     check = partial(
@@ -208,8 +216,16 @@ def replicate(
     check()
     destination.store.prepare()
     with destination.store.lock("replicate") as lock:
-        sink = _sink_of(destination, into, write_options, metadata_prefix, adopt)
         from_scratch, layout = set(map(normal_name, resync)), noted_layout(destination).chosen(*columns)
+        sink = _sink_of(
+            destination,
+            into,
+            write_options,
+            metadata_prefix,
+            adopt,
+            names_of(destination, names),
+            {"history": history, "soft_delete": layout.soft_delete, "partition_by": partition_by},
+        )
         chosen = None if tables is None else set(map(normal_name, tables)) | from_scratch
         reporter = Reporter(on_progress, batch_bytes)
         all_tables = WarehouseTables(
@@ -223,7 +239,7 @@ def replicate(
             reporter,
             from_scratch,
             joined_rules(given, destination, from_scratch),
-            DatasetNames.parse(*names),
+            names_of(destination, names),
             layout,
         )
         sink.prepare(spark)
@@ -283,10 +299,19 @@ def _target(log: ChangeLog, as_of: Lsn | Timestamp, tables: WarehouseTables, onc
 
 
 def _sink_of(
-    destination: Warehouse, into: str, options: WriteOptions, metadata_prefix: str | None, adopt: bool
+    destination: Warehouse,
+    into: str,
+    options: WriteOptions,
+    metadata_prefix: str | None,
+    adopt: bool,
+    names: DatasetNames,
+    others: Mapping[str, object],
 ) -> Sink:
     """Return the sink of a warehouse, with the prefix that it has already."""
-    sink, known = open_sink(into, destination, options), destination.progress()
+    if names.schema_column:
+        check_shared(into, others)
+    options, known = replace(options, schema_column=names.schema_column), destination.progress()
+    sink = open_sink(into, destination, options)
     sink.naming = Naming(known.prefix if known else metadata_prefix or PREFIX)
     sink.adopts = adopt
     return sink
@@ -320,7 +345,7 @@ def check_request(
     adopt: bool = False,
     catalog: str | None = None,
     rules: ColumnRules = NO_RULES,
-    names: tuple[str | None, str | None] = (None, None),
+    names: GivenNames = (None, None, None),
 ) -> Warehouse:
     """Check the arguments of ``replicate`` before anything is started or written; return the warehouse.
 
@@ -337,7 +362,7 @@ def check_request(
         adopt: Whether to take over tables that another log made.
         catalog: The catalog that has the tables, None for files in the warehouse.
         rules: Which columns are excluded or masked.
-        names: The templates of namespaces and of names, None for those of the warehouse.
+        names: The templates of namespaces and of names, and the column of the schema; None for those of the warehouse.
 
     Raises:
         ChangeLogError: There is no such log, unless it is waited for; it lacks one of ``tables``, which the warehouse
@@ -348,9 +373,10 @@ def check_request(
     """
     if prefix is not None:
         check_prefix(prefix)
-    DatasetNames.parse(*names)
     destination = Warehouse(warehouse)
     known = destination.progress()
+    if names_of(destination, names).schema_column:
+        check_shared(into)
     if known is not None and known.format != into:
         raise PgoutputError(
             f"{destination.store}: the tables there are {known.format}, not {into}: choose another warehouse"
@@ -399,9 +425,34 @@ def joined_rules(rules: ColumnRules, warehouse: Warehouse, resync: Collection[st
     return rules.joined_with(noted, datasets, resync, str(warehouse.store))
 
 
-def _check_names(destination: Warehouse, known: Progress, names: tuple[str | None, str | None]) -> None:
-    for option, wanted, there in zip(_NAME_OPTIONS, names, (known.namespace, known.table_name), strict=True):
+def names_of(warehouse: Warehouse, given: GivenNames) -> DatasetNames:
+    """Return the names of datasets: as given, else those of the warehouse; raise PgoutputError for invalid ones."""
+    known = warehouse.progress()
+    if known is None:
+        return DatasetNames.parse(*given)
+    there = (known.namespace, known.table_name, known.schema_column or None)
+    return DatasetNames.parse(*(noted if each is None else each for each, noted in zip(given, there, strict=True)))
+
+
+def check_shared(into: str, others: Mapping[str, object] = MappingProxyType({})) -> None:
+    """Raise PgoutputError for what tables that schemas share cannot have: a format, or one of other arguments."""
+    if into == "parquet":
+        raise PgoutputError("tables of Parquet are not shared by schemas (--schema-column): choose delta or iceberg")
+    for name in sorted(name for name, value in others.items() if value):
+        raise PgoutputError(
+            f"tables that schemas share (--schema-column) have no --{name.replace('_', '-')} ({name}=): replicate into "
+            "another warehouse, where each has its own"
+        )
+
+
+def _check_names(destination: Warehouse, known: Progress, names: GivenNames) -> None:
+    noted = (known.namespace, known.table_name, known.schema_column)
+    for option, wanted, there in zip(_NAME_OPTIONS, names, noted, strict=True):
         if wanted not in (None, there):
+            if not there:
+                raise PgoutputError(
+                    f"{destination.store}: its schemas share no tables: omit --{option}, or choose another warehouse"
+                )
             raise PgoutputError(
                 f"{destination.store}: its tables were named by --{option} {there!r}, not {wanted!r}: omit "
                 f"--{option} ({option.replace('-', '_')}=), or choose another warehouse"

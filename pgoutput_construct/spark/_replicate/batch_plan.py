@@ -32,7 +32,7 @@ class UpdateMode(StrEnum):
     CHANGED = "changed"
     """By the changes since its last version."""
     WRITTEN = "written"
-    """As a whole, from the log: it is new, was copied again, or altered."""
+    """As a whole, from the log: ``TableStep.reason`` says why."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class TableStep:
     replaced: Dataset | None
     """The present dataset in the directory of ``dataset``; another table's if that gave up the name."""
     mode: UpdateMode
+    reason: str = ""
+    """Why the dataset is written as a whole."""
     has_defaults: bool = False
     """Whether columns were added with a default, which changes do not say of older rows."""
 
@@ -125,11 +127,13 @@ class BatchPlanner:
         if before is not None:
             version = self._coverage.next_version(before.version, version)
             version = replace(version, shape=version.shape.continuing(before.version.shape))
-        mode = UpdateMode.WRITTEN if has_gap else _mode(before, version)
         directory = self._coverage.progress.names.directory(table, is_history)
-        details, replaced = before.details if before else {}, self._datasets.get(directory)
+        dataset = Dataset(directory, version, before.details if before else {}, is_history)
+        mode, reason = _mode(before, dataset)
+        if has_gap:
+            mode, reason = UpdateMode.WRITTEN, "changes were pruned before they were applied"
         if table.qualified in self._resync:
-            mode = UpdateMode.WRITTEN
+            mode, reason = UpdateMode.WRITTEN, "it is asked for"
             if is_history and before is not None and before.version.shape.copy == version.shape.copy:
                 before = None
         if is_history and before is not None and before.version.shape.has_other_rules(version.shape):
@@ -140,9 +144,11 @@ class BatchPlanner:
             _check_names(before.version, version)
         if not is_history and mode is UpdateMode.WRITTEN:
             version = _with_added(version, self._layout.added(table))
-        added = _added_columns(before, version) if mode is UpdateMode.CHANGED else ()
-        has_defaults = not table.defaults.keys().isdisjoint(added or ())
-        return TableStep(Dataset(directory, version, details, is_history), before, replaced, mode, has_defaults)
+            dataset = replace(dataset, version=version)
+        is_changed = mode is UpdateMode.CHANGED and before is not None
+        added = before.version.shape.added_in(version.shape) if is_changed and before is not None else ()
+        has_defaults = not table.defaults.keys().isdisjoint(added)
+        return TableStep(dataset, before, self._datasets.get(directory), mode, reason, has_defaults)
 
     def _version(self, table: Table) -> Version:
         return Version.from_table(table, self._coverage.progress.batch + 1, self._seq)
@@ -185,14 +191,21 @@ def aside_directory(history: Dataset) -> str:
     return f"{history.directory.removesuffix(HISTORY_SUFFIX)}.aside{history.version.oid}{HISTORY_SUFFIX}"
 
 
-def _mode(before: Dataset | None, version: Version) -> UpdateMode | None:
-    added = _added_columns(before, version)
-    if before is None or before.version.table != version.table or added is None:
-        return UpdateMode.WRITTEN
+def _mode(before: Dataset | None, dataset: Dataset) -> tuple[UpdateMode | None, str]:
+    """Return how a dataset is brought up to date, None if it is, and why as a whole."""
+    version = dataset.version
+    if before is None:
+        return UpdateMode.WRITTEN, "it is new"
+    if before.directory != dataset.directory:
+        return UpdateMode.WRITTEN, f"{before.version.table} was renamed, and could not be moved"
+    if reason := before.version.shape.obstacle_to(version.shape):
+        return UpdateMode.WRITTEN, reason
     if before.version.last > version.last:
-        return UpdateMode.WRITTEN  # another history of the server
-    is_same = before.version.last == version.last and before.version.shape.current == version.shape.current
-    return None if is_same else UpdateMode.CHANGED
+        return UpdateMode.WRITTEN, "the server has another history"
+    was = before.version
+    is_same = (was.last, was.shape.current, was.table) == (version.last, version.shape.current, version.table)
+    is_same = is_same and not was.shape.widened_in(version.shape)
+    return (None if is_same else UpdateMode.CHANGED), ""
 
 
 def _with_added(version: Version, added: tuple[str, ...] | None) -> Version:
@@ -209,10 +222,6 @@ def _check_names(before: Version, version: Version) -> None:
             f"{version.table}: its history has columns that were renamed or dropped since, but not their numbers: "
             f"{', '.join(map(repr, unknown))}; write the table from scratch: --resync {version.table}"
         )
-
-
-def _added_columns(before: Dataset | None, version: Version) -> tuple[str, ...] | None:
-    return before.version.shape.added_in(version.shape) if before is not None else None
 
 
 _INSERT_TAG: Final = ord(Insert.TAG)

@@ -1,5 +1,6 @@
 """The names of datasets: by default the schema and the name of their tables, else what templates make of them."""
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -7,12 +8,15 @@ from re import split
 from typing import Final, NamedTuple, Self
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._log_view.replicated_tables import Table, directory_name
+from pgoutput_construct.spark._log_view.replicated_tables import Table, directory_name, encoded_name
 
 HISTORY_SUFFIX: Final = ".history"
 """The suffix of the directory of a history, after that of its table: no other directory has two dots."""
+SHARED: Final = "@"
+"""What comes between the directory of a table that schemas share, and a schema: in no name of a directory."""
 SCHEMA: Final = "{schema}"
 TABLE: Final = "{table}"
+_COLUMN: Final = re.compile("[a-z][a-z0-9_]*", re.ASCII | re.IGNORECASE)
 
 
 class NameConflict(NamedTuple):
@@ -30,14 +34,17 @@ class DatasetNames:
     """Of the namespace: in a catalog that of the table, else the part of a directory's name before the dot."""
     table: str = TABLE
     """Of the name in the namespace."""
+    schema_column: str = ""
+    """The column that has the schema of a row, where tables of several schemas share one; "" where they do not."""
 
     @classmethod
-    def parse(cls, namespace: str | None, table: str | None) -> Self:
-        """Return templates as a caller gives them, None for the default.
+    def parse(cls, namespace: str | None, table: str | None, schema_column: str | None = None) -> Self:
+        """Return templates as a caller gives them, None for the default; and the column of the schema, None for none.
 
-        Raises PgoutputError for one that has other fields or characters, or would give all tables one name.
+        Raises PgoutputError for one that has other fields or characters, or would give all tables one name; and for a
+        column of the schema where a template gives each schema tables of its own.
         """
-        found = cls(SCHEMA if namespace is None else namespace, TABLE if table is None else table)
+        found = cls(SCHEMA if namespace is None else namespace, TABLE if table is None else table, schema_column or "")
         for what, template in (("namespace", found.namespace), ("table name", found.table)):
             fixed = "".join(split(r"\{schema\}|\{table\}", template))
             if not template or not all(letter.isalnum() or letter in "-_" for letter in fixed):
@@ -49,13 +56,31 @@ class DatasetNames:
             raise PgoutputError(f"table name {found.table!r}: it needs {TABLE}, since each table has a name of its own")
         if TABLE in found.namespace:
             raise PgoutputError(f"namespace {found.namespace!r}: it may have {SCHEMA}, not {TABLE}")
+        found._check_shared(schema_column)
         return found
 
+    def _check_shared(self, schema_column: str | None) -> None:
+        if schema_column is None:
+            return
+        if not _COLUMN.fullmatch(schema_column):
+            raise PgoutputError(
+                f"schema column {schema_column!r}: it may have letters, digits and _, and begins with a letter"
+            )
+        if SCHEMA in self.namespace + self.table:
+            raise PgoutputError(
+                f"the column {schema_column!r} of the schema is for tables that schemas share: give --namespace "
+                f"(namespace=), and --table-name (table_name=) if at all, without {SCHEMA}"
+            )
+
     def directory(self, table: Table, is_history: bool) -> str:
-        """Return the name of the directory of a table's dataset, or of its history's: ``namespace.name``."""
+        """Return the name of the directory of a table's dataset, or of its history's: ``namespace.name``.
+
+        Where schemas share tables, it is followed by ``@`` and the schema.
+        """
         schema = table.namespace or "pg_catalog"
         parts = (_filled(template, schema, table.name) for template in (self.namespace, self.table))
-        return f"{directory_name(*parts)}{HISTORY_SUFFIX if is_history else ''}"
+        of_schema = f"{SHARED}{encoded_name(schema)}" if self.schema_column else ""
+        return f"{directory_name(*parts)}{of_schema}{HISTORY_SUFFIX if is_history else ''}"
 
     def conflicts(self, tables: Collection[Table], owners: Mapping[str, int]) -> Iterator[NameConflict]:
         """Yield the tables that would have the name of another one.
@@ -77,7 +102,8 @@ class DatasetNames:
         others = ", ".join(sorted(each.qualified for each in together if each is not table))
         return PgoutputError(
             f"{table.qualified} would be {directory}, as {others} would: replicate only one of them (--table), or into "
-            "another warehouse, where --namespace or --table-name has {schema}"
+            "another warehouse, where --namespace or --table-name has {schema}, or --schema-column tells their rows "
+            "apart"
         )
 
 

@@ -2,8 +2,8 @@
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace as with_values
 from typing import Final
 
@@ -11,11 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StringType
 
 from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._execution import session_settings
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
     columns_of_files,
     entries_of,
+    link_folder,
     remove_entry,
 )
 from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statements
@@ -29,6 +31,7 @@ from pgoutput_construct.spark._replicate.sink import (
     WriteOptions,
     partition_fields,
 )
+from pgoutput_construct.spark._replicate.table_comments import comment_statements
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version, Warehouse
 
 _COMMIT_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
@@ -38,6 +41,7 @@ _MAPPED: Final = {f"{_MAPPING}mode": "name"}
 _NEEDS_MAPPING: Final = re.compile(r"[ ,;{}()\n\t=]")
 """Characters that Delta Lake refuses in column names without column mapping: other names in files."""
 _TROUBLE: Final = "which readers must support: some refuse such a table, some (delta-rs) read NULL in all columns"
+_WIDENING: Final = "delta.enableTypeWidening"
 _VECTORS: Final = "delta.enableDeletionVectors"
 _LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 """By default 10,000, for object stores with as many directories."""
@@ -45,7 +49,7 @@ _RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled
 _PROJECTIONS: Final = "spark.sql.codegen.factoryMode"
 _DETAIL: Final = "mapped_columns"
 _LOG_FOLDER: Final = "_delta_log"
-_CLAIM: Final = "_pgoutput"
+CLAIM: Final = "_pgoutput"
 """A file that this package writes into the directory of a table before all others; readers go by the log alone."""
 _HISTORY: Final = 100
 """How many of the latest commits are searched for one of this program: others are of VACUUM or OPTIMIZE."""
@@ -55,7 +59,8 @@ class DeltaSink(MergingSink):
     """The version is in the metadata of the commit that wrote it."""
 
     format = "delta"
-    alters = False  # a table with other columns is replaced: ALTER TABLE of Delta Lake 4.1.0 failed with Spark 4.1.4
+    has_comments = True
+    alters = False  # columns cannot be dropped without column mapping, which few readers know
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written."""
@@ -79,6 +84,17 @@ class DeltaSink(MergingSink):
             return self.warehouse.version_of_commit(row["userMetadata"])
         return None
 
+    def describe(self, spark: SparkSession, dataset: Dataset, comments: Mapping[str, str]) -> None:
+        """Give the table and its columns comments: commits of their own, which have the version of the data."""
+        if (version := self.version(spark, dataset)) is not None:
+            with self._committing(spark, version):
+                for statement in comment_statements(spark, self._table(dataset), comments):
+                    spark.sql(statement)
+
+    def can_widen(self, spark: SparkSession, dataset: Dataset) -> bool:
+        """Return whether the table has Delta Lake's type widening, which readers must know."""
+        return (self._properties(spark, dataset) or {}).get(_WIDENING) == "true"
+
     def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
         """Return the rows of the latest commit."""
         return spark.read.format("delta").load(self._path(dataset))
@@ -88,7 +104,7 @@ class DeltaSink(MergingSink):
         adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
         if before is None and adopted is None:
             self._claim(spark, dataset)
-        names = [name for name in rows.columns if _NEEDS_MAPPING.search(name)]
+        names = mapped_names(rows.columns)
         fields = self._partition_columns(dataset, rows)
         wanted, present = {**self._wanted, **(_MAPPED if names else {})}, self._properties(spark, dataset)
         if present is None or (
@@ -108,7 +124,7 @@ class DeltaSink(MergingSink):
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
         """Return the table, or the files, in a directory that has no claim of this package, and none of its commits."""
         entries = entries_of(self.warehouse.store, dataset.directory)
-        if not entries or _CLAIM in entries:
+        if not entries or CLAIM in entries:
             return None
         path = self._path(dataset)
         if not self._exists(dataset):
@@ -121,7 +137,7 @@ class DeltaSink(MergingSink):
 
         What one has left goes first.
         """
-        claim = f"{dataset.directory}/{_CLAIM}"
+        claim = f"{dataset.directory}/{CLAIM}"
         if self.warehouse.store.has(claim) and self.version(spark, dataset) is None:
             self.remove(spark, dataset)
         self.warehouse.store.write(claim, b"")
@@ -140,8 +156,8 @@ class DeltaSink(MergingSink):
             writer = writer.tableProperty(name, value)
         if partitions:
             writer = writer.partitionedBy(*map(column, partitions))
-        spark.conf.set(_COMMIT_METADATA, self.warehouse.commit_text(dataset.version))
-        writer.createOrReplace()
+        with self._committing(spark, dataset.version):
+            writer.createOrReplace()
 
     def _partition_columns(self, dataset: Dataset, rows: DataFrame) -> list[str]:
         """Return the columns of partitions; raise PgoutputError for one whose empty values would become NULL."""
@@ -167,10 +183,12 @@ class DeltaSink(MergingSink):
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge in one commit."""
         table = self._table(dataset)
-        with merge_statements(
-            spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
-        ) as statements:
-            spark.conf.set(_COMMIT_METADATA, self.warehouse.commit_text(dataset.version))
+        with (
+            merge_statements(
+                spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
+            ) as statements,
+            self._committing(spark, dataset.version),
+        ):
             spark.sql(statements.whole(table)).collect()
         return dataset
 
@@ -182,14 +200,12 @@ class DeltaSink(MergingSink):
         """Overwrite in one commit."""
         return self._save(spark, dataset, rows, "overwrite")
 
-    @contextmanager
-    def few_rows(self, spark: SparkSession) -> Iterator[None]:
+    def few_rows(self, spark: SparkSession) -> AbstractContextManager[None]:
         """Interpret projections while the block runs: tasks with Delta Lake's own log would generate code for each.
 
         The code is of structs of all its actions: half of the time of a batch into small tables.
         """
-        with _settings(spark, {_PROJECTIONS: "NO_CODEGEN"}):
-            yield
+        return session_settings(spark, {_PROJECTIONS: "NO_CODEGEN"})
 
     def _save(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, mode: str) -> Dataset:
         writer = rows.write.format("delta").mode(mode)
@@ -198,12 +214,18 @@ class DeltaSink(MergingSink):
 
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Merge in one commit, as ``merge`` does."""
-        with history_statement(
-            spark, self._table(dataset), self.read(spark, dataset), rows, self.naming_of(dataset)
-        ) as statement:
-            spark.conf.set(_COMMIT_METADATA, self.warehouse.commit_text(dataset.version))
+        with (
+            history_statement(
+                spark, self._table(dataset), self.read(spark, dataset), rows, self.naming_of(dataset)
+            ) as statement,
+            self._committing(spark, dataset.version),
+        ):
             spark.sql(statement).collect()
         return dataset
+
+    def _committing(self, spark: SparkSession, version: Version) -> AbstractContextManager[None]:
+        """Have the commits of a session a version while the block runs: a later one, such as ALTER TABLE, has none."""
+        return session_settings(spark, {_COMMIT_METADATA: self.warehouse.commit_text(version)})
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
         """Put small files together (OPTIMIZE), and remove those of expired versions (VACUUM).
@@ -217,16 +239,28 @@ class DeltaSink(MergingSink):
         # The check is for other writers: there are none. VACUUM lists a table in as many tasks as _LISTING has.
         settings = {_RETENTION_CHECK: "false", _LISTING: "16"}
         settings[_COMMIT_METADATA] = self.warehouse.commit_text(version)
-        with _settings(spark, settings):
+        with session_settings(spark, settings):
             for row in spark.sql(f"OPTIMIZE {self._table(dataset)}").collect():
                 yield "files added", row["metrics"]["numFilesAdded"]
                 yield "files removed", row["metrics"]["numFilesRemoved"]
             spark.sql(f"VACUUM {self._table(dataset)} RETAIN {hours:.6f} HOURS").collect()
 
+    def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Return whether the store is a directory, and no others have files in the place."""
+        return self.warehouse.is_local and self.existing(spark, with_values(dataset, directory=directory)) is None
+
+    def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Have the table in another directory by hard links: its log has no paths."""
+        return link_folder(self.warehouse.store, dataset.directory, directory)
+
+    def clear_moved(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Remove the directory."""
+        self.remove(spark, dataset)
+
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove the directory, its claim last."""
         store = self.warehouse.store
-        for name in entries_of(store, dataset.directory) - {_CLAIM}:
+        for name in entries_of(store, dataset.directory) - {CLAIM}:
             remove_entry(store, dataset.directory, name)
         store.remove(dataset.directory)
 
@@ -235,6 +269,11 @@ class DeltaSink(MergingSink):
 
     def _table(self, dataset: Dataset) -> str:
         return f"delta.{quoted(self._path(dataset))}"
+
+
+def mapped_names(names: Iterable[str]) -> list[str]:
+    """Return the names of columns that need column mapping."""
+    return [name for name in names if _NEEDS_MAPPING.search(name)]
 
 
 def _is_mapped(properties: Mapping[str, str]) -> bool:
@@ -255,19 +294,3 @@ def _with_mapped_columns(dataset: Dataset, names: list[str]) -> Dataset:
             ", ".join(map(repr, names)),
         )
     return with_values(dataset, details={_DETAIL: names} if names else {})
-
-
-@contextmanager
-def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Change settings of a session while the block runs."""
-    before = {name: spark.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, value)

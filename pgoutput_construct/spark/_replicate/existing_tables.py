@@ -1,12 +1,15 @@
-"""What exists where a new dataset is to be written, and is not of the warehouse: it is refused, or taken over."""
+"""The places of datasets: what exists where a new one is to be written, which is refused or taken over; and links."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - as Spark's documentation has it
 
+from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
@@ -25,6 +28,24 @@ def remove_entry(store: LogStore, folder: str, name: str) -> None:
         store.remove(f"{folder}/{name}")
     else:
         store.delete(f"{folder}/{name}")
+
+
+def link_folder(store: LogStore, folder: str, other: str) -> bool:
+    """Have the files of a folder in another one, too, without copying them; return False where that cannot be."""
+    if not isinstance(store, LocalStore):
+        return False
+    store.remove(other)
+    place = store.directory / folder
+    try:
+        for path, _, names in os.walk(place):
+            target = store.directory / other / Path(path).relative_to(place)
+            target.mkdir(parents=True, exist_ok=True)
+            for name in names:
+                os.link(Path(path) / name, target / name)
+    except OSError:  # a file system without hard links
+        store.remove(other)
+        return False
+    return True
 
 
 class ExistingTable(NamedTuple):

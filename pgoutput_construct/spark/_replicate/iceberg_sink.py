@@ -3,10 +3,11 @@
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace as with_values
 from datetime import UTC, datetime
 from hashlib import sha256
+from threading import Lock
 from typing import Final
 
 import pyarrow as pa
@@ -45,15 +46,22 @@ from pgoutput_construct.spark._replicate.sink import (
     WriteOptions,
     partition_fields,
 )
+from pgoutput_construct.spark._replicate.table_comments import comment_statements
 from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset, Version, Warehouse
 
 _PROPERTY: Final = "pgoutput.version"
-_DATASET: Final = "pgoutput.dataset"
-_SNAPSHOT: Final = "spark.sql.iceberg.snapshot-property."
+WAREHOUSE_PROPERTY: Final = "pgoutput.warehouse"
+"""The property of a table that says whose it is."""
+VERSION_SETTING: Final = f"spark.sql.iceberg.snapshot-property.{_PROPERTY}"
+"""The setting of a session whose value the snapshots that it writes have."""
 _CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
+_FORMER: Final = "former"
+"""Where a note has the directories that a table had before it was renamed."""
+_OF_FILES: Final = "hadoop"
+"""The type of a catalog that is a directory, and cannot rename a table."""
 _SETTINGS: Final = {
     "": _CATALOG,
-    ".type": "hadoop",
+    ".type": _OF_FILES,
     ".cache-enabled": "false",  # else each session keeps reading the snapshot that it saw first
 }
 _BRANCH: Final = "pgoutput"
@@ -88,6 +96,8 @@ class IcebergSink(MergingSink):
     """The version is a property of the snapshot that wrote it."""
 
     format = "iceberg"
+    has_comments = True
+    has_keys = True
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written; without a catalog it is of files there (``type=hadoop``)."""
@@ -102,36 +112,53 @@ class IcebergSink(MergingSink):
         """The directories of tables that have what was asked for."""
         self._own = self.catalog is None
         self._catalog = self.catalog or f"pgoutput_{sha256(warehouse.path.encode()).hexdigest()[:12]}"
+        self._namespaces, self._creating = set[str](), Lock()
+        """The namespaces that exist."""
+        own = _SETTINGS | {".warehouse": warehouse.path} if self._own else {}
+        self._settings = {f"spark.sql.catalog.{self._catalog}{key}": value for key, value in own.items()}
+        """Those of the catalog in a session."""
 
     def prepare(self, spark: SparkSession) -> None:
-        """Configure the warehouse's catalog; raise PgoutputError where the session has not the one that was named."""
-        if not self._own and spark.conf.get(f"spark.sql.catalog.{self._catalog}", None) is None:
-            raise PgoutputError(
-                f"the Spark session has no catalog {self._catalog!r}: set spark.sql.catalog.{self._catalog} and its "
-                "properties (--conf), as Iceberg's documentation has them for Spark"
-            )
-        if self._own:
-            place = f"spark.sql.catalog.{self._catalog}"
-            for key, value in (_SETTINGS | {".warehouse": self.warehouse.path}).items():
-                spark.conf.set(place + key, value)
+        """Configure the warehouse's catalog; raise PgoutputError where the session has not the one that was named.
+
+        That may be set in the caller's session alone: the sessions of threads do not inherit its settings.
+        """
+        place = f"spark.sql.catalog.{self._catalog}"
+        if not self._own and not self._settings:
+            known = spark.conf.getAll
+            self._settings = {key: known[key] for key in known if key == place or key.startswith(f"{place}.")}
+            if place not in self._settings:
+                raise PgoutputError(
+                    f"the Spark session has no catalog {self._catalog!r}: set {place} and its properties (--conf), as "
+                    "Iceberg's documentation has them for Spark"
+                )
+        for key, value in self._settings.items():
+            spark.conf.set(key, value)
 
     def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
         """Return the version in the latest snapshot of this program; after maintenance, in the table's properties.
 
         Snapshots that a batch has not published are not in the table's history.
         """
-        table, value = self._table(dataset.directory), f"s.summary['{_PROPERTY}']"
-        published = f"{table}.snapshots s LEFT SEMI JOIN {table}.history h ON s.snapshot_id = h.snapshot_id"
-        latest = f"SELECT {value} AS value FROM {published} WHERE {value} IS NOT NULL ORDER BY s.committed_at DESC"
+        table = self._table(dataset.directory)
         try:
-            found = [row["value"] for row in spark.sql(latest).take(1)]
+            found = self._latest_commit(spark, table)
         except AnalysisException as error:
             if error.getCondition() != _MISSING:
                 raise
             return None
-        if not found and (kept := self._properties(spark, table).get(_PROPERTY)):
-            found = [bytes.fromhex(kept).decode()]
-        return self.warehouse.version_of_commit(found[0]) if found else None
+        if found is None and (kept := self._properties(spark, table).get(_PROPERTY)):
+            found = bytes.fromhex(kept).decode()
+        return self.warehouse.version_of_commit(found) if found else None
+
+    def _latest_commit(self, spark: SparkSession, table: str, source: str | None = None) -> str | None:
+        """Return the version, as it was written, in the latest snapshot that has one, or that of a source table."""
+        value = f"s.summary['{_PROPERTY}']"
+        condition = "" if source is None else f" AND get_json_object({value}, '$.table') = {literal(source)}"
+        published = f"{table}.snapshots s LEFT SEMI JOIN {table}.history h ON s.snapshot_id = h.snapshot_id"
+        chosen = f"SELECT {value} AS value FROM {published} WHERE {value} IS NOT NULL{condition}"
+        latest = spark.sql(f"{chosen} ORDER BY s.committed_at DESC").first()
+        return None if latest is None else str(latest["value"])
 
     def _properties(self, spark: SparkSession, table: str) -> dict[str, str]:
         return {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
@@ -148,33 +175,56 @@ class IcebergSink(MergingSink):
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Replace a table in one commit, with its columns; earlier snapshots stay readable."""
         adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
-        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {self._namespace(dataset)}")
-        spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
+        self._create_namespace(spark, dataset.directory)
+        spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
         writer = rows.writeTo(self._table(dataset.directory))
         for name, value in self._new_properties.items():
             writer = writer.tableProperty(name, value)
-        writer = writer.tableProperty(_DATASET, self._identity(dataset))
+        writer = writer.tableProperty(WAREHOUSE_PROPERTY, self._identity)
+        if before is None and not self._own and (location := self._other_location(spark, dataset)):
+            writer = writer.tableProperty("location", location)
         if fields := partition_fields(dataset, self._partitions, rows.columns):
             writer = writer.partitionedBy(*(_partition(each) for each in fields))
         writer.createOrReplace()
         for name in adopted.entries if adopted is not None else ():
             remove_entry(self.warehouse.store, "/".join(self._names(dataset.directory)), name)
         self.written_whole(dataset)
-        return with_values(dataset, details={PARTITIONS: list(map(str, fields))} if fields else {})
+        kept = {name: each for name, each in dataset.details.items() if name == _FORMER}
+        return with_values(dataset, details={**kept, **({PARTITIONS: list(map(str, fields))} if fields else {})})
+
+    def _create_namespace(self, spark: SparkSession, directory: str) -> None:
+        """Create the namespace of a dataset: one thread at a time, since of two, catalogs may refuse one."""
+        namespace, _ = self._names(directory)
+        with self._creating:
+            if namespace not in self._namespaces:
+                spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self._catalog)}.{quoted(namespace)}")
+                self._namespaces.add(namespace)
+
+    def _other_location(self, spark: SparkSession, dataset: Dataset) -> str | None:
+        """Return where to put a new table whose name a renamed one had, which has its files in the usual place.
+
+        Of two tables in one place, each would take the files of the other one for orphans.
+        """
+        for each in self.warehouse.readable_datasets()[0].values():
+            if dataset.directory in each.details.get(_FORMER, ()):
+                rows = spark.sql(f"DESCRIBE TABLE EXTENDED {self._table(each.directory)}").collect()
+                place = next(row["data_type"] for row in rows if row["col_name"] == "Location")
+                return f"{place}-{dataset.version.oid}"
+        return None
 
     def new_files(
         self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, is_whole: bool
     ) -> NewFiles | None:
         """Return the files of a table in the warehouse that is neither partitioned nor written in another way."""
-        names, namespace = self._names(dataset.directory), self._namespace(dataset)
+        names = self._names(dataset.directory)
         is_plain = self._own and not is_remote() and all(map(_PLAIN_NAME.fullmatch, names))
         if not is_plain or partition_fields(dataset, self._partitions, schema.names):
             return None
         if is_whole:
-            if before is None and self.existing(spark, dataset) is not None:
+            if before is None and (self.existing(spark, dataset) or self._other_location(spark, dataset)):
                 return None
-            spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
-            asked = {**self._new_properties, _DATASET: self._identity(dataset)}
+            self._create_namespace(spark, dataset.directory)
+            asked = {**self._new_properties, WAREHOUSE_PROPERTY: self._identity}
             table = IcebergTable.creating(spark, self._catalog, names, schema, asked)
         else:
             self._alter(spark, dataset)
@@ -191,14 +241,14 @@ class IcebergSink(MergingSink):
         return _TableFiles(self, dataset, table, f"{folder}/data", codec, is_whole, schema)
 
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
-        """Return a table of the catalog that was not created for this dataset, or files in the place of a table.
+        """Return a table of the catalog that this warehouse did not create, or files in the place of a table.
 
         A first batch that was interrupted before its note may have written it: the table has the identity of the
-        dataset then, or is data without metadata.
+        warehouse then, or is data without metadata.
         """
         table = self._table(dataset.directory)
         if spark.catalog.tableExists(table):
-            is_ours = self._properties(spark, table).get(_DATASET) == self._identity(dataset)
+            is_ours = self._properties(spark, table).get(WAREHOUSE_PROPERTY) == self._identity
             is_ours = is_ours or (self._own and self.version(spark, dataset) is not None)
             return None if is_ours else ExistingTable(table, spark.table(table).schema)
         if not self._own:
@@ -207,9 +257,64 @@ class IcebergSink(MergingSink):
         path, others = f"{self.warehouse.path}/{folder}", entries_of(self.warehouse.store, folder) - _FOLDERS
         return ExistingTable(path, columns_of_files(spark, path), tuple(sorted(others))) if others else None
 
-    def _identity(self, dataset: Dataset) -> str:
-        """Return what the property of a table says of whose it is; in hexadecimal, which Spark never redacts."""
-        return sha256(f"{self.warehouse.path}\n{dataset.directory}".encode()).hexdigest()[:32]
+    @property
+    def _identity(self) -> str:
+        """What the property of a table says of whose it is; in hexadecimal, which Spark never redacts."""
+        return sha256(self.warehouse.path.encode()).hexdigest()[:32]
+
+    def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Return whether the catalog can rename tables, which one of files cannot, and has no other with the name."""
+        kind = spark.conf.get(f"spark.sql.catalog.{self._catalog}.type", "")
+        can_rename = not self._own and kind != _OF_FILES
+        return can_rename and self.existing(spark, with_values(dataset, directory=directory)) is None
+
+    def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Rename the table; its files stay where they are."""
+        names = ".".join(map(quoted, self._names(directory)))
+        if spark.catalog.tableExists(self._table(directory)):
+            return False
+        self._create_namespace(spark, directory)
+        spark.sql(f"ALTER TABLE {self._table(dataset.directory)} RENAME TO {names}")
+        return True
+
+    def describe(self, spark: SparkSession, dataset: Dataset, comments: Mapping[str, str]) -> None:
+        """Give the table and its columns comments: commits of their own, which make no snapshot."""
+        for statement in comment_statements(spark, self._table(dataset.directory), comments):
+            spark.sql(statement)
+
+    def identify(self, spark: SparkSession, dataset: Dataset, key: Sequence[str]) -> None:
+        """Make columns the identifier fields of the table, a commit of its own; not through Spark Connect.
+
+        Spark's SQL cannot make a column required that is not, even if no row has NULL in it.
+        """
+        if (jvm := getattr(spark, "_jvm", None)) is None:
+            return
+        spark.table(self._table(dataset.directory))  # a session makes a catalog when a statement names it
+        namespace = spark.sparkContext._gateway.new_array(jvm.java.lang.String, 1)
+        namespace[0], name = self._names(dataset.directory)
+        catalog = spark._jsparkSession.sessionState().catalogManager().catalog(self._catalog)
+        identifier = jvm.org.apache.spark.sql.connector.catalog.Identifier.of(namespace, name)
+        table = catalog.loadTable(identifier).table()
+        update, fields = table.updateSchema().allowIncompatibleChanges(), jvm.java.util.ArrayList()
+        for name in key:
+            fields.add(name)
+            update = update.requireColumn(name)
+        for field in table.schema().columns():
+            if field.isRequired() and field.name() not in key:
+                update = update.makeColumnOptional(field.name())
+        update.setIdentifierFields(fields).commit()
+
+    def moved(self, dataset: Dataset, directory: str) -> Dataset:
+        """Return a dataset whose note says where its files are."""
+        former = [*dataset.details.get(_FORMER, ()), dataset.directory]
+        return with_values(dataset, directory=directory, details={**dataset.details, _FORMER: former})
+
+    def has_moved(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Return whether there is a table under the other name alone, and it is that of the dataset."""
+        if spark.catalog.tableExists(self._table(dataset.directory)):
+            return False
+        version = self.version(spark, with_values(dataset, directory=directory))
+        return version is not None and version.oid == dataset.version.oid
 
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
         """Merge in one commit; changes of columns are a commit of their own, which makes no snapshot."""
@@ -218,7 +323,7 @@ class IcebergSink(MergingSink):
         with merge_statements(
             spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
         ) as statements:
-            spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
+            spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
             if not self._merge_in_parts(spark, table, statements):
                 spark.sql(statements.whole(table)).collect()
         return dataset
@@ -260,14 +365,14 @@ class IcebergSink(MergingSink):
     def append(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Append in one commit."""
         self._alter(spark, dataset)
-        spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
+        spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
         rows.writeTo(self._table(dataset.directory)).append()
         return dataset
 
     def overwrite(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Overwrite in one commit."""
         self._alter(spark, dataset)
-        spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
+        spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
         rows.writeTo(self._table(dataset.directory)).overwrite(F.lit(True))
         return dataset
 
@@ -286,7 +391,7 @@ class IcebergSink(MergingSink):
             with history_statement(
                 spark, table, self.read(spark, dataset), found, self.naming_of(dataset)
             ) as statement:
-                spark.conf.set(_SNAPSHOT + _PROPERTY, self.warehouse.commit_text(dataset.version))
+                spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
                 spark.sql(statement).collect()
         finally:
             self.warehouse.store.remove(folder)
@@ -321,6 +426,8 @@ class IcebergSink(MergingSink):
         now = time.time()
         before = retention.expired_before([float(row["at"]) for row in committed], now)
         yield from self._call(spark, "expire_snapshots", table, f"older_than => {_timestamp(before)}, retain_last => 1")
+        if _FORMER in dataset.details:  # another program may have put a table with the former name into its place
+            return
         orphans = f"older_than => {_timestamp(now - retention.orphan_age)}"
         found = spark.sql(
             f"CALL {quoted(self._catalog)}.system.remove_orphan_files(table => {literal(table)}, {orphans})"
@@ -346,10 +453,6 @@ class IcebergSink(MergingSink):
     def written_whole(self, dataset: Dataset) -> None:
         """Take note that a table has all properties that were asked for."""
         self._altered.add(dataset.directory)
-
-    def _namespace(self, dataset: Dataset) -> str:
-        namespace, _ = self._names(dataset.directory)
-        return f"{quoted(self._catalog)}.{quoted(namespace)}"
 
     def _table(self, directory: str) -> str:
         return ".".join(map(quoted, (self._catalog, *self._names(directory))))
@@ -384,7 +487,7 @@ class _TableFiles(NewFiles):
         if not self._is_whole:
             return dataset
         self._sink.written_whole(dataset)
-        return with_values(dataset, details={})
+        return with_values(dataset, details={name: each for name, each in dataset.details.items() if name == _FORMER})
 
 
 def _as_stored(schema: pa.Schema) -> T.StructType:

@@ -74,21 +74,24 @@ class TableMaintenance:
         self._report = report
         self._every = every
         self._commits: dict[str, int] = {}
+        self._latest: dict[str, str] = {}
+        """The dataset that was written last in each place."""
 
     def count(self, directories: Collection[str]) -> None:
         """Count a commit of each of some datasets."""
         for directory in directories:
-            self._commits[directory] = self._commits.get(directory, 0) + 1
+            place = self._sink.place_of(directory)
+            self._commits[place], self._latest[place] = self._commits.get(place, 0) + 1, directory
 
     def maintain_one(self) -> bool:
         """Maintain the dataset with the most commits since it was maintained; return whether one was due."""
-        due = [directory for directory, commits in self._commits.items() if commits >= self._every]
+        due = [place for place, commits in self._commits.items() if commits >= self._every]
         if not due:
             return False
-        directory = max(due, key=lambda each: self._commits[each])
-        del self._commits[directory]
+        place = max(due, key=lambda each: self._commits[each])
+        del self._commits[place]
         try:
-            dataset = self._sink.warehouse.dataset(directory)
+            dataset = self._sink.warehouse.dataset(self._latest.pop(place))
         except PgoutputError:
             return True  # its note is damaged, which the next batch reports
         if dataset is not None:
@@ -128,7 +131,8 @@ def maintain(
             raise PgoutputError(f"{place.store}: its last batch was interrupted: run pgoutput replicate first")
         sink = existing_sink(place, progress)
         sink.prepare(spark)
-        for dataset in _chosen(place, tables):
+        # Of datasets that share a place, one is enough.
+        for dataset in {sink.place_of(each.directory): each for each in _chosen(place, tables)}.values():
             if seconds is not None and time.monotonic() - began > seconds:
                 return
             lock.check()

@@ -33,6 +33,13 @@ _THERE: Final = "pgoutput_changed_rows"
 """Those of rows that the table has."""
 _BROADCAST: Final = 200_000
 """The most changes that are broadcast to the tasks that read a table."""
+_WIDER: Final = {
+    (T.ShortType, T.IntegerType),
+    (T.ShortType, T.LongType),
+    (T.IntegerType, T.LongType),
+    (T.FloatType, T.DoubleType),
+}
+"""Types, and wider ones: those of ``warehouse_notes.is_wider``."""
 _EPOCH: Final = datetime(1970, 1, 1)
 _OF_CHANGES: Final = ("_op", "_unchanged", "_key", "_missing")
 _LOST: Final = "s._key IS NULL"
@@ -151,7 +158,7 @@ def history_statement(
 
 
 def _alterations(table: str, there: T.StructType, target: T.StructType, drop: bool = True) -> Iterator[str]:
-    """Yield the statements that make the columns of a table those of ``target``; types stay as they are."""
+    """Yield the statements that make the columns of a table those of ``target``; types may become wider."""
     added = [field for field in target if field.name not in there.names]
     if added:
         columns = ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in added)
@@ -159,6 +166,16 @@ def _alterations(table: str, there: T.StructType, target: T.StructType, drop: bo
     for name in there.names:
         if drop and name not in target.names:
             yield f"ALTER TABLE {table} DROP COLUMN {quoted(name)}"
+    for field in there:
+        if field.name in target.names and is_widened(field.dataType, kind := target[field.name].dataType):
+            yield f"ALTER TABLE {table} ALTER COLUMN {quoted(field.name)} TYPE {kind.simpleString()}"
+
+
+def is_widened(was: T.DataType, now: T.DataType) -> bool:
+    """Return whether a type is a wider one, to which formats alter a column without writing its rows."""
+    if isinstance(was, T.DecimalType) and isinstance(now, T.DecimalType):
+        return was.scale == now.scale and was.precision < now.precision
+    return (type(was), type(now)) in _WIDER
 
 
 def with_moved_values(

@@ -37,6 +37,7 @@ from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
     columns_of_files,
     entries_of,
+    link_folder,
     remove_entry,
 )
 from pgoutput_construct.spark._replicate.merge_statement import (
@@ -65,6 +66,8 @@ _SHARE: Final = 3
 """The base is written again when changes that replaced rows have this part of its bytes, or places of its rows."""
 _DELETED: Final = "-deleted"
 """The suffix of the directory of deleted places."""
+_DIRECTORIES: Final = {"changes", "deleted", "replaced"}
+"""What a note has by directory, besides the path of the base."""
 _PART: Final = re.compile(rf"v\d+({_DELETED})?")
 _PLACES: Final = T.StructType().add("part", "string").add("file", "string").add("row", "long")
 """A place: the names of a part and of a file in it, which no other file has, and the number of a row, from 0 on."""
@@ -320,6 +323,29 @@ class ParquetSink(MergingSink):
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove all parts."""
+        self.warehouse.store.remove(dataset.directory)
+
+    def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Return whether the store is a directory, and no others have files in the place."""
+        return self.warehouse.is_local and self.existing(spark, replace(dataset, directory=directory)) is None
+
+    def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Have the parts in another directory by hard links."""
+        return link_folder(self.warehouse.store, dataset.directory, directory)
+
+    def moved(self, dataset: Dataset, directory: str) -> Dataset:
+        """Return a dataset with its parts in another directory."""
+
+        def there(path: str) -> str:
+            return directory + path.removeprefix(dataset.directory)
+
+        details = dict(dataset.details) | {"path": there(dataset.details["path"])}
+        for name in _DIRECTORIES & details.keys():
+            details[name] = {there(path): value for path, value in details[name].items()}
+        return replace(dataset, directory=directory, details=details)
+
+    def clear_moved(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Remove the directory."""
         self.warehouse.store.remove(dataset.directory)
 
     def recover(self, dataset: Dataset, batch: int) -> None:

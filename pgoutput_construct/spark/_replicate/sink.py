@@ -3,11 +3,11 @@
 import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import ClassVar, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -109,6 +109,8 @@ class WriteOptions:
     """The session's catalog that has the tables of Iceberg; None for files in the warehouse."""
     partitions: Mapping[str, tuple[PartitionField, ...]] = field(default_factory=dict)
     """How tables are partitioned, by their names."""
+    schema_column: str = ""
+    """The column that has the schema, where tables of several schemas share one."""
 
 
 DEFAULT_OPTIONS: Final = WriteOptions()
@@ -200,6 +202,12 @@ class Sink(ABC):
     """The name of the format."""
     catalog: str | None = None
     """The catalog of the session that has the tables; None where they are in the warehouse."""
+    is_shared: ClassVar[bool] = False
+    """Whether several datasets are in one place: the rows of one are removed before its note."""
+    has_comments: ClassVar[bool] = False
+    """Whether tables and columns have comments."""
+    has_keys: ClassVar[bool] = False
+    """Whether tables say which columns identify a row."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self.warehouse = warehouse
@@ -290,6 +298,62 @@ class Sink(ABC):
         """
         return None
 
+    def describe(self, spark: SparkSession, dataset: Dataset, comments: Mapping[str, str]) -> None:
+        """Give a table and its columns comments, where the format ``has_comments``; others are removed.
+
+        Args:
+            spark: A session.
+            dataset: The dataset, as it was written.
+            comments: The comments by the names of columns, and that of the table as "".
+        """
+        raise NotImplementedError
+
+    def identify(self, spark: SparkSession, dataset: Dataset, key: Sequence[str]) -> None:
+        """Say which columns identify a row, where the format ``has_keys``: they are required then, and no others are.
+
+        Args:
+            spark: A session.
+            dataset: The dataset, as it was written.
+            key: The names of the columns; none for no key.
+        """
+        raise NotImplementedError
+
+    def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Return whether a dataset can be moved to another directory, where nothing is but what this warehouse wrote.
+
+        It is asked before the move is announced: what an interrupted move has left in the other directory is removed.
+        """
+        return False
+
+    def move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Have the data of a dataset in another directory, where no dataset is; ``table_moves`` says when.
+
+        They may be in the former one, too, until ``clear_moved``: readers see them in the one that a note names.
+
+        Returns:
+            False where the store or the catalog cannot do it after all.
+        """
+        return False
+
+    def moved(self, dataset: Dataset, directory: str) -> Dataset:
+        """Return a dataset as its note has it after it was moved to a directory."""
+        return replace(dataset, directory=directory)
+
+    def has_moved(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Return whether an interrupted move has taken the data to another directory, so that they are only there."""
+        return False
+
+    def clear_moved(self, spark: SparkSession, dataset: Dataset) -> None:  # noqa: B027 - a catalog leaves nothing
+        """Remove what a move has left in the directory of a dataset, which is in another one."""
+
+    def place_of(self, directory: str) -> str:
+        """Return the directory that the data of a dataset are in, which several may share."""
+        return directory
+
+    def exclusive(self, dataset: Dataset) -> AbstractContextManager[Any]:
+        """Have no other thread write where a dataset is, while the block runs."""
+        return nullcontext()
+
     @abstractmethod
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove a dataset whose note was removed; it need not exist."""
@@ -324,6 +388,10 @@ class MergingSink(Sink):
     """Whether changes may come with other columns."""
     overwrites_few: bool = False
     """Whether a table of few rows is overwritten, rather than changes merged into it."""
+
+    def can_widen(self, spark: SparkSession, dataset: Dataset) -> bool:
+        """Return whether the types of columns can be made wider without writing rows."""
+        return self.alters
 
     def can_merge(self, dataset: Dataset) -> bool:
         """Return whether changes can be merged into a dataset as it will be: it has what it is partitioned by."""
@@ -360,10 +428,9 @@ class MergingSink(Sink):
         """
         return self.replace(spark, dataset, rows, dataset)
 
-    @contextmanager
-    def few_rows(self, spark: SparkSession) -> Iterator[None]:
+    def few_rows(self, spark: SparkSession) -> AbstractContextManager[None]:
         """Set what makes reading and writing few rows cheaper in a session, while the block runs."""
-        yield
+        return nullcontext()
 
     @abstractmethod
     def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:

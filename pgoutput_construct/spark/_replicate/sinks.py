@@ -8,6 +8,7 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
+from pgoutput_construct.spark._replicate.shared_tables import SharedDelta, SharedIceberg
 from pgoutput_construct.spark._replicate.sink import DEFAULT_OPTIONS, PartitionField, Sink, WriteMode, WriteOptions
 from pgoutput_construct.spark._replicate.warehouse_notes import Progress, Warehouse
 from pgoutput_construct.stream.identifiers import normal_name
@@ -30,6 +31,10 @@ def open_sink(name: str, warehouse: Warehouse, options: WriteOptions = DEFAULT_O
     match name:
         case "parquet":
             return ParquetSink(warehouse, options)
+        case "delta" if options.schema_column:
+            return SharedDelta(warehouse, options)
+        case "iceberg" if options.schema_column:
+            return SharedIceberg(warehouse, options)
         case "delta":
             return DeltaSink(warehouse, options)
         case "iceberg":
@@ -39,7 +44,8 @@ def open_sink(name: str, warehouse: Warehouse, options: WriteOptions = DEFAULT_O
 
 def existing_sink(warehouse: Warehouse, progress: Progress) -> Sink:
     """Return the sink of the tables that a warehouse has."""
-    return open_sink(progress.format, warehouse, WriteOptions(catalog=progress.catalog))
+    options = WriteOptions(catalog=progress.catalog, schema_column=progress.schema_column)
+    return open_sink(progress.format, warehouse, options)
 
 
 def write_options_of(

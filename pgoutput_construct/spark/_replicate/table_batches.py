@@ -11,6 +11,7 @@
 - After an interruption the notes may be older than the data. They are no longer trusted: ``_settle`` asks the data of
   each table that is to be touched for their version. A table whose commit succeeded has nothing left to do; any other
   one is done again from its own seq. A version directory of Parquet that no note names is removed (``recover``).
+- A dataset whose table was renamed is moved before anything else of a batch; ``table_moves`` says how that is exact.
 - The batch that follows an interruption ends at or after the seq of the interrupted one (``least_seq``): some tables
   are there already, and no table goes back.
 - What else a batch writes is derived, and written again under the same name: staged changes (removed before and after),
@@ -38,6 +39,7 @@ from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog.reader import ChangeLog, identity_of
 from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.spark._execution import SparkSessions
+from pgoutput_construct.spark._log_view.added_columns import escaped_table
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
@@ -70,7 +72,9 @@ from pgoutput_construct.spark._replicate.staging import (
     TableMasks,
     staging,
 )
+from pgoutput_construct.spark._replicate.table_description import describe, has_other_comments, undescribed
 from pgoutput_construct.spark._replicate.table_history import record_history
+from pgoutput_construct.spark._replicate.table_moves import Move, complete_move, planned_moves, settle_move
 from pgoutput_construct.spark._replicate.table_write import appends_new_rows, write_new_rows, write_table
 from pgoutput_construct.spark._replicate.troubles import Troubles, WaitingError
 from pgoutput_construct.spark._replicate.warehouse_log import (
@@ -84,7 +88,7 @@ from pgoutput_construct.spark._replicate.warehouse_log import (
     register_warehouse,
     release_tables,
 )
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, note_name
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Moving, Progress, Version, note_name
 from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing, report_missing
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.demands import OnMissing
@@ -107,7 +111,7 @@ class Batch:
     commit_time: Timestamp | None
     """Its timestamp, by the server's clock."""
     tables: Mapping[str, str]
-    """The tables that it brought up to date, and how: ``changed`` or ``written``."""
+    """The tables that it brought up to date, and how: ``changed`` or ``written``; ``renamed`` if nothing else was."""
     removed: tuple[str, ...]
     """The tables that were renamed or dropped, whose datasets it removed."""
     lacks: tuple[Lack, ...]
@@ -124,6 +128,10 @@ class Batch:
     """The classes of the errors of tables in trouble; they contain no data."""
     rows: int = 0
     """About how many changes and copied rows it brought into tables and histories."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """Why tables were written as a whole, by name: also of some that are ``changed``, where their rows before were
+    written again with the changes.
+    """
     began: float = 0.0
     """When it began, in seconds since 1970: the log had its changes then."""
     step_seconds: Mapping[str, float] = field(default_factory=dict)
@@ -181,6 +189,7 @@ class WarehouseTables:
             catalog=sink.catalog,
             namespace=names.namespace,
             table_name=names.table,
+            schema_column=names.schema_column,
         )
         self._noted = self._progress
         self._interrupted = None if self._progress.done else self._progress.batch
@@ -192,6 +201,7 @@ class WarehouseTables:
         self._resync = set(resync)
         self._is_registered = False
         self._troubles = Troubles()
+        self._reasons: dict[str, str] = {}
         self._step_seconds: dict[str, float] = {}
         self._failed: dict[int, tuple[str, Exception]] = {}
         """The tables that failed in this batch: their names and errors, by OID."""
@@ -249,7 +259,8 @@ class WarehouseTables:
         """
         began, began_at, seq = time.monotonic(), time.time(), log.opened.as_of
         self._missing, self._failed, self._step_seconds = {}, {}, {"stage": 0.0, "write": 0.0}
-        self.written = set()
+        self._reasons, self.written = {}, set()
+        self._settle_moves()
         check_same_log(log.log, replace(self._progress, seq=-1), self._warehouse)
         log, masks, self._rules = self._rules.applied_to(log)
         log = self._layout.applied_to(log, self._sink.naming.prefix)
@@ -262,12 +273,15 @@ class WarehouseTables:
         self._refuse_damaged(log, tables)
         self._refuse_equal_names(tables)
         due = [table for table in tables if tries_all or self._troubles.may_retry(table.relation_oid)]
-        self._settle({table.relation_oid for table in due})
+        self._settle({table.relation_oid for table in due} - self._failed.keys())
+        moved = self._move_renamed(due)
         plans = BatchPlanner(self._datasets, coverage, seq, self._resync, self._layout)
         steps = self._without_blocked(log, [step for table in due for step in self._steps(log, table, plans)])
+        self._reasons = {step.table: step.reason for step in steps if step.reason and not step.dataset.is_history}
         if steps:
             self._note(replace(self._progress, batch=self._progress.batch + 1, seq=seq, done=False))
             self._apply_steps(escape_log(log), steps, masks)
+        self._describe_others(due, {step.oid for step in steps})
         waiting = {oid for oid in present if oid in self._troubles} - {table.relation_oid for table in due}
         failing = waiting | self._failed.keys()
         removed = [
@@ -287,7 +301,8 @@ class WarehouseTables:
         self._finish(log, lacks, bool(early), {table.relation_oid for table in due})
         if lacking is not None:
             lacks = [lack for lack in lacks if lack.relation_oid in lacking]
-        done = {step.table: str(step.mode) for step in reversed(steps) if step.oid not in self._failed}
+        done = dict.fromkeys(moved, "renamed")
+        done |= {step.table: str(step.mode) for step in reversed(steps) if step.oid not in self._failed}
         lsn, time_of_commit = _last_commit(log)
         there = {table.qualified for table in tables if not table.dropped}
         return Batch(
@@ -296,7 +311,9 @@ class WarehouseTables:
             commit_lsn=lsn,
             commit_time=time_of_commit,
             tables=done,
-            removed=tuple(each.version.table for each in removed if each.version.table not in there),
+            removed=tuple(
+                name for name in (*moved.values(), *(each.version.table for each in removed)) if name not in there
+            ),
             lacks=tuple(lacks),
             unpublished=tuple(each for each in log.unpublished_columns if each.relation_oid in oids),
             missing=self._missing,
@@ -304,6 +321,7 @@ class WarehouseTables:
             trouble_kinds=self._troubles.kinds,
             rows=self._reporter.rows_of(step for step in steps if step.oid not in self._failed),
             seconds=time.monotonic() - began,
+            reasons={name: reason for name, reason in self._reasons.items() if name in done},
             began=began_at,
             step_seconds=self._step_seconds,
         )
@@ -387,6 +405,62 @@ class WarehouseTables:
     def _fail(self, oid: int, name: str, error: Exception) -> None:
         self._failed.setdefault(oid, (name, error))
 
+    def _settle_moves(self) -> None:
+        """Complete or undo the moves of an interrupted batch, or of one that failed."""
+        failed = list[Moving]()
+        for moving in self._progress.moving:
+            try:
+                self._datasets = settle_move(self._spark, self._sink, moving, self._datasets)
+                self._unsure = (self._unsure | {moving.after}) & self._datasets.keys()
+            except Exception as error:
+                self._fail_move(moving, error)
+                failed.append(moving)
+        self._progress = replace(self._progress, moving=tuple(failed))
+
+    def _move_renamed(self, tables: Iterable[Table]) -> dict[str, str]:
+        """Move the datasets of renamed tables where that can be; return the former names of these, by their present."""
+        mine = [table for table in tables if table.relation_oid not in self._failed]
+        latest = latest_datasets(self._own_datasets().values()).values()
+        planned = [
+            move for move in planned_moves(mine, latest, self._datasets, self._progress.names) if self._can_move(move)
+        ]
+        if not planned:
+            return {}
+        unsettled = self._progress.moving
+        moving = (*unsettled, *(move.moving for move in planned))
+        self._note(replace(self._progress, done=False, moving=moving))
+        found = dict[str, str]()
+        for move in planned:
+            if move.moving.after in self._datasets:  # it was to be moved before, and could not be
+                continue
+            try:
+                if not self._sink.move(self._spark, move.dataset, move.moving.after):
+                    continue
+                moved = complete_move(self._spark, self._sink, move)
+            except Exception as error:
+                self._fail_move(move.moving, error)
+                unsettled = (*unsettled, move.moving)
+                continue
+            del self._datasets[move.dataset.directory]
+            self._datasets[moved.directory] = moved
+            found[moved.version.table] = move.dataset.version.table
+        self._progress = replace(self._progress, moving=unsettled)
+        return {name: was for name, was in found.items() if name != was}
+
+    def _can_move(self, move: Move) -> bool:
+        try:
+            return self._sink.can_move(self._spark, move.dataset, move.moving.after)
+        except Exception as error:
+            self._fail(move.dataset.version.oid, move.moving.table, error)
+            return False
+
+    def _fail_move(self, moving: Moving, error: Exception) -> None:
+        """Note the failure of a move, which the next batch settles."""
+        known = [self._datasets[name] for name in (moving.before, moving.after) if name in self._datasets]
+        for dataset in known:
+            self._fail(dataset.version.oid, moving.table, error)
+            self._unsure.add(dataset.directory)
+
     def _settle(self, oids: Collection[int]) -> None:
         """Read the versions of data whose notes may be older; data without a version is written again."""
         unsure = [self._datasets[name] for name in sorted(self._unsure & self._datasets.keys())]
@@ -397,8 +471,8 @@ class WarehouseTables:
                 continue
             if version is None:
                 del self._datasets[dataset.directory]
-            elif not isinstance(version, Exception) and version != dataset.version:
-                settled = replace(dataset, version=version)
+            elif not isinstance(version, Exception) and _named_as(version, dataset) != dataset.version:
+                settled = undescribed(self._sink, replace(dataset, version=_named_as(version, dataset)))
                 # Now: if this batch does nothing for the table, the next one trusts the note.
                 self._warehouse.write_note(settled)
                 self._datasets[dataset.directory] = settled
@@ -602,8 +676,9 @@ class WarehouseTables:
         # Only for tables that need it: Delta Lake folds names in any case.
         needs_case = log.table(step.table).has_equal_names or self._spark.conf.get(_CASE) == "true"
         spark.conf.set(_CASE, str(needs_case).lower())
-        dataset = self._write(log, spark, step, opened())
-        self._warehouse.write_note(dataset)
+        with self._sink.exclusive(step.dataset):
+            dataset = self._write(log, spark, step, opened())
+            self._warehouse.write_note(dataset)
         return dataset
 
     def _write(self, log: OpenLog, spark: SparkSession, step: TableStep, changes: TableChanges | NewRows) -> Dataset:
@@ -612,25 +687,52 @@ class WarehouseTables:
         if before is None and not step.dataset.is_history:
             forget_missing(self._warehouse, step.dataset)
         if isinstance(changes, NewRows):
-            return write_new_rows(spark, sink, step, changes)
+            new = write_new_rows(log, spark, sink, step, changes)
+            return describe(spark, sink, new, log.table(step.table))
         if step.dataset.is_history:
             return record_history(log, spark, sink, step, changes)
         if self._on_missing == "report":
             there = None if before is None else sink.read_for_replay(spark, before)
             found = report_missing(self._warehouse, step, log.missing_rows(step.table, changes.rows, there))
             self._missing |= {step.table: found} if found else {}
-        return write_table(log, spark, sink, step, changes, before, self._on_missing)
+        written = write_table(log, spark, sink, step, changes, before, self._on_missing)
+        if written.reason:
+            self._reasons[step.table] = written.reason
+        return describe(spark, sink, written.dataset, log.table(step.table))
+
+    def _describe_others(self, tables: Iterable[Table], written: Collection[int]) -> None:
+        """Describe the tables that a batch has not written, and whose comments have changed."""
+        datasets = latest_datasets(each for each in self._own_datasets().values() if not each.is_history)
+        for table in tables:
+            dataset = datasets.get((table.relation_oid, False))
+            if dataset is None or table.dropped or table.relation_oid in {*written, *self._failed}:
+                continue
+            if has_other_comments(self._sink, dataset, found := escaped_table(table)):
+                described = describe(self._spark, self._sink, dataset, found)
+                self._warehouse.write_note(described)
+                self._datasets[described.directory] = described
 
     def _remove(self, dataset: Dataset) -> None:
         """Remove a dataset; if its files cannot be removed, its table is in trouble."""
-        self._warehouse.remove_note(dataset.directory)
-        del self._datasets[dataset.directory]
-        self._unsure.discard(dataset.directory)
+        if not self._sink.is_shared:
+            self._forget(dataset)
         try:
             forget_missing(self._warehouse, dataset)
             self._sink.remove(self._spark, dataset)
+            if self._sink.is_shared:  # rows without a note would stay among those of others
+                self._forget(dataset)
         except Exception as error:
             self._fail(dataset.version.oid, dataset.version.table, error)
+
+    def _forget(self, dataset: Dataset) -> None:
+        self._warehouse.remove_note(dataset.directory)
+        del self._datasets[dataset.directory]
+        self._unsure.discard(dataset.directory)
+
+
+def _named_as(version: Version, dataset: Dataset) -> Version:
+    """Return the version of data with the name that the note has: data that were moved do not know it."""
+    return replace(version, table=dataset.version.table)
 
 
 def _request(step: TableStep) -> ChangeRequest:

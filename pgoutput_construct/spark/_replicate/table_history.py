@@ -31,6 +31,7 @@ from pgoutput_construct.spark._log_view.replicated_tables import Identity, Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep
 from pgoutput_construct.spark._replicate.dataset_columns import HISTORY, ROW_KEY, with_renamed_columns
+from pgoutput_construct.spark._replicate.merge_statement import is_widened
 from pgoutput_construct.spark._replicate.sink import MergingSink, Sink
 from pgoutput_construct.spark._replicate.staging import TableChanges
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
@@ -85,7 +86,9 @@ def _write_into(
     spark: SparkSession, sink: Sink, step: TableStep, before: Dataset, there: DataFrame, rows: DataFrame, table: Table
 ) -> Dataset:
     """Write rows into an existing history."""
-    is_same = all(field in rows.schema.fields for field in there.schema if field.name in rows.columns)
+    kinds = [(each.dataType, rows.schema[each.name].dataType) for each in there.schema if each.name in rows.columns]
+    can_widen = isinstance(sink, MergingSink) and sink.alters
+    is_same = all(was == now or (can_widen and is_widened(was, now)) for was, now in kinds)
     is_here, has_room = before.directory == step.dataset.directory, set(rows.columns) <= set(there.columns)
     naming = sink.naming_of(step.dataset)
     can_record = is_same and is_here and not step.has_defaults and not step.renamed and naming == sink.naming_of(before)

@@ -4,11 +4,11 @@
 - **Overwritten**, where the table has few rows and its format a log of commits: that is cheaper than to plan a merge.
 - **Merged**, where the rows before can be found by the key that all changes have, and the columns are the same or the
   format alters them: what is written is about what has changed.
-- **As a whole** otherwise: the rows before are replayed with the changes.
+- **As a whole** otherwise: the rows before are replayed with the changes. ``WrittenTable.reason`` says why.
 """
 
 from dataclasses import replace as with_values
-from typing import Final
+from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
@@ -25,6 +25,8 @@ from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges, Si
 from pgoutput_construct.spark._replicate.small_tables import FEW_ROWS, few_rows_after
 from pgoutput_construct.spark._replicate.soft_deletes import SoftWrite, is_soft
 from pgoutput_construct.spark._replicate.staging import TableChanges
+from pgoutput_construct.spark._replicate.table_comments import commented
+from pgoutput_construct.spark._replicate.table_description import comments_of, without_other_key
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Version
 from pgoutput_construct.spark._state.change_survey import ChangeSummary, survey
 from pgoutput_construct.spark._state.copy_visibility import counted_changes, restore_copy_lsn
@@ -36,6 +38,15 @@ _MOST_ROWS: Final = "most_rows"
 """Where a note has how many rows its dataset has at most."""
 
 
+class WrittenTable(NamedTuple):
+    """What was written."""
+
+    dataset: Dataset
+    """The dataset as it is now."""
+    reason: str = ""
+    """Why its rows before were written again with the changes; "" where they were not."""
+
+
 def write_table(
     log: OpenLog,
     spark: SparkSession,
@@ -44,8 +55,8 @@ def write_table(
     changes: TableChanges,
     before: Dataset | None,
     on_missing: OnMissing,
-) -> Dataset:
-    """Bring changes into the dataset of a table, in the cheapest way that gives the same rows; return the dataset.
+) -> WrittenTable:
+    """Bring changes into the dataset of a table, in the cheapest way that gives the same rows.
 
     Args:
         log: The log.
@@ -67,16 +78,23 @@ def write_table(
             rows = _inserted_rows(log, step.table, changes)
         else:
             rows = _advanced_table(log, step.table, None, changes, on_missing)
-        done = sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
-        return _with_most_rows(sink, done, changes.summary.changes)
+        comments = comments_of(sink, log.table(step.table), naming)
+        done = sink.replace(spark, step.dataset, commented(naming.for_dataset(rows), comments), step.replaced)
+        return WrittenTable(_with_most_rows(sink, done, changes.summary.changes))
+    before = without_other_key(spark, sink, before, log.table(step.table))
+    step = with_values(step, dataset=with_values(step.dataset, details=before.details))
+    reason = _obstacle(log, spark, sink, step, before)
     if isinstance(sink, MergingSink) and naming == sink.naming_of(before) and sink.can_merge(step.dataset):
-        changed = _changed_dataset(log, spark, sink, step, changes, before, on_missing)
+        changed = _changed_dataset(log, spark, sink, step, changes, before, on_missing, can_merge=not reason)
         if changed is not None:
-            return changed
+            return WrittenTable(changed)
     there = sink.read_for_replay(spark, before)
     rows = _advanced_table(log, step.table, there, changes, on_missing, sink.is_small(before))
-    done = sink.replace(spark, step.dataset, naming.for_dataset(rows), step.replaced)
-    return _with_most_rows(sink, done, _most_rows(before, changes.summary.changes))
+    rows = commented(naming.for_dataset(rows), comments_of(sink, log.table(step.table), naming))
+    done = sink.replace(spark, step.dataset, rows, step.replaced)
+    return WrittenTable(
+        _with_most_rows(sink, done, _most_rows(before, changes.summary.changes)), reason or "it was truncated"
+    )
 
 
 def appends_new_rows(log: OpenLog, sink: Sink, step: TableStep, summary: ChangeSummary) -> bool:
@@ -98,10 +116,11 @@ def appends_new_rows(log: OpenLog, sink: Sink, step: TableStep, summary: ChangeS
     return is_same and _can_append(log, step, before.version, summary)
 
 
-def write_new_rows(spark: SparkSession, sink: Sink, step: TableStep, rows: NewRows) -> Dataset:
+def write_new_rows(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, rows: NewRows) -> Dataset:
     """Append new rows to a dataset, or make it of them; return it. For steps of which ``appends_new_rows`` says True.
 
     Args:
+        log: The log.
         spark: The session.
         sink: What writes the format.
         step: The dataset to write.
@@ -112,6 +131,9 @@ def write_new_rows(spark: SparkSession, sink: Sink, step: TableStep, rows: NewRo
         ChangeLogError: Rows cannot be decoded.
     """
     naming, before = sink.naming_of(step.dataset), None if step.mode is UpdateMode.WRITTEN else step.before
+    if before is not None:
+        before = without_other_key(spark, sink, before, log.table(step.table))
+        step = with_values(step, dataset=with_values(step.dataset, details=before.details))
     is_marked = any(name.startswith(MARK) for name in rows.rule.schema.names)  # their texts name other columns
     files = None
     if not is_marked:
@@ -120,7 +142,9 @@ def write_new_rows(spark: SparkSession, sink: Sink, step: TableStep, rows: NewRo
     if files is not None and written:
         done = files.commit(written)
     elif before is None:
-        done = sink.replace(spark, step.dataset, naming.for_dataset(rows.frame(spark)), step.replaced)
+        comments = comments_of(sink, log.table(step.table), naming)
+        frame = commented(naming.for_dataset(rows.frame(spark)), comments)
+        done = sink.replace(spark, step.dataset, frame, step.replaced)
     else:
         assert isinstance(sink, MergingSink)
         done = sink.append(spark, step.dataset, naming.for_dataset(rows.frame(spark)))
@@ -128,19 +152,20 @@ def write_new_rows(spark: SparkSession, sink: Sink, step: TableStep, rows: NewRo
     return _with_most_rows(sink, done, added if before is None else _most_rows(before, added))
 
 
-def _write_soft_table(work: SoftWrite) -> Dataset:
-    """Bring changes into a table whose deleted rows stay; return its dataset."""
+def _write_soft_table(work: SoftWrite) -> WrittenTable:
+    """Bring changes into a table whose deleted rows stay."""
     log, step, sink, before, changes = work.log, work.step, work.sink, work.before, work.changes
-    if before is None or not isinstance(sink, MergingSink) or not sink.can_merge(step.dataset):
-        return work.written()
-    if sink.naming_of(step.dataset) == sink.naming_of(before):
+    if before is None:
+        return WrittenTable(work.written())
+    reason, naming = _obstacle(log, work.spark, sink, step, before), sink.naming_of(step.dataset)
+    if isinstance(sink, MergingSink) and naming == sink.naming_of(before) and sink.can_merge(step.dataset):
         # A key that is inserted may be that of a deleted row.
         if not log.table(step.table).key_columns and _can_append(log, step, before.version, changes.summary):
             rows = _inserted_rows(log, step.table, changes).withColumn(DELETED_AT, F.lit(None).cast("timestamp"))
-            return sink.append(work.spark, step.dataset, sink.naming_of(step.dataset).for_dataset(rows))
-        if _can_merge(log, step, before.version, sink.alters) and not changes.summary.truncates:
-            return work.merged(before)
-    return work.written()
+            return WrittenTable(sink.append(work.spark, step.dataset, naming.for_dataset(rows)))
+        if not reason and not changes.summary.truncates:
+            return WrittenTable(work.merged(before))
+    return WrittenTable(work.written(), reason or "it was truncated")
 
 
 def _changed_dataset(
@@ -151,6 +176,7 @@ def _changed_dataset(
     changes: TableChanges,
     before: Dataset,
     on_missing: OnMissing,
+    can_merge: bool,
 ) -> Dataset | None:
     """Change a dataset, rather than write it as a whole; return it, None where that cannot be."""
     naming, most = sink.naming_of(step.dataset), _most_rows(before, changes.summary.changes)
@@ -165,7 +191,7 @@ def _changed_dataset(
                 kinds = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
                 rows = naming.for_dataset(spark.createDataFrame(found, kinds).coalesce(1))
                 return _with_most_rows(sink, sink.overwrite(spark, step.dataset, rows), found.num_rows)
-    if _can_merge(log, step, before.version, sink.alters):
+    if can_merge:
         merged = _net_of_step(log, step.table, changes, on_missing, naming)
         if merged is not None:
             return _with_most_rows(sink, sink.merge(spark, step.dataset, merged), most)
@@ -186,10 +212,20 @@ def _with_most_rows(sink: Sink, dataset: Dataset, most: int | None) -> Dataset:
     return with_values(dataset, details=others if most is None else {**others, _MOST_ROWS: most})
 
 
-def _can_merge(log: OpenLog, step: TableStep, before: Version, alters: bool) -> bool:
-    """Return whether changes can be merged into the rows of a version, as far as is known without reading them."""
-    has_same = alters or before.shape.current == step.dataset.version.shape.current
-    return has_same and not step.has_defaults and _has_key(log.table(step.table), before)
+def _obstacle(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, before: Dataset) -> str:
+    """Return why changes cannot be merged into a dataset, as far as is known without reading it; "" if they can."""
+    was, shape = before.version.shape, step.dataset.version.shape
+    if not isinstance(sink, MergingSink) or sink.naming_of(step.dataset) != sink.naming_of(before):
+        return "its metadata columns have other names"
+    if not sink.can_merge(step.dataset):
+        return "it was partitioned by a column that it has no more"
+    if not sink.alters and was.current != shape.current:
+        return f"columns were added or dropped, which {sink.format} is not altered for"
+    if (widened := was.widened_in(shape)) and not sink.can_widen(spark, before):
+        return f"columns have wider types, which {sink.format} is not altered for: {', '.join(map(repr, widened))}"
+    if step.has_defaults:
+        return "columns were added with a default"
+    return "" if _has_key(log.table(step.table), before.version) else "its rows have no key that all changes have"
 
 
 def _can_append(log: OpenLog, step: TableStep, before: Version, summary: ChangeSummary) -> bool:
@@ -198,7 +234,8 @@ def _can_append(log: OpenLog, step: TableStep, before: Version, summary: ChangeS
     A key that is inserted may be there already in a table of which the log does not have everything, or whose deletes
     or truncates were not sent: such changes are merged.
     """
-    has_same = before.shape.current == step.dataset.version.shape.current
+    was, shape = before.shape, step.dataset.version.shape
+    has_same = was.current == shape.current and not was.widened_in(shape)
     return has_same and _are_new_rows(log, log.table(step.table), summary)
 
 

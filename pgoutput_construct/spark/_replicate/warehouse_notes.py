@@ -1,6 +1,7 @@
 """The notes of a warehouse: which datasets it has, up to which seq of the log each is, and the shape of its table."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
@@ -40,6 +41,19 @@ _LONGEST: Final = 200  # bytes of a note's name: file systems take 255
 _AT_ONCE: Final = 8
 _DIGITS: Final = 32  # of SHA-256, in hexadecimal: 128 bits
 _SCHEMES: Final = {"s3": "s3a"}  # as Hadoop calls it
+
+
+_DECIMAL: Final = re.compile(r"decimal128\((\d+), (-?\d+)\)")
+_WIDER: Final = {("int16", "int32"), ("int16", "int64"), ("int32", "int64"), ("float", "double")}
+"""Types of Arrow, and wider ones, that formats alter a column to."""
+
+
+def is_wider(kind: str, former: str) -> bool:
+    """Return whether a type of Arrow is a wider one, which holds all values of the former one as they are."""
+    now, was = _DECIMAL.fullmatch(kind), _DECIMAL.fullmatch(former)
+    if now and was:
+        return now[2] == was[2] and int(now[1]) > int(was[1])
+    return (former, kind) in _WIDER
 
 
 @dataclass(frozen=True)
@@ -97,19 +111,45 @@ class VersionShape:
         earlier = {renamed.get(name, name): number for name, number in before.numbers.items()}
         return replace(self, numbers={**earlier, **self.numbers})
 
-    def added_in(self, later: "VersionShape") -> tuple[str, ...] | None:
-        """Return the columns that were added since; None where changes alone do not lead to ``later``.
+    def added_in(self, later: "VersionShape") -> tuple[str, ...]:
+        """Return the columns that were added since; columns may have been dropped."""
+        was, now = self._own_columns, later._own_columns
+        return now[len(tuple(name for name in was if name in now)) :]
 
-        Columns may have been dropped. A renamed, or dropped and re-created, one has another name or order; one of
-        another type has other values.
+    @property
+    def _own_columns(self) -> tuple[str, ...]:
+        return tuple(name for name in self.current if name not in self.copied)
+
+    def widened_in(self, later: "VersionShape") -> tuple[str, ...]:
+        """Return the columns whose type was made wider since: it holds all former values as they were."""
+        return tuple(name for name, kind in self.columns.items() if is_wider(later.columns.get(name, kind), kind))
+
+    def obstacle_to(self, later: "VersionShape") -> str:
+        """Return why changes alone do not lead to a later shape; "" if they do.
+
+        A renamed, or dropped and re-created, column has another name or order; one of another type other values.
         """
-        was, now = (tuple(name for name in each.current if name not in each.copied) for each in (self, later))
-        kept = tuple(name for name in was if name in now)
-        added = now[len(kept) :]
+        renamed = ", ".join(f"{name!r} to {now!r}" for name, now in self.renamed_in(later).items())
+        found = {
+            "it was copied again": self.copy != later.copy,
+            f"columns were renamed: {renamed}": bool(renamed),
+            "columns are excluded or masked in another way": self.has_other_rules(later),
+            "it has other metadata columns": (self.added, self.copied) != (later.added, later.copied),
+        }
+        return next((reason for reason, is_so in found.items() if is_so), "") or self._column_obstacle_to(later)
+
+    def _column_obstacle_to(self, later: "VersionShape") -> str:
+        was_own, own = self._own_columns, later._own_columns
+        kept = tuple(name for name in was_own if name in own)
+        if own[: len(kept)] != kept:
+            return "its columns have another order"
+        added, widened = self.added_in(later), self.widened_in(later)
         known = {name: kind for name, kind in later.columns.items() if name not in added}
-        same = now[: len(kept)] == kept and known == self.columns and self.copy == later.copy
-        is_like = (self.added, self.copied) == (later.added, later.copied) and not self.has_other_rules(later)
-        return added if same and is_like and not self.renamed_in(later) else None
+        for name in sorted(known.keys() | self.columns.keys()):
+            was, now = self.columns.get(name), known.get(name)
+            if was != now and name not in widened:
+                return f"the column {name!r} is {now or 'not known'}, and was {was or 'not known'}"
+        return ""
 
     def has_other_rules(self, later: "VersionShape") -> bool:
         """Return whether values of columns are to be excluded or masked in another way than they were written."""
@@ -162,6 +202,17 @@ class Version:
         return cls(**{**content, "table": normal_name(content["table"]), "last": last, "shape": VersionShape(**shape)})
 
 
+class Moving(NamedTuple):
+    """A dataset that is being moved, since its table was renamed."""
+
+    before: str
+    """Its directory,"""
+    after: str
+    """and the one that it is to have."""
+    table: str
+    """The present name of its table."""
+
+
 @dataclass(frozen=True)
 class Progress:
     """How far a warehouse has come; written before and after each batch."""
@@ -200,8 +251,12 @@ class Progress:
     """The template of the namespaces of its datasets."""
     table_name: str = TABLE
     """The template of their names."""
+    schema_column: str = ""
+    """The column that has the schema, where tables of several schemas share one."""
     layout: Mapping[str, Any] = field(default_factory=dict)
     """Which columns tables have in addition to their own: ``ColumnLayout.to_notes``."""
+    moving: tuple[Moving, ...] = ()
+    """Datasets that a batch was to move, in this order; none after it."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -210,7 +265,8 @@ class Progress:
         rules = tuple(dict(each) for each in content.get("rules", ()))
         own_seqs = {int(oid): int(seq) for oid, seq in content.get("own_seqs", {}).items()}
         given = {"log": log and LogIdentity.from_json(log), "lacking": lacking, "own_seqs": own_seqs, "rules": rules}
-        known = cls(**{**content, **given})
+        moving = tuple(Moving(*each) for each in content.get("moving", ()))
+        known = cls(**{**content, **given, "moving": moving})
         is_earlier = known.applied is None and known.done  # of an earlier version
         return replace(known, applied=known.seq) if is_earlier else known
 
@@ -221,7 +277,7 @@ class Progress:
     @property
     def names(self) -> DatasetNames:
         """The names of its datasets."""
-        return DatasetNames(self.namespace, self.table_name)
+        return DatasetNames(self.namespace, self.table_name, self.schema_column)
 
     def to_seq(self, version: Version) -> int:
         """Return the seq up to which a dataset has everything that ended in the log."""
@@ -265,6 +321,11 @@ class Warehouse:
         self.path = spark_path(self.store)
         self._written_shapes = set[str]()
         self._shapes_lock = Lock()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a directory."""
+        return isinstance(self.store, LocalStore)
 
     def progress(self) -> Progress | None:
         """Return how far it has come, None where there is no warehouse; raises PgoutputError for a damaged note."""

@@ -100,6 +100,14 @@ def report_missing(warehouse: Warehouse, step: TableStep, rows: DataFrame) -> in
         found.unpersist()
 
 
+def copy_missing(warehouse: Warehouse, dataset: Dataset, other: Dataset) -> None:
+    """Copy the reports of a table, which are small, to the dataset that it is moved to."""
+    store, folder = warehouse.store, _reports_folder(dataset)
+    for batch in () if dataset.is_history else sorted(store.folders(folder)):
+        for name in store.files(f"{folder}/{batch}"):
+            store.write(f"{_reports_folder(other)}/{batch}/{name}", store.read(f"{folder}/{batch}/{name}"))
+
+
 def forget_missing(warehouse: Warehouse, dataset: Dataset) -> None:
     """Remove the reports of a table."""
     if not dataset.is_history:

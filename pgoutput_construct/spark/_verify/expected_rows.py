@@ -56,7 +56,8 @@ def table_of_dataset(log: OpenLog, dataset: Dataset) -> Table:
                     f"{version.table} was renamed to {table.qualified} after the warehouse read it"
                 )
             was, shape = version.shape, VersionShape.from_table(table)
-            if was.added_in(replace(shape, added=was.added, copied=was.copied)) is None:
+            shape = replace(shape, added=was.added, copied=was.copied)
+            if was.obstacle_to(shape) or was.widened_in(shape):
                 raise OutdatedTableError(f"{version.table} was altered or copied again after the warehouse read it")
             for lack in log.lacks:
                 if lack.relation_oid == version.oid and lack.stale_since is not None:
@@ -227,4 +228,4 @@ def read_warehouse_table(spark: SparkSession, address: Address, name: str, log: 
 def _with_stored_version(spark: SparkSession, sink: Sink, dataset: Dataset) -> Dataset:
     """Return a dataset with the version that its data have."""
     version = sink.version(spark, dataset)
-    return dataset if version is None else replace(dataset, version=version)
+    return dataset if version is None else replace(dataset, version=replace(version, table=dataset.version.table))

@@ -1,17 +1,29 @@
 """What a batch has to do, and the notes that it is decided by."""
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 
+import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import from_arrow_type
 
 import pgoutput_construct as pgo
 from pgoutput_construct.spark._replicate.batch_plan import aside_directory, obsolete_datasets
 from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, Version, VersionShape, Warehouse
+from pgoutput_construct.spark._replicate.merge_statement import is_widened
+from pgoutput_construct.spark._replicate.warehouse_notes import (
+    Dataset,
+    Moving,
+    Progress,
+    Version,
+    VersionShape,
+    Warehouse,
+    is_wider,
+)
 from pgoutput_construct.spark.formats import FORMATS, format_settings
 from tests.spark.histories import table_of
 
@@ -24,22 +36,56 @@ def _later(columns: dict[str, str], current: str, copy: int | None = None) -> Ve
 
 
 @pytest.mark.parametrize(
-    ("later", "added"),
+    ("later", "added", "obstacle"),
     [
-        (_later({"id": "int32", "v": "string"}, "id v"), ()),
-        (_later({"id": "int32", "v": "string", "w": "int32"}, "id v w"), ("w",)),
-        (_later({"id": "int32", "v": "string"}, "id"), ()),
-        (_later({"id": "int32", "v": "string", "w": "int32"}, "id w"), ("w",)),
-        (_later({"id": "int64", "v": "string"}, "id v"), None),
-        (_later({"id": "int32", "w": "string"}, "id w"), None),
-        (_later({"id": "int32", "w": "string", "v": "string"}, "id w v"), None),
-        (_later({"id": "int32", "v": "string", "v_dropped_2": "string"}, "id v"), None),
-        (_later({"id": "int32", "v": "string"}, "id v", 50), None),
+        (_later({"id": "int32", "v": "string"}, "id v"), (), ""),
+        (_later({"id": "int32", "v": "string", "w": "int32"}, "id v w"), ("w",), ""),
+        (_later({"id": "int32", "v": "string"}, "id"), (), ""),
+        (_later({"id": "int32", "v": "string", "w": "int32"}, "id w"), ("w",), ""),
+        (_later({"id": "int64", "v": "string"}, "id v"), (), ""),
+        (_later({"id": "string", "v": "string"}, "id v"), (), "the column 'id' is string, and was int32"),
+        (_later({"id": "int16", "v": "string"}, "id v"), (), "the column 'id' is int16, and was int32"),
+        (_later({"id": "int32", "w": "string"}, "id w"), ("w",), "the column 'v' is not known, and was string"),
+        (_later({"id": "int32", "w": "string", "v": "string"}, "id w v"), ("v",), "its columns have another order"),
+        (
+            _later({"id": "int32", "v": "string", "v_dropped_2": "string"}, "id v"),
+            (),
+            "the column 'v_dropped_2' is string, and was not known",
+        ),
+        (_later({"id": "int32", "v": "string"}, "id v", 50), (), "it was copied again"),
     ],
 )
-def test_what_changes_lead_to(later: VersionShape, added: tuple[str, ...] | None) -> None:
-    """Columns that came or went; not one that was renamed, made again, or has another type, nor another copy."""
-    assert SHAPE.added_in(later) == added
+def test_what_changes_lead_to(later: VersionShape, added: tuple[str, ...], obstacle: str) -> None:
+    """Columns that came, went or are wider; not one that was renamed, made again, or has another type, nor a copy."""
+    assert (SHAPE.added_in(later), SHAPE.obstacle_to(later)) == (added, obstacle)
+
+
+@pytest.mark.parametrize(
+    ("former", "kind", "wider"),
+    [
+        ("int32", "int64", True),
+        ("int16", "int64", True),
+        ("float", "double", True),
+        ("decimal128(5, 2)", "decimal128(9, 2)", True),
+        ("int64", "int32", False),
+        ("int32", "int32", False),
+        ("int32", "double", False),
+        ("decimal128(5, 2)", "decimal128(9, 3)", False),
+        ("decimal128(5, 2)", "string", False),
+        ("decimal128(9, 2)", "decimal128(5, 2)", False),
+    ],
+)
+def test_wider_types(former: str, kind: str, wider: bool) -> None:
+    """Those that formats alter a column to; of Spark's types the same are."""
+    assert is_wider(kind, former) == wider
+    if "string" not in kind:
+        was, now = (from_arrow_type(_arrow(each)) for each in (former, kind))
+        assert is_widened(was, now) == wider
+
+
+def _arrow(kind: str) -> pa.DataType:
+    found = re.fullmatch(r"decimal128\((\d+), (\d+)\)", kind)
+    return pa.decimal128(int(found[1]), int(found[2])) if found else pa.type_for_alias(kind)
 
 
 @pytest.mark.parametrize(("dropped", "left"), [(False, ["public.was"]), (True, ["public.t", "public.was"])])
@@ -66,8 +112,9 @@ def test_notes(tmp_path: Path) -> None:
     """What is written is read; names may be long and odd; a note that is none says what to do."""
     warehouse = Warehouse(tmp_path / "wh")
     assert warehouse.progress() is None and warehouse.datasets() == {}
-    warehouse.write_progress(Progress("parquet", 3, 99, done=False))
-    assert warehouse.progress() == Progress("parquet", 3, 99, done=False)
+    progress = Progress("parquet", 3, 99, done=False, moving=(Moving("public.a", "public.b", "public.b"),))
+    warehouse.write_progress(progress)
+    assert warehouse.progress() == progress
     for directory in ("public.odd%20é", "public." + "é" * 120):
         warehouse.write_note(Dataset(directory, VERSION, {"path": "x"}))
         assert warehouse.dataset(directory) == Dataset(directory, VERSION, {"path": "x"})

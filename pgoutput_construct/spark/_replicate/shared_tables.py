@@ -1,0 +1,452 @@
+"""Tables that schemas share: those of one name are the rows of one table, and a column of it has the schema of each.
+
+A dataset is one table of the source here, too: it has its own note and its own version, and is replayed, verified and
+read by itself. Its directory is that of the shared table, ``@``, and the schema. What differs is how a sink finds its
+rows:
+
+- The shared table is partitioned by the column of the schema. A dataset is replaced by an overwrite of its partition,
+  merged with the schema in the condition, and removed by a DELETE: each is one commit, with rows of one schema alone.
+- A commit has the version of one dataset. So the version of a dataset is in the latest commit of its table, and where
+  there is none, in the note. A note is older than its data only if the last batch was interrupted, and the commits of
+  that are there: maintenance, which lets commits expire, waits until a batch is complete.
+- A dataset is removed before its note. An interruption between the two is repeated.
+- The columns of the shared table are those of all its datasets; rows have NULL in the columns of others. They are added
+  when a dataset has them, and never dropped: notes may be older than data, so that another dataset may need them. Of
+  two types of a column, the shared table has the one that is wider (``is_widened``); others are refused.
+- One thread at a time writes into a shared table (``exclusive``): an alteration invalidates the plans of others.
+"""
+
+import re
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace as with_values
+from threading import Lock
+from typing import Any, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql import types as T  # noqa: N812
+
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._execution import session_settings
+from pgoutput_construct.spark._log_view.change_columns import column, quoted
+from pgoutput_construct.spark._log_view.replicated_tables import plain_path
+from pgoutput_construct.spark._replicate.dataset_names import SHARED
+from pgoutput_construct.spark._replicate.delta_sink import CLAIM, DeltaSink, mapped_names
+from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, entries_of, remove_entry
+from pgoutput_construct.spark._replicate.iceberg_sink import VERSION_SETTING, WAREHOUSE_PROPERTY, IcebergSink
+from pgoutput_construct.spark._replicate.merge_statement import MergeStatements, is_widened, literal, merge_statements
+from pgoutput_construct.spark._replicate.sink import (
+    DEFAULT_OPTIONS,
+    MergingSink,
+    NetChanges,
+    NewFiles,
+    Retention,
+    WriteOptions,
+)
+from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset, Version, Warehouse
+
+_DECIMAL: Final = re.compile(r"decimal128\((\d+, -?\d+)\)")
+_KINDS: Final = {"int16": "smallint", "int32": "int", "int64": "bigint", "float": "float", "double": "double"}
+"""Types of Arrow that may be narrower in a dataset than in the shared table, as Spark's SQL has them."""
+_UNDISTRIBUTED: Final = {f"write.{each}distribution-mode": "none" for each in ("", "delete.", "update.", "merge.")}
+"""Properties of Iceberg, without which it would bring all rows of a partition, here of a write, into one task."""
+
+
+def schema_of(dataset: Dataset) -> str:
+    """Return the schema of a dataset that shares its table; raise PgoutputError for one that Spark cannot have."""
+    name = unquote(dataset.directory.partition(SHARED)[2], errors="surrogateescape")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise PgoutputError(
+            f"{dataset.version.table}: the name of its schema is not UTF-8: exclude the table"
+        ) from None
+    return name
+
+
+class SharedTables(MergingSink):
+    """What the formats share: several datasets in a table, by the column ``schema_column``."""
+
+    alters = False  # a dataset whose columns change is replaced: others have them still
+    is_shared = True
+    schema_column = ""
+
+    def _share(self, options: WriteOptions) -> None:
+        """Take the column of the schema."""
+        self.schema_column = options.schema_column
+        self._locks: dict[str, Lock] = {}
+
+    def place_of(self, directory: str) -> str:
+        """Return the directory of the shared table."""
+        return directory.partition(SHARED)[0]
+
+    def exclusive(self, dataset: Dataset) -> AbstractContextManager[Any]:
+        """Have no other thread write into the shared table."""
+        return self._locks.setdefault(self.place_of(dataset.directory), Lock())
+
+    def can_widen(self, spark: SparkSession, dataset: Dataset) -> bool:
+        """Return False: the dataset is replaced, and the column of the shared table altered with it."""
+        return False
+
+    def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
+        """Return False: the rows of a renamed table are written into another one."""
+        return False
+
+    def read(self, spark: SparkSession, dataset: Dataset) -> DataFrame:
+        """Return the rows of the dataset alone, with its own columns."""
+        naming, shape = self.naming_of(dataset), dataset.version.shape
+        kinds = {name: kind for name, each in shape.columns.items() if (kind := _narrow_kind(each))}
+        rows = spark.table(self._table_of(dataset)).where(self._condition(dataset))
+        own = (column(name).cast(kinds[name]).alias(name) if name in kinds else column(name) for name in shape.current)
+        return rows.select(*own, *(column(naming.added_name(name)) for name in naming.added))
+
+    def version(self, spark: SparkSession, dataset: Dataset) -> Version | None:
+        """Return the version in the latest commit of the dataset's table, else that of its note."""
+        if not self._has_table(spark, dataset):
+            return None
+        found = self._commit_of(spark, dataset)
+        return dataset.version if found is None else self.warehouse.version_of_commit(found)
+
+    def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
+        """Replace the rows of the dataset in one commit; columns that the shared table lacks are added first."""
+        if before is None:
+            adopted = self.check_place(spark, dataset, rows.schema)
+            if adopted is not None:
+                self._discard(spark, dataset, adopted)
+        self._check_columns(dataset, rows)
+        if not self._has_table(spark, dataset):
+            self._create(spark, dataset, rows.schema)
+        self._overwrite(spark, dataset, rows)
+        return with_values(dataset, details={})
+
+    def overwrite(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Replace the rows of the dataset in one commit."""
+        self._check_columns(dataset, rows)
+        self._overwrite(spark, dataset, rows)
+        return dataset
+
+    def new_files(
+        self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, is_whole: bool
+    ) -> NewFiles | None:
+        """Return None: files would lack the column of the schema."""
+        return None
+
+    def append(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Append in one commit."""
+        table = self._table_of(dataset)
+        with self._committing(spark, dataset.version):
+            self._with_schema(spark, dataset, rows).writeTo(table).append()
+        return dataset
+
+    def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:
+        """Merge in one commit: the dataset has the columns that it had."""
+        table, name = self._table_of(dataset), self.schema_column
+        schema = literal(schema_of(dataset))
+        with merge_statements(
+            spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
+        ) as statements:
+            found = statements.expressions
+            others = {each for each in spark.table(table).columns if each not in found.inserted}
+            inserted = {**found.inserted, **dict.fromkeys(sorted(others), "NULL"), name: schema}
+            on = f"t.{quoted(name)} = {schema} AND {found.on}"
+            within = statements._replace(expressions=found._replace(on=on, inserted=inserted))
+            with self._committing(spark, dataset.version):
+                self._merge(spark, table, within)
+        return dataset
+
+    def record(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
+        """Fail: ``replicate`` refuses histories with a column of the schema."""
+        raise PgoutputError(f"{dataset.version.table}: tables that schemas share have no histories")
+
+    def remove(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Delete the rows of the dataset in one commit; of the last one, remove the table."""
+        if not self._has_table(spark, dataset):
+            return
+        place, (noted, damaged) = self.place_of(dataset.directory), self.warehouse.readable_datasets()
+        others = [name for name in noted if name != dataset.directory and self.place_of(name) == place]
+        with self.exclusive(dataset):
+            if others or damaged:
+                with self._committing(spark, None):
+                    spark.sql(f"DELETE FROM {self._table_of(dataset)} WHERE {self._condition(dataset)}").collect()
+            else:
+                self._drop(spark, dataset)
+
+    def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
+        """Maintain the shared table, once a batch is complete: until then its commits are needed."""
+        if self.warehouse.existing_progress().done:
+            yield from self._maintain(spark, self._whole(dataset), retention)
+
+    def _whole(self, dataset: Dataset) -> Dataset:
+        """Return the shared table of a dataset as if it were its own."""
+        return with_values(dataset, directory=self.place_of(dataset.directory))
+
+    def _condition(self, dataset: Dataset) -> str:
+        return f"{quoted(self.schema_column)} = {literal(schema_of(dataset))}"
+
+    def _check_columns(self, dataset: Dataset, rows: DataFrame) -> None:
+        """Raise PgoutputError for a table that has a column with the name of the one for the schema."""
+        if self.schema_column.lower() in map(str.lower, rows.columns):
+            raise PgoutputError(
+                f"{dataset.version.table} has a column {self.schema_column!r} itself: exclude that "
+                "(--exclude-columns), or choose another --schema-column in another warehouse"
+            )
+
+    def _overwrite(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> None:
+        """Replace the rows of the dataset; these may be made from the present ones.
+
+        They are stored before the table is altered: Spark refuses a plan of what was read before that.
+        """
+        statements = list(self._alterations(spark, dataset, rows.schema))
+        folder = f"{STAGED}/{dataset.directory}"
+        try:
+            if statements:
+                path = f"{self.warehouse.path}/{folder}"
+                rows.write.mode("overwrite").parquet(path)
+                rows = spark.read.schema(rows.schema).parquet(plain_path(path))
+            with self._committing(spark, None):
+                for statement in statements:
+                    spark.sql(statement)
+            with self._committing(spark, dataset.version):
+                self._write_partition(spark, dataset, self._with_schema(spark, dataset, rows))
+        finally:
+            if statements:
+                self.warehouse.store.remove(folder)
+
+    def _alterations(self, spark: SparkSession, dataset: Dataset, schema: T.StructType) -> Iterator[str]:
+        """Yield the statements after which the shared table can have the rows of a dataset.
+
+        Raises PgoutputError for a column whose type is another one than in the shared table.
+        """
+        table = self._table_of(dataset)
+        there = {field.name: field.dataType for field in spark.table(table).schema}
+        if added := [field for field in schema if field.name not in there]:
+            yield f"ALTER TABLE {table} ADD COLUMNS ({_definitions(T.StructType(added))})"
+        for field in schema:
+            was, kind = there.get(field.name), field.dataType
+            if was is None or self._stored(was) == self._stored(kind) or is_widened(kind, was):
+                continue
+            if not (is_widened(was, kind) and self._can_alter_types(spark, dataset)):
+                raise self._conflict(dataset, field, was)
+            yield f"ALTER TABLE {table} ALTER COLUMN {quoted(field.name)} TYPE {kind.simpleString()}"
+
+    def _conflict(self, dataset: Dataset, field: T.StructField, was: T.DataType) -> PgoutputError:
+        place, mine = self.place_of(dataset.directory), dataset.version.shape.columns.get(field.name)
+        noted = self.warehouse.readable_datasets()[0].values()
+        others = sorted(
+            each.version.table
+            for each in noted
+            if self.place_of(each.directory) == place
+            and each.directory != dataset.directory
+            and each.version.shape.columns.get(field.name, mine) != mine
+        )
+        whose = others[0] if others else "the rows of other schemas"
+        return PgoutputError(
+            f"{dataset.version.table}: its column {field.name!r} is {field.dataType.simpleString()}, and in {whose} "
+            f"{was.simpleString()}, which share the table {place}: alter one of them at the source, exclude the column "
+            "(--exclude-columns), or replicate one into another warehouse"
+        )
+
+    def _with_schema(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> DataFrame:
+        """Return rows with the columns of the shared table."""
+        values = {name: column(name) for name in rows.columns} | {self.schema_column: F.lit(schema_of(dataset))}
+        fields = spark.table(self._table_of(dataset)).schema
+        return rows.select(
+            *(values.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in fields)
+        )
+
+    @abstractmethod
+    def _table_of(self, dataset: Dataset) -> str:
+        """Return the shared table as SQL has it."""
+
+    @abstractmethod
+    def _has_table(self, spark: SparkSession, dataset: Dataset) -> bool:
+        """Return whether the shared table exists."""
+
+    @abstractmethod
+    def _commit_of(self, spark: SparkSession, dataset: Dataset) -> str | None:
+        """Return the metadata of the latest commit with the version of the dataset's table; None for none."""
+
+    @abstractmethod
+    def _committing(self, spark: SparkSession, version: Version | None) -> AbstractContextManager[None]:
+        """Have the commits of a session a version while the block runs."""
+
+    @abstractmethod
+    def _create(self, spark: SparkSession, dataset: Dataset, schema: T.StructType) -> None:
+        """Create the shared table with the columns of a dataset, and the one of the schema."""
+
+    @abstractmethod
+    def _discard(self, spark: SparkSession, dataset: Dataset, there: ExistingTable) -> None:
+        """Remove what others have in the place of the shared table."""
+
+    @abstractmethod
+    def _write_partition(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> None:
+        """Replace the rows of the dataset in one commit."""
+
+    @abstractmethod
+    def _merge(self, spark: SparkSession, table: str, statements: MergeStatements) -> None:
+        """Run the statements of a merge."""
+
+    @abstractmethod
+    def _drop(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Remove the shared table."""
+
+    @abstractmethod
+    def _maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
+        """Maintain the shared table as the format does; the directory of the dataset is its own."""
+
+    def _can_alter_types(self, spark: SparkSession, dataset: Dataset) -> bool:
+        """Return whether types of the shared table can be made wider."""
+        return True
+
+    def _stored(self, kind: T.DataType) -> str:
+        """Return a type as the format has it."""
+        return kind.simpleString()
+
+
+class SharedIceberg(SharedTables, IcebergSink):
+    """Tables of Iceberg that schemas share."""
+
+    has_comments = False
+    has_keys = False
+
+    def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
+        """Take the warehouse, and how tables are written."""
+        IcebergSink.__init__(self, warehouse, options)
+        self._share(options)
+
+    def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
+        """Return a table of the catalog that this warehouse did not create, or files in the place of a table."""
+        table = self._table_of(dataset)
+        if not self._has_table(spark, dataset):
+            return IcebergSink.existing(self, spark, self._whole(dataset))
+        is_ours = self._properties(spark, table).get(WAREHOUSE_PROPERTY) == self._identity
+        return None if is_ours else ExistingTable(table, spark.table(table).schema)
+
+    def _table_of(self, dataset: Dataset) -> str:
+        return self._table(self.place_of(dataset.directory))
+
+    def _has_table(self, spark: SparkSession, dataset: Dataset) -> bool:
+        return spark.catalog.tableExists(self._table_of(dataset))
+
+    def _commit_of(self, spark: SparkSession, dataset: Dataset) -> str | None:
+        return self._latest_commit(spark, self._table_of(dataset), dataset.version.table)
+
+    def _committing(self, spark: SparkSession, version: Version | None) -> AbstractContextManager[None]:
+        if version is None:
+            return nullcontext()
+        return session_settings(spark, {VERSION_SETTING: self.warehouse.commit_text(version)})
+
+    def _create(self, spark: SparkSession, dataset: Dataset, schema: T.StructType) -> None:
+        self._create_namespace(spark, self.place_of(dataset.directory))
+        properties = {**_UNDISTRIBUTED, **self._new_properties, WAREHOUSE_PROPERTY: self._identity}
+        spark.sql(_creation(self._table_of(dataset), "iceberg", schema, self.schema_column, properties))
+
+    def _discard(self, spark: SparkSession, dataset: Dataset, there: ExistingTable) -> None:
+        self._drop(spark, dataset)
+        for name in there.entries:
+            remove_entry(self.warehouse.store, "/".join(self._names(self.place_of(dataset.directory))), name)
+
+    def _write_partition(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> None:
+        self._alter(spark, self._whole(dataset))
+        rows.writeTo(self._table_of(dataset)).overwrite(column(self.schema_column) == F.lit(schema_of(dataset)))
+
+    def _merge(self, spark: SparkSession, table: str, statements: MergeStatements) -> None:
+        if not self._merge_in_parts(spark, table, statements):
+            spark.sql(statements.whole(table)).collect()
+
+    def _drop(self, spark: SparkSession, dataset: Dataset) -> None:
+        IcebergSink.remove(self, spark, self._whole(dataset))
+
+    def _maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
+        return IcebergSink.maintain(self, spark, dataset, retention)
+
+    def _stored(self, kind: T.DataType) -> str:
+        return kind.simpleString().replace("smallint", "int")
+
+
+class SharedDelta(SharedTables, DeltaSink):
+    """Tables of Delta Lake that schemas share."""
+
+    has_comments = False
+
+    def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
+        """Take the warehouse, and how tables are written."""
+        DeltaSink.__init__(self, warehouse, options)
+        self._share(options)
+
+    def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
+        """Return the table, or the files, in a directory that has no claim of this package."""
+        whole = self._whole(dataset)
+        if not (entries := entries_of(self.warehouse.store, whole.directory)) or CLAIM in entries:
+            return None
+        if not self._exists(whole):
+            return DeltaSink.existing(self, spark, whole)
+        return ExistingTable(self._path(whole), spark.table(self._table(whole)).schema)
+
+    def _check_columns(self, dataset: Dataset, rows: DataFrame) -> None:
+        super()._check_columns(dataset, rows)
+        if mapped := mapped_names(rows.columns):
+            raise PgoutputError(
+                f"{dataset.version.table}: Delta Lake has the column {mapped[0]!r} only with column mapping, which "
+                "tables that schemas share have not: exclude it (--exclude-columns), or choose iceberg"
+            )
+
+    def _table_of(self, dataset: Dataset) -> str:
+        return self._table(self._whole(dataset))
+
+    def _has_table(self, spark: SparkSession, dataset: Dataset) -> bool:
+        return self._exists(self._whole(dataset))
+
+    def _commit_of(self, spark: SparkSession, dataset: Dataset) -> str | None:
+        history = spark.sql(f"DESCRIBE HISTORY {self._table_of(dataset)}")
+        mine = history.where(f"get_json_object(userMetadata, '$.table') = {literal(dataset.version.table)}")
+        latest = mine.orderBy("version", ascending=False).select("userMetadata").first()
+        return None if latest is None else str(latest[0])
+
+    def _committing(self, spark: SparkSession, version: Version | None) -> AbstractContextManager[None]:
+        return DeltaSink._committing(self, spark, version) if version else nullcontext()
+
+    def _create(self, spark: SparkSession, dataset: Dataset, schema: T.StructType) -> None:
+        self.warehouse.store.write(f"{self.place_of(dataset.directory)}/{CLAIM}", b"")
+        spark.sql(_creation(self._table_of(dataset), "delta", schema, self.schema_column, self._wanted))
+
+    def _discard(self, spark: SparkSession, dataset: Dataset, there: ExistingTable) -> None:
+        self._drop(spark, dataset)
+
+    def _write_partition(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> None:
+        writer = rows.write.format("delta").mode("overwrite").option("replaceWhere", self._condition(dataset))
+        writer.save(self._path(self._whole(dataset)))
+
+    def _merge(self, spark: SparkSession, table: str, statements: MergeStatements) -> None:
+        spark.sql(statements.whole(table)).collect()
+
+    def _drop(self, spark: SparkSession, dataset: Dataset) -> None:
+        DeltaSink.remove(self, spark, self._whole(dataset))
+
+    def _maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
+        return DeltaSink.maintain(self, spark, dataset, retention)
+
+    def _can_alter_types(self, spark: SparkSession, dataset: Dataset) -> bool:
+        return DeltaSink.can_widen(self, spark, self._whole(dataset))
+
+
+def _narrow_kind(kind: str) -> str | None:
+    """Return a type of Arrow as Spark's SQL has it, if the shared table may have a wider one."""
+    found = _DECIMAL.fullmatch(kind)
+    return f"decimal({found[1]})" if found else _KINDS.get(kind)
+
+
+def _definitions(schema: T.StructType) -> str:
+    return ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in schema)
+
+
+def _creation(table: str, kind: str, schema: T.StructType, name: str, properties: dict[str, str]) -> str:
+    """Return the statement that creates a shared table; the column of the schema comes first."""
+    columns = _definitions(T.StructType([T.StructField(name, T.StringType()), *schema]))
+    pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
+    options = f" TBLPROPERTIES ({pairs})" if pairs else ""
+    return f"CREATE TABLE IF NOT EXISTS {table} ({columns}) USING {kind} PARTITIONED BY ({quoted(name)}){options}"

@@ -1,0 +1,314 @@
+"""Tables that schemas share: one table for those of a name, with a column for the schema; compared with the server."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import pgoutput_construct as pgo
+from pgoutput_construct import lake as lake_tables
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.postgres import fetch_table, snapshot
+from pgoutput_construct.postgres.checksums import SourceServer
+from pgoutput_construct.spark import compare, open_log
+from pgoutput_construct.spark._replicate import Batch, Retention, maintain, read_current, replicate
+from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
+from pgoutput_construct.spark._replicate.shared_tables import SharedDelta, SharedIceberg
+from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from pgoutput_construct.spark._verify import verify
+from tests.postgres.shop import Shop
+from tests.spark.histories import table_of
+from tests.spark.logs import write_orders
+
+SINKS = {"delta": SharedDelta, "iceberg": SharedIceberg}
+FORMATS = ("iceberg", pytest.param("delta", marks=pytest.mark.long))
+SHARED: Any = {"namespace": "lake", "schema_column": "tenant"}
+
+
+class _Killed(BaseException):
+    """The process ends here."""
+
+
+class Tenants(NamedTuple):
+    """A warehouse, and the schemas of a server."""
+
+    spark: Any
+    shop: Shop
+    warehouse: Path
+    into: str
+
+    def replicate(self, **options: Any) -> Batch:
+        """Bring the tables up to the log."""
+        done = replicate(self.spark, self.shop.directory, self.warehouse, self.into, **SHARED | options)
+        assert done is not None
+        return done
+
+    def execute(self, *statements: str) -> None:
+        """Change the source, and capture it."""
+        self.shop.execute(*statements)
+        self.shop.capture(snapshot=True)
+
+    def table(self, name: str = "orders") -> Any:
+        """Return the shared table as any reader finds it."""
+        place = self.warehouse / f"lake.{name}"
+        if self.into == "delta":
+            return self.spark.read.format("delta").load(str(place))
+        return self.spark.read.format("iceberg").load(str(self.warehouse / "lake" / name))
+
+    def check(self, columns: str, *schemas: str, name: str = "orders") -> None:
+        """Compare the shared table with the union of the schemas at the server, and each schema with its own rows."""
+        queries = {schema: f"SELECT '{schema}' AS tenant, {columns} FROM {schema}.{name}" for schema in schemas}
+        chosen = [f"CAST({each.split()[-1]} AS string)" for each in columns.split(", ")]
+        with self.shop.connect() as connection:
+            rows = connection.execute(
+                f"SELECT ROW(u.*)::text FROM ({' UNION ALL '.join(queries.values())}) u".encode()
+            ).fetchall()
+            expected = sorted(row[0] for row in rows)
+        found = self.table(name).selectExpr("tenant", *chosen).collect()
+        assert sorted(_as_row(row) for row in found) == expected
+        noted = {each.version.table for each in Warehouse(self.warehouse).datasets().values()}
+        assert {f"{schema}.{name}" for schema in schemas} == {each for each in noted if each.endswith(name)}
+        for schema in schemas:
+            own = open_log(self.spark, self.shop.directory).table(f"{schema}.{name}").current_columns
+            mine = read_current(self.spark, self.warehouse, f"{schema}.{name}").select(*own.names, "_untyped")
+            comparison = compare(mine, fetch_table(self.shop.dsn, schema, name, own))
+            assert comparison.equal, f"{schema}: {comparison}"
+
+
+def _as_row(values: Any) -> str:
+    return f"({','.join('' if value is None else str(value) for value in values)})"
+
+
+@pytest.fixture(params=FORMATS)
+def tenants(request: pytest.FixtureRequest, lake: Any, server18: EmbeddedServer, tmp_path: Path) -> Iterator[Tenants]:
+    """Three schemas of one shape; of one of them a table is larger than what is overwritten rather than merged."""
+    into = str(request.param)
+    with Shop.create(server18, f"shared_{into}", tmp_path / "log") as shop:
+        shop.execute("DROP TABLE item")
+        for schema in ("a", "b", "c"):
+            shop.execute(*_schema(schema))
+        shop.capture(snapshot=True)
+        yield Tenants(lake, shop, tmp_path / "wh", into)
+
+
+def _schema(name: str) -> list[str]:
+    return [
+        f"CREATE SCHEMA {name}",
+        f"CREATE TABLE {name}.orders (id int PRIMARY KEY, v text, big text)",
+        f"ALTER TABLE {name}.orders ALTER big SET STORAGE EXTERNAL",
+        f"INSERT INTO {name}.orders SELECT i, '{name}' || i, repeat('{name}', 3000) FROM generate_series(1, 5) i",
+    ]
+
+
+@pytest.mark.server
+@pytest.mark.spark
+@pytest.mark.parametrize("write_mode", [None, "merge-on-read"])
+def test_changes_of_one_schema(tenants: Tenants, write_mode: str | None) -> None:
+    """Inserts, updates, deletes, truncates and copies change its rows alone; schemas come, are renamed, and go."""
+    tenants.replicate(write_mode=write_mode)
+    chosen = "id, v"
+    tenants.check(chosen, "a", "b", "c")
+    tenants.execute(
+        "INSERT INTO a.orders VALUES (6, 'new', NULL)",
+        "UPDATE a.orders SET v = 'changed' WHERE id = 1",
+        "UPDATE a.orders SET id = 20 WHERE id = 2",
+        "DELETE FROM a.orders WHERE id = 3",
+        "INSERT INTO b.orders VALUES (3, 'three', NULL) ON CONFLICT (id) DO UPDATE SET v = 'of b'",
+    )
+    done = tenants.replicate(write_mode=write_mode)
+    assert done.tables == {"a.orders": "changed", "b.orders": "changed"} and not done.reasons
+    tenants.check(chosen, "a", "b", "c")
+    found = tenants.table().selectExpr("tenant", "id", "length(big) AS size").where("tenant = 'a'").collect()
+    assert {row["id"]: row["size"] for row in found} == {1: 3000, 4: 3000, 5: 3000, 20: 3000, 6: None}
+    tenants.execute("TRUNCATE b.orders", "INSERT INTO b.orders VALUES (1, 'again', NULL)", *_schema("d"))
+    tenants.replicate(write_mode=write_mode)
+    tenants.check(chosen, "a", "b", "c", "d")
+    tenants.execute(
+        "DROP SCHEMA c CASCADE", "ALTER SCHEMA d RENAME TO e", "UPDATE e.orders SET v = 'in e' WHERE id = 2"
+    )
+    tenants.replicate(write_mode=write_mode)
+    tenants.check(chosen, "a", "b", "e")
+    shop = tenants.shop
+    shop.execute("UPDATE a.orders SET v = 'before the copy' WHERE id = 5")
+    shop.capture()
+    snapshot(shop.dsn, shop.directory, ["a.orders"])
+    tenants.execute("UPDATE a.orders SET v = 'after it' WHERE id = 4", "INSERT INTO b.orders VALUES (9, 'nine', NULL)")
+    done = tenants.replicate(write_mode=write_mode)
+    assert done.reasons == {"a.orders": "it was copied again"}
+    tenants.check(chosen, "a", "b", "e")
+    with shop.capturing():
+        source = SourceServer(shop.dsn, shop.log().options.publications)
+        found = list(verify(tenants.spark, shop.directory, tenants.warehouse, source))
+    assert {each.table: (each.equal, each.problem) for each in found} == dict.fromkeys(
+        ("a.orders", "b.orders", "e.orders"), (True, "")
+    )
+    with pytest.raises(
+        pgo.PgoutputError, match=r"a\.orders is in the table lake\.orders, which schemas share: .*'tenant'"
+    ):
+        lake_tables.read(tenants.warehouse, "a.orders")
+
+
+@pytest.mark.server
+@pytest.mark.spark
+def test_columns_of_several_shapes(tenants: Tenants) -> None:
+    """The shared table has those of all; a type that differs is an error of its table, which names the other one."""
+    tenants.replicate()
+    tenants.execute(
+        "ALTER TABLE a.orders ADD COLUMN w int",
+        "UPDATE a.orders SET w = id, v = 'with w' WHERE id < 3",
+        "ALTER TABLE b.orders DROP COLUMN v",
+        "UPDATE b.orders SET id = 30 WHERE id = 3",
+    )
+    tenants.replicate()
+    rows = tenants.table().selectExpr("tenant", "id", "v", "w").collect()
+    found = {(row["tenant"], row["id"]): (row["v"], row["w"]) for row in rows}
+    assert found["a", 1] == ("with w", 1) and found["a", 4] == ("a4", None)
+    assert found["b", 30] == (None, None) and found["c", 1] == ("c1", None) and len(found) == 15
+    assert "v" not in read_current(tenants.spark, tenants.warehouse, "b.orders").columns
+    tenants.execute("ALTER TABLE c.orders ADD COLUMN w text", "INSERT INTO c.orders VALUES (6, 'c6', NULL, 'text')")
+    said = (
+        r"^c\.orders: its column 'w' is string, and in a\.orders int, which share the table lake\.orders: alter one of "
+        "them at the source, exclude the column"
+    )
+    with pytest.raises(pgo.PgoutputError, match=said):
+        tenants.replicate()
+    assert read_current(tenants.spark, tenants.warehouse, "c.orders").count() == 5
+    tenants.execute("ALTER TABLE c.orders DROP COLUMN w", "UPDATE c.orders SET v = 'x' WHERE id = 1")
+    tenants.replicate()
+    tenants.check("id", "a", "b", "c")
+    tenants.execute('CREATE TABLE a.own (id int PRIMARY KEY, "Tenant" text)', "INSERT INTO a.own VALUES (1, 'x')")
+    with pytest.raises(pgo.PgoutputError, match=r"^a\.own has a column 'tenant' itself: exclude that"):
+        tenants.replicate()
+
+
+@pytest.mark.server
+@pytest.mark.spark
+def test_wider_types(tenants: Tenants) -> None:
+    """A schema at a time, as migrations do it: the shared table has the wider type, rows of others are as they were."""
+    tenants.replicate()
+    tenants.execute(
+        "ALTER TABLE a.orders ALTER id TYPE bigint", "INSERT INTO a.orders VALUES (3000000000, 'big', NULL)"
+    )
+    if tenants.into == "delta":
+        with pytest.raises(pgo.PgoutputError, match=r"^a\.orders: its column 'id' is bigint, and in b\.orders int"):
+            tenants.replicate()
+        return
+    tenants.replicate()
+    tenants.check("id, v", "a", "b", "c")
+    tenants.execute("UPDATE b.orders SET v = 'narrow' WHERE id = 1", "DELETE FROM b.orders WHERE id = 2")
+    done = tenants.replicate(write_mode="merge-on-read")
+    assert done.tables == {"b.orders": "changed"} and not done.reasons
+    tenants.check("id, v", "a", "b", "c")
+    assert dict(read_current(tenants.spark, tenants.warehouse, "b.orders").dtypes)["id"] == "int"
+
+
+def _raising(*_: object, **__: object) -> None:
+    raise _Killed
+
+
+def _after(method: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*arguments: Any, **options: Any) -> None:
+        method(*arguments, **options)
+        raise _Killed
+
+    return run
+
+
+@pytest.mark.server
+@pytest.mark.spark
+def test_killed(tenants: Tenants, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before and after each commit, and each note: what is committed is not applied again, nor lost."""
+    sink = SINKS[tenants.into]
+    note, removed = (Warehouse, "write_note"), (Warehouse, "remove_note")
+    write, merge, remove = (sink, "_write_partition"), (sink, "_merge"), (sink, "remove")
+    more = "INSERT INTO {}.orders VALUES (10, 'x', NULL) ON CONFLICT (id) DO UPDATE SET v = orders.v || '+'"
+    steps: list[tuple[list[str], str | None, list[tuple[Any, str]]]] = [
+        ([], None, [(sink, "_create")]),
+        ([], None, [write, note]),
+        ([more.format("a"), "UPDATE b.orders SET v = v || '+'"], None, [write, note]),
+        ([more.format("a"), "UPDATE c.orders SET v = v || '+'"], "merge-on-read", [merge, note]),
+        (["TRUNCATE a.orders", more.format("a")], None, [write, note]),
+        (["DROP TABLE IF EXISTS c.orders", more.format("b")], None, [remove, removed]),
+    ]
+    for statements, mode, points in steps:
+        for ending in (None, _after):  # before, and after
+            for owner, method in points:
+                tenants.execute(*statements)
+                with monkeypatch.context() as patched:
+                    patched.setattr(owner, method, ending(getattr(owner, method)) if ending else _raising)
+                    with pytest.raises(_Killed):
+                        tenants.replicate(write_mode=mode, workers=1)
+        tenants.replicate(write_mode=mode)
+        tenants.check("id, v", *("ab" if "DROP" in str(statements) else "abc"))
+
+
+@pytest.mark.server
+@pytest.mark.spark
+def test_maintenance(tenants: Tenants) -> None:
+    """It is that of the shared table, once for all schemas; versions of those that have not changed are known after."""
+    tenants.replicate()
+    for number in range(10, 13):
+        tenants.execute(f"INSERT INTO a.orders VALUES ({number}, 'x', NULL)")
+        tenants.replicate()
+    reports = list(maintain(tenants.spark, tenants.warehouse, retention=Retention(age=0, grace=0)))
+    assert len(reports) == 1 and not reports[0].error
+    tenants.execute("UPDATE b.orders SET v = 'after' WHERE id = 1")
+    warehouse = Warehouse(tenants.warehouse)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Warehouse, "write_note", _raising)
+        with pytest.raises(_Killed):
+            tenants.replicate()
+    assert not warehouse.existing_progress().done
+    tenants.replicate()
+    tenants.check("id, v", "a", "b", "c")
+
+
+@pytest.mark.server
+@pytest.mark.spark
+def test_a_table_of_others(tenants: Tenants) -> None:
+    """It is refused, or replaced as a whole."""
+    place = tenants.warehouse / ("lake.orders" if tenants.into == "delta" else "lake/orders")
+    place.mkdir(parents=True)
+    (place / "mine.txt").write_text("mine")
+    with pytest.raises(pgo.PgoutputError, match="is not of this warehouse"):
+        tenants.replicate()
+    assert (place / "mine.txt").exists()
+    tenants.replicate(adopt=True)
+    tenants.check("id, v", "a", "b", "c")
+    assert not (place / "mine.txt").exists()
+
+
+def test_names() -> None:
+    """A schema is part of the directory of a dataset, however it is called."""
+    names = DatasetNames.parse("lake", None, "tenant")
+    assert names.directory(table_of(full=False), is_history=False) == "lake.t@public"
+    for namespace, column, said in [
+        (None, "tenant", r"'tenant' of the schema is for tables that schemas share: give --namespace"),
+        ("lake", "a b", "schema column 'a b': it may have letters"),
+        ("lake", "", "schema column '': it may have letters"),
+    ]:
+        with pytest.raises(pgo.PgoutputError, match=said):
+            DatasetNames.parse(namespace, None, column)
+
+
+@pytest.mark.server
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("into", "options", "said"),
+    [
+        ("parquet", {}, r"tables of Parquet are not shared by schemas \(--schema-column\): choose delta or iceberg"),
+        ("iceberg", {"history": True}, r"\(--schema-column\) have no --history \(history=\)"),
+        ("iceberg", {"soft_delete": True}, r"\(--schema-column\) have no --soft-delete \(soft_delete=\)"),
+        ("iceberg", {"partition_by": {"a.orders": ["id"]}}, r"have no --partition-by \(partition_by=\)"),
+    ],
+)
+def test_what_they_have_not(lake: Any, tmp_path: Path, into: str, options: dict[str, Any], said: str) -> None:
+    """It is refused before anything is written."""
+    write_orders(tmp_path / "log", range(2))
+    given = {name: value for name, value in options.items() if name != "partition_by"}
+    if "partition_by" in options:
+        given["partition_by"] = {"public.orders": ["id"]}
+    with pytest.raises(pgo.PgoutputError, match=said):
+        replicate(lake, tmp_path / "log", tmp_path / "wh", into, **SHARED | given)
+    assert Warehouse(tmp_path / "wh").progress() is None
