@@ -187,7 +187,7 @@ def test_a_merge_in_two_parts(lake: Any, shop: Shop, into: str, tmp_path: Path) 
         check_equal(lake, shop, warehouse, NAMES)
         assert _branches(lake, warehouse, "article") == ["main"]
     operations = [each["operation"] for each in _snapshots(lake, warehouse, "article")]
-    assert operations.count("append") == 3  # one of each batch, and that of the one that was done again
+    assert operations.count("append") == 4  # the load, one of each batch, and that of the one that was done again
 
 
 def _interrupt(*_: object) -> None:
