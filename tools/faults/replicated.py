@@ -56,6 +56,9 @@ _MASKS: Final[Mapping[str, str]] = {
 }
 """The masks of columns, that of a key among them."""
 
+_MAINTAINED: Final = ("--maintain-every", "2", "--retain", "0", "--retain-snapshots", "1")
+"""Options after which many kills meet maintenance."""
+
 Say = Callable[[str], None]
 
 
@@ -70,6 +73,8 @@ class _Attack:
     """The masks of columns."""
     soft_delete: bool = False
     """Whether deleted rows stay in tables."""
+    is_maintained: bool = False
+    """Whether tables are maintained often."""
     counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -89,7 +94,8 @@ class _Attack:
         replicated = ["replicate", log, "--into", self.into, "--warehouse", warehouse]
         replicated += [word for name, mask in self.masks.items() for word in ("--mask", f"{name}={mask}")]
         replicated += ["--soft-delete"] if self.soft_delete else []
-        self.replica = Supervised([*replicated, "--continuous"], self.directory / "replicate.txt")
+        continuous = [*replicated, "--continuous", *(_MAINTAINED if self.is_maintained else ())]
+        self.replica = Supervised(continuous, self.directory / "replicate.txt")
         self.rest = Supervised([*replicated, "--once"], self.directory / "rest.txt")
 
     @property
@@ -183,6 +189,7 @@ def attack(
     say: Say,
     masks: bool = False,
     soft_delete: bool = False,
+    maintains: bool = False,
 ) -> list[str]:
     """Replicate a bank into one sink, and kill what does it so often; return how its tables differ from the source.
 
@@ -196,6 +203,7 @@ def attack(
         say: Called with what has happened.
         masks: Whether columns are masked.
         soft_delete: Whether deleted rows stay in tables.
+        maintains: Whether tables are maintained often.
 
     Raises:
         FaultsError: The tables do not come to the end.
@@ -205,7 +213,7 @@ def attack(
 
     with Bank(server) as bank:
         os.environ.setdefault(_SALT, f"a-salt-{chance.getrandbits(64):x}")
-        attacked = _Attack(bank, directory, into, chance, say, _MASKS if masks else {}, soft_delete)
+        attacked = _Attack(bank, directory, into, chance, say, _MASKS if masks else {}, soft_delete, maintains)
         attacked.run(kills, seconds)
         counts = ", ".join(f"{name} {count}" for name, count in sorted(attacked.counts.items()))
         ended = [*attacked.capture.ended, *attacked.replica.ended]
@@ -225,7 +233,7 @@ def _attack(
 ) -> list[str]:
     if into == _SLOT:
         return attack_slot(server, place, *kills, chance, say)
-    return attack(server, place, into, *kills, chance, say, options.mask, options.soft_delete)
+    return attack(server, place, into, *kills, chance, say, options.mask, options.soft_delete, options.maintain)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -265,6 +273,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=6.0, help="between two kills in the mean (default 6)")
     parser.add_argument("--mask", action="store_true", help="mask columns, that of a key among them")
     parser.add_argument("--soft-delete", action="store_true", help="keep deleted rows in tables")
+    parser.add_argument("--maintain", action="store_true", help="maintain tables after every two of their batches")
     parser.add_argument("--version", type=int, default=18, help="PostgreSQL's (default 18)")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of what is drawn")
     parser.add_argument("--directory", type=Path, metavar="FOLDER", help="where files go; those of a failure are kept")

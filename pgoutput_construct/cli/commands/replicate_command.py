@@ -185,6 +185,14 @@ _NAMED: Final = 8
     default=None,
     help="Delta, Iceberg: rewrite small files and expire old snapshots between batches.  [default: with --continuous]",
 )
+@click.option(
+    "--maintain-every",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    metavar="BATCHES",
+    help="Batches of a table after which it is maintained.",
+)
 @retention_options
 @click.option(
     "--batch-transactions",
@@ -241,6 +249,7 @@ def replicate_command(
     untyped: str | None,
     types: str | None,
     maintains: bool | None,
+    maintain_every: int,
     retain: float,
     retain_snapshots: int,
     batch_transactions: int | None,
@@ -378,6 +387,7 @@ def replicate_command(
             untyped=untyped,
             types=types,
             maintains=maintains,
+            maintain_every=maintain_every,
             retention=Retention(age=retain, count=retain_snapshots),
             batch_transactions=batch_transactions,
             batch_bytes=batch_bytes,

@@ -29,7 +29,7 @@ from pgoutput_construct.spark._replicate.dataset_columns import Naming
 from pgoutput_construct.spark._replicate.dataset_names import DatasetNames
 from pgoutput_construct.spark._replicate.maintenance import (
     DEFAULT_RETENTION,
-    EVERY,
+    MAINTAIN_EVERY,
     MaintenanceReport,
     TableMaintenance,
 )
@@ -89,6 +89,7 @@ def replicate(
     untyped: str | None = None,
     types: str | None = None,
     maintains: bool | None = None,
+    maintain_every: int = MAINTAIN_EVERY,
     retention: Retention = DEFAULT_RETENTION,
     on_batch: Callable[[Batch], None] = lambda batch: None,
     on_progress: Callable[[BatchProgress], None] = lambda progress: None,
@@ -171,8 +172,9 @@ def replicate(
             ``metadata_columns`` is given, ``never`` with ``none``, else ``always``.
         types: Types of columns in place of the usual ones, such as ``numeric=decimal(38,10),uuid=binary`` (see
             ``open_log``). None for as in the warehouse.
-        maintains: Whether tables of Delta Lake and Iceberg are maintained between batches, each after every 50 of its
-            batches, with ``once`` in the end (see ``maintain``); None for unless ``once``.
+        maintains: Whether tables of Delta Lake and Iceberg are maintained between batches, with ``once`` in the end
+            (see ``maintain``); None for unless ``once``.
+        maintain_every: After how many of its batches a table is maintained; with ``once`` it is in any case.
         retention: What that retains of former snapshots.
         on_batch: Called after each batch.
         on_progress: Called as the tables of a batch are brought up to date.
@@ -243,7 +245,7 @@ def replicate(
             layout,
         )
         sink.prepare(spark)
-        maintenance = TableMaintenance(spark, sink, retention, on_maintenance, every=1 if once else EVERY)
+        maintenance = TableMaintenance(spark, sink, retention, on_maintenance, every=1 if once else maintain_every)
         is_maintained = maintains if maintains is not None else not once
         known, limits = ChangeLog(log), Limits(batch_transactions, batch_bytes)
         all_tables.attach(known, adopt)

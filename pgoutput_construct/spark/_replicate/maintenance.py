@@ -25,9 +25,9 @@ from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehou
 from pgoutput_construct.spark.formats import check_format
 from pgoutput_construct.stream.identifiers import normal_name
 
-__all__ = ["EVERY", "MaintenanceReport", "TableMaintenance", "maintain"]
+__all__ = ["MAINTAIN_EVERY", "MaintenanceReport", "TableMaintenance", "maintain"]
 
-EVERY: Final = 50
+MAINTAIN_EVERY: Final = 50
 """After how many commits of a dataset it is maintained again."""
 DEFAULT_RETENTION: Final = Retention()
 
@@ -57,7 +57,7 @@ class TableMaintenance:
         sink: Sink,
         retention: Retention,
         report: Callable[[MaintenanceReport], None] = lambda report: None,
-        every: int = EVERY,
+        every: int = MAINTAIN_EVERY,
     ) -> None:
         """Begin with no commits.
 
