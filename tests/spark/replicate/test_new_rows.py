@@ -81,7 +81,8 @@ def test_large_batches(lake: Any, shop: Shop, tmp_path: Path, into: str) -> None
     """By themselves from 10,000 rows on: a table is copied, gets rows and changes; a history does not have them so."""
     shop.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v text)",
-        "INSERT INTO t SELECT i, repeat(md5(i::text), 10) FROM generate_series(1, 40000) i",
+        "INSERT INTO t SELECT i, (SELECT string_agg(md5((i * 10 + k)::text), '') FROM generate_series(1, 8) k) "
+        "FROM generate_series(1, 40000) i",
     )
     shop.capture(snapshot=True)
     warehouse, recorded = tmp_path / "wh", tmp_path / "recorded"
@@ -196,6 +197,6 @@ def test_files_that_cannot_be_written(
     with pytest.raises(pgo.ChangeLogError, match=r"public\.t: values of 'v' cannot be represented in the types"):
         replicate(lake, shop.directory, warehouse, into, untyped="never")
     assert not [path for path in _files(warehouse) if "/t/" in str(path) or "public.t" in str(path)]
-    check_equal(lake, shop, warehouse, ["other"])
+    assert read_current(lake, warehouse, "public.other").count() == 1
     replicate(lake, shop.directory, warehouse, into, types="timestamptz=string", untyped="never")
     assert read_current(lake, warehouse, "public.t").count() == 10
