@@ -342,8 +342,13 @@ class SharedIceberg(SharedTables, IcebergSink):
 
     def _create(self, spark: SparkSession, dataset: Dataset, schema: T.StructType) -> None:
         self._create_namespace(spark, self.place_of(dataset.directory))
+        columns = _definitions(_with_column(self.schema_column, schema))
         properties = {**_UNDISTRIBUTED, **self._new_properties, WAREHOUSE_PROPERTY: self._identity}
-        spark.sql(_creation(self._table_of(dataset), "iceberg", schema, self.schema_column, properties))
+        pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {self._table_of(dataset)} ({columns}) USING iceberg "
+            f"PARTITIONED BY ({quoted(self.schema_column)}) TBLPROPERTIES ({pairs})"
+        )
 
     def _discard(self, spark: SparkSession, dataset: Dataset, there: ExistingTable) -> None:
         self._drop(spark, dataset)
@@ -411,8 +416,11 @@ class SharedDelta(SharedTables, DeltaSink):
         return DeltaSink._committing(self, spark, version) if version else nullcontext()
 
     def _create(self, spark: SparkSession, dataset: Dataset, schema: T.StructType) -> None:
-        self.warehouse.store.write(f"{self.place_of(dataset.directory)}/{CLAIM}", b"")
-        spark.sql(_creation(self._table_of(dataset), "delta", schema, self.schema_column, self._wanted))
+        whole = self._whole(dataset)
+        self.warehouse.store.write(f"{whole.directory}/{CLAIM}", b"")
+        empty = spark.createDataFrame([], _with_column(self.schema_column, schema))
+        writer = empty.write.format("delta").mode("append").partitionBy(self.schema_column)
+        writer.options(**self._wanted).save(self._path(whole))
 
     def _discard(self, spark: SparkSession, dataset: Dataset, there: ExistingTable) -> None:
         self._drop(spark, dataset)
@@ -444,9 +452,6 @@ def _definitions(schema: T.StructType) -> str:
     return ", ".join(f"{quoted(field.name)} {field.dataType.simpleString()}" for field in schema)
 
 
-def _creation(table: str, kind: str, schema: T.StructType, name: str, properties: dict[str, str]) -> str:
-    """Return the statement that creates a shared table; the column of the schema comes first."""
-    columns = _definitions(T.StructType([T.StructField(name, T.StringType()), *schema]))
-    pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
-    options = f" TBLPROPERTIES ({pairs})" if pairs else ""
-    return f"CREATE TABLE IF NOT EXISTS {table} ({columns}) USING {kind} PARTITIONED BY ({quoted(name)}){options}"
+def _with_column(name: str, schema: T.StructType) -> T.StructType:
+    """Return the columns of a shared table: that of the schema comes first."""
+    return T.StructType([T.StructField(name, T.StringType()), *schema])
