@@ -82,8 +82,6 @@ def card(results: Mapping[str, ClientResults]) -> str:
 _BETTER: Final = """\
 ## Where others are better than this project
 
-- PostgreSQL's subscriptions refuse a Prepare that is not that of its Begin Prepare, and the xid 0 in a stream; our
-  capture stores both.
 - pg_walstream follows streamed and prepared transactions; our live client asks for neither, and refuses a slot with
   two_phase.
 """
