@@ -82,7 +82,9 @@ def test_a_client_that_fails(client: list[str], tmp_path: Path) -> None:
         "1 case that a client must pass failed",
     ):
         assert text in done.stdout
-    assert "columns[0] (id)" in page.read_text("utf-8")
+    report = page.read_text("utf-8")
+    assert "columns[0] (id)" in report and "1 fail a must" in report
+    assert "{&quot;operation&quot;: &quot;insert&quot;, &quot;table&quot;:" in report
     line = json.loads(_run("--case", "v1/insert", "--json", "--", *client, "values").stdout)
     assert (line["verdict"], line["problem"]) == ("fails", "new.id is '2' instead of '1'")
     assert line["expected"]["new"] == {"id": "1", "note": "one"}

@@ -1,19 +1,20 @@
-"""Clients that must pass the suite: our live client, and PostgreSQL's own subscriptions."""
+"""Clients that must pass the suite: our live client, our capture, and PostgreSQL's own subscriptions."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from pgoutput_construct.conformance import ConformanceCase, Verdict, all_cases, run_case
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from tools.conformance.capture_log import CaptureClient
 from tools.conformance.forked import ForkedClient
 from tools.conformance.subscription import SUBSCRIBER_SETTINGS, SubscriptionClient
 
+CAPTURE = CaptureClient()
 LIVE = ForkedClient("the live client", "tools.conformance.adapters.live_client")
 REFUSED = {"two-phase/not-asked-for"}
 """What the live client refuses: it says that it reads slots without two_phase alone."""
-QUICK = {"v1/insert", "v1/type-message", "v1/times", "v1/names"}
-"""Those that a subscription runs in each run of the tests."""
 
 
 @pytest.fixture(scope="module", params=[16, 18], ids=["by16", "by18"])
@@ -33,11 +34,26 @@ def test_the_live_client_passes(case: ConformanceCase) -> None:
     assert result.is_good, (result.problem, result.expected, result.reported, result.errors)
 
 
-@pytest.mark.server
+def _cases(*quick: str) -> list[Any]:
+    """All cases; those whose names do not begin with one of these are long."""
+    return [
+        pytest.param(case, id=case.name, marks=() if case.name.startswith(quick) else pytest.mark.long)
+        for case in all_cases()
+    ]
+
+
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, id=case.name, marks=() if case.name in QUICK else pytest.mark.long) for case in all_cases()],
+    _cases("damage/commit-of", "damage/prepare-of", "damage/change-without", "damage/stream-without", "two-phase/not"),
 )
+def test_the_capture_passes(case: ConformanceCase) -> None:
+    """Every case that applies to it."""
+    result = run_case(case, CAPTURE, 20.0)
+    assert result.is_good, (result.problem, result.expected, result.reported, result.errors)
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("case", _cases("v1/insert", "v1/type-message", "v1/times", "v1/names"))
 def test_subscriptions_pass(subscription: SubscriptionClient, case: ConformanceCase) -> None:
     """What PostgreSQL's own apply worker does not do is not demanded."""
     result = run_case(case, subscription, 20.0)

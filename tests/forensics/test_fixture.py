@@ -15,12 +15,13 @@ from pgoutput_construct import testing
 from pgoutput_construct.changelog import SegmentLimits
 from pgoutput_construct.changelog.reader import EmptyLogError
 from pgoutput_construct.cli.group import cli
+from pgoutput_construct.columnar import BatchDecoder
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.forensics import Fixture, command_fails, fixture
 from tests.postgres.shop import Shop, wait_until
 from tests.publisher.subscriber import Subscriber, database
-from tools.faults.generated_types import USER_TYPES, kinds_for
+from tools.faults.generated_types import USER_TYPES, kinds_for, literal
 
 server = pytest.mark.server
 
@@ -158,6 +159,36 @@ def test_masks_say_nothing_of_values(shop: Shop, binary: bool) -> None:
             for text in texts if kind.name != "dear" else ():  # whose check the log does not have
                 connection.execute(f"SELECT %s::{kind.name}", [text.decode()])
     assert different > len(compared) - 3  # some have one value in two forms
+
+
+@server
+@pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
+def test_masked_values_are_of_their_types(shop: Shop, binary: bool) -> None:
+    """Of every type: PostgreSQL's input function takes what a mask makes of a value, and so does our decoder."""
+    compared = [kind for kind in kinds_for(18) if kind.name != "dear"]  # its check is not in the log
+    shop.execute("CREATE SCHEMA other", *USER_TYPES)
+    columns = ", ".join(f"v{number} {kind.name}" for number, kind in enumerate(compared))
+    shop.execute(
+        f"CREATE TABLE every ({columns})",
+        "ALTER TABLE every REPLICA IDENTITY FULL",
+        *(
+            f"INSERT INTO every VALUES ({', '.join(kind.values[place % len(kind.values)] for kind in compared)})"
+            for place in range(3)
+        ),
+        "DELETE FROM every",
+    )
+    shop.capture(binary=binary)
+    found = fixture(shop.directory, tables=["every"])
+    rows = values(found)
+    assert len(rows) == 6
+    for kind, *masked in zip(compared, *rows, strict=True):
+        for value in dict.fromkeys(masked):
+            assert isinstance(value, bytes) and not isinstance(value, pgo.Binary), kind.name
+            shop.execute(f"SELECT {literal(value.decode())}::{kind.name}")
+    session = pgo.Session(**found.options)
+    decoded = BatchDecoder(**found.options).decode([session.build(message) for _, message in found.messages()])
+    assert not decoded.errors and sum(table.batch.num_rows for table in decoded.tables) == 6
+    assert not any(table.batch["_untyped"].null_count < table.batch.num_rows for table in decoded.tables)
 
 
 @server

@@ -99,7 +99,9 @@ def check_strategies(frame: Any) -> None:
 def check_capture() -> None:
     """A capture reads the frames of its connection by the connection's options."""
     for said, more in ((OLD, {}), (NEW, {"shard": 1})):
-        payload = pgo.build(COMMIT, proto_version=said["proto_version"], streaming=said["streaming"])
+        payload = pgo.build(
+            pgo.Begin(COMMIT.commit_lsn, TIME, 3), proto_version=said["proto_version"], streaming=said["streaming"]
+        )
         frame = pgo.build_frame(pgo.XLogData(pgo.Lsn(1), pgo.Lsn(1), TIME, payload, **more), **said)
         taken = Intake(said, Position()).take(Frames.of(frame))
         assert (taken.error, taken.payload_bytes) == (None, len(payload)), taken

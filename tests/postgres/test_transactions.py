@@ -39,6 +39,7 @@ T = Timestamp(0)
 LAYOUT: dict[str, Any] = {"proto_version": 4, "streaming": "parallel"}
 KEEPALIVE = build_frame(PrimaryKeepalive(Lsn(99), T, 0))
 INSERT = Insert(None, 1, (b"1",))
+INSERT_OF_0 = Insert(0, 1, (b"1",))
 RELATION = Relation(None, 1, "public", "item", "d", ())
 
 
@@ -128,12 +129,62 @@ def test_messages_outside_of_transactions_are_not_repeated() -> None:
 
 
 def test_many_small_transactions_are_processed_together() -> None:
-    """Those before the LSN are dropped, those after it complete; a stray Commit first changes nothing."""
-    kept, intake = _feed(
-        40, {}, Commit(Lsn(1), Lsn(2), T), *(m for start in range(0, 400, 20) for m in _transaction(start, start + 20))
-    )
+    """Those before the LSN are dropped, those after it complete."""
+    kept, intake = _feed(40, {}, *(m for start in range(0, 400, 20) for m in _transaction(start, start + 20)))
     assert sum(kept) == 2 + 18 * 4
-    assert (intake.tracker.complete_lsn, intake.tracker.transactions, intake.tracker.dropped) == (400, 18, 3)
+    assert (intake.tracker.complete_lsn, intake.tracker.transactions, intake.tracker.dropped) == (400, 18, 2)
+
+
+PREPARED = [BeginPrepare(Lsn(10), Lsn(20), T, 5, "g"), INSERT, Prepare(Lsn(10), Lsn(20), T, 5, "g")]
+STREAMED = [StreamStart(5, 1), Insert(6, 1, (b"1",)), StreamStop(), StreamCommit(5, Lsn(10), Lsn(20), T)]
+REFUSED: dict[str, tuple[list[Any], int, str]] = {
+    "commit of another": ([*_transaction(10, 20)[:3], Commit(Lsn(11), Lsn(20), T)], 3, "announced 0/A"),
+    "commit of the one before": (
+        [*_transaction(10, 20), Begin(Lsn(30), T, 6), Commit(Lsn(10), Lsn(40), T)],
+        5,
+        "Commit with the LSN 0/A after a Begin that announced 0/1E",
+    ),
+    "commit without a begin": ([Commit(Lsn(1), Lsn(2), T)], 0, "Commit with the LSN 0/1 without a Begin"),
+    "commit again": ([*_transaction(10, 20), Commit(Lsn(10), Lsn(20), T)], 4, "without a Begin"),
+    "commit after a stream": ([*STREAMED, Commit(Lsn(10), Lsn(20), T)], 4, "without a Begin"),
+    "prepare of another": ([*PREPARED[:2], Prepare(Lsn(11), Lsn(20), T, 5, "g")], 2, "Prepare with the LSN 0/B"),
+    "stream of 0": ([StreamStart(0, 1), StreamStop()], 0, "StreamStart of the transaction ID 0"),
+    "insert of 0": ([StreamStart(5, 1), INSERT_OF_0, StreamStop()], 1, "Insert of the transaction ID 0"),
+}
+"""What an apply worker refuses: the stream, the first message that is refused, and a part of the error."""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_what_an_apply_worker_refuses_is_not_stored(name: str, size: int) -> None:
+    """Whatever the batches: everything before it is admitted, nothing after it, and nothing of it is complete."""
+    messages, refused, text = REFUSED[name]
+    session = Session(**LAYOUT)
+    frames = [
+        build_frame(XLogData(Lsn(1), Lsn(1), T, session.build(message)))
+        for message in [*messages, *_transaction(50, 60)]
+    ]
+    whole = Intake(LAYOUT, Position())
+    if refused:
+        whole.take(Frames.of(*frames[:refused]))
+    intake, admitted = Intake(LAYOUT, Position()), 0
+    for start in range(0, len(frames), size):
+        taken = intake.take(Frames.of(*frames[start : start + size]))
+        admitted += len(taken.block)
+        if taken.error is not None:
+            break
+    assert isinstance(taken.error, ProtocolError) and text in str(taken.error) and "again" in str(taken.error)
+    assert (admitted, intake.tracker.position) == (refused, whole.tracker.position)
+
+
+def test_what_an_apply_worker_takes_is_stored() -> None:
+    """A Prepare alone, which PostgreSQL 18 sends without changes; a Begin again after a lost one; a logical message."""
+    alone = Prepare(Lsn(10), Lsn(20), T, 5, "g")
+    again = [*_transaction(10, 20)[:3], *_transaction(30, 40)]
+    for messages in ([*_transaction(2, 5), alone], [alone, *_transaction(30, 40)], again):
+        assert all(_feed(1, {}, *messages)[0])
+    message = Message(0, 1, Lsn(7), "p", b"c")
+    assert all(_feed(1, {}, StreamStart(5, 1), message, StreamStop(), StreamCommit(5, Lsn(10), Lsn(20), T))[0])
 
 
 def test_a_keepalive_counts_only_between_transactions() -> None:

@@ -160,13 +160,5 @@ FINDINGS: Final[tuple[Finding, ...]] = (
         ("damage/*",),
         "Whoever reads the file must wait for the rest of a message whose lengths are damaged: it may still come.",
     ),
-    Finding(
-        ("capture",),
-        "Some orders that no server sends are stored",
-        ("damage/prepare-of-another", "damage/stream-without-an-xid", "damage/change-without-an-xid"),
-        "The log keeps what came as it came; that a Prepare is not that of its Begin Prepare, or an xid is 0, "
-        "is noticed "
-        "by nobody. An apply worker refuses it.",
-    ),
 )
 """In the order of the page."""

@@ -75,17 +75,28 @@ def card(results: Mapping[str, ClientResults]) -> str:
     """Return the page."""
     entries = [entry for entry in CLIENTS if entry.name in results]
     parts = [_HEAD.format(count=len(all_cases())), *_clients(entries, results), "", *_groups(entries, results)]
-    parts += ["", _BETTER, *_findings(results), ""]
+    parts += ["", _BETTER, _ABSENT, *_findings(results), ""]
     return "\n".join(parts)
 
 
 _BETTER: Final = """\
 ## Where others are better than this project
 
-- PostgreSQL's subscriptions refuse a Prepare that is not that of its Begin Prepare, and the xid 0 in a stream; our
-  capture stores both.
 - pg_walstream follows streamed and prepared transactions; our live client asks for neither, and refuses a slot with
   two_phase.
+"""
+
+_ABSENT: Final = """\
+## Not in the card
+
+- Debezium's engine (3.6.1.Final) follows no stream alone: before it, and again at each Relation, it queries the
+  catalog through JDBC, and takes columns and primary keys from there. The suite's publisher answers what
+  subscriptions and replication clients ask, and has no catalog. With `driver.preferQueryMode=simple` (by default JDBC
+  uses the extended query protocol, which the publisher does not speak) the engine ends at `SELECT version(),
+  current_user, current_database()`. Then it would ask for roles (`pg_roles`, `pg_auth_members`), all types (`pg_type`,
+  `pg_enum`), its row of `pg_replication_slots`, `pg_current_wal_lsn()`, `pg_current_xact_id()`, `pg_publication`, and
+  for tables, columns and keys (`pg_class`, `pg_attribute`, `pg_index`, `relreplident`) as they are when a Relation
+  comes.
 """
 
 _HEAD: Final = """\

@@ -13,6 +13,7 @@ The path of a frame, from the socket to a file::
     _capture.pump                   the loop; what follows is called for each batch of frames
         columnar.envelope           XLogData and keepalives are told apart, payloads stay where they are
         changelog._segment.block    payloads with their stream state, indexed by columnar.index (kernels)
+        apply_checks                what an apply worker refuses though each message is valid
         transaction_tracker         what is open, what is logged already: admits the block, or a part of it
         changelog.writer            appends the block to the current segment; a thread of its own makes it durable
             _index.index_builder    the segment's index

@@ -17,6 +17,7 @@ from pgoutput_construct.changelog.writer import LogWriter
 from pgoutput_construct.columnar.envelope import FrameBatch, Frames, split_frames
 from pgoutput_construct.columnar.scopes import ScopeReader
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.postgres._capture.apply_checks import ApplyChecks
 from pgoutput_construct.postgres._capture.overlap import Overlap
 from pgoutput_construct.postgres._capture.transaction_tracker import Admission, Ending, TransactionTracker
 from pgoutput_construct.postgres._catalog.catalog_watch import CatalogWatch
@@ -84,6 +85,7 @@ class Intake:
         """
         self._scopes = ScopeReader(Session(**layout))
         self._open_xid = NO_XID
+        self._checks = ApplyChecks()
         self.tracker = TransactionTracker(position, overlap)
         """Which transactions were received completely."""
 
@@ -107,7 +109,8 @@ class Intake:
         columns = batch.wal_start, batch.send_time, self._scopes.session.options, states, scopes
         block = Block.from_payloads(batch.payloads, *columns, open_xid=self._open_xid)
         self._open_xid = block.open_xid
-        admission = self.tracker.admit(block.index, refused[0] if refused else None)
+        found = [error for error in (*refused[:1], self._checks.first_refused(block)) if error is not None]
+        admission = self.tracker.admit(block, min(found, key=lambda error: error.row, default=None))
         if len(admission.admitted) == len(block) and admission.admitted.all():
             return block, admission
         return block.take(admission.admitted.nonzero()[0]), admission

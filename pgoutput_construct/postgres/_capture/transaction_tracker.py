@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pgoutput_construct.changelog._segment.block import header_role
+from pgoutput_construct.changelog._segment.block import Block, header_role
 from pgoutput_construct.changelog._segment.footer import Position
 from pgoutput_construct.columnar import kernels
 from pgoutput_construct.columnar.batch_arrays import look_up, tag_table
@@ -120,8 +120,9 @@ class TransactionTracker:
         """Whether no transaction and no stream is open."""
         return self._state.between
 
-    def admit(self, index: BatchIndex, refused: RowError | None = None) -> Admission:
+    def admit(self, block: Block, refused: RowError | None = None) -> Admission:
         """Process a batch up to the first message that is malformed, or cannot come there (``refused``)."""
+        index = block.index
         stop, error = (len(index), None) if refused is None else (refused.row, refused.error)
         controls = _control_rows(index, stop)
         if not index.valid[controls].all():
@@ -129,7 +130,7 @@ class TransactionTracker:
             controls, error = controls[controls < stop], index.error(stop)
         admitted, done = np.ones(stop, np.bool_), 0
         rows_seen, boundaries = [np.array([-1])], [np.array([self.at_boundary])]
-        for rows, plain in self._runs(index, controls):
+        for rows, plain in self._runs(block, controls):
             self._skip(index, admitted[done : rows[0]], done)
             at_once = plain and not self._skipping
             boundaries.append(
@@ -145,13 +146,15 @@ class TransactionTracker:
         self._advance_overlap(wal_end)
         self.complete_lsn = max(self.complete_lsn, wal_end)
 
-    def _runs(self, index: BatchIndex, controls: Numbers) -> Iterator[tuple[Numbers, bool]]:
+    def _runs(self, block: Block, controls: Numbers) -> Iterator[tuple[Numbers, bool]]:
         """Yield runs of messages, each with whether it consists of Begins and Commits of new transactions."""
         plain = np.zeros(len(controls), np.bool_)
         for cls, role in ((PLAIN_BEGIN, "lsn"), (PLAIN_COMMIT, "end_lsn")):
-            found = np.flatnonzero(index.tags[controls] == cls.TAG[0])
+            found = np.flatnonzero(block.index.tags[controls] == cls.TAG[0])
+            if not len(found):
+                continue
             # A transaction whose commit record begins at the log's end is new; one whose record ends there is not.
-            lsns = _numbers(index, controls[found], cls, role)
+            lsns = header_role(cls, role, block.header(cls)[1]).fill_null(0).to_numpy()[: len(found)]
             plain[found] = lsns >= self._resume_lsn if cls is PLAIN_BEGIN else lsns > self._resume_lsn
         cuts = np.flatnonzero(plain[1:] != plain[:-1]) + 1
         for rows in np.split(controls, cuts) if len(controls) else ():
