@@ -17,6 +17,7 @@ from pgoutput_construct.demo.processes import Supervised
 from pgoutput_construct.postgres import create_slot
 from pgoutput_construct.spark.formats import FORMATS
 from tools.background import in_background
+from tools.benchmark.spark.runs import cpu_seconds
 
 if TYPE_CHECKING:
     import psycopg
@@ -27,6 +28,10 @@ _MUST: Final = 15.0
 """Seconds in the median."""
 _WAIT: Final = 120.0
 """Seconds in which the pipeline is to be there, and one more a table."""
+_SETTLED: Final = 20.0
+"""Seconds after which the last changes are in the tables, and these are maintained."""
+_IDLE: Final = 30.0
+"""Seconds in which it is measured what ``replicate`` takes without changes."""
 _SLOT: Final = "freshness"
 _KEPT: Final = 20_000
 """So many rows a table has: each change of a row that is there makes room for one that comes."""
@@ -70,12 +75,25 @@ def _median(into: str, options: argparse.Namespace) -> float:
             connection.execute("CREATE PUBLICATION freshness FOR ALL TABLES")
             create_slot(connection, _SLOT)
         watch = Freshness(Path(place, "log"), Path(place, "warehouse"))
-        with _pipeline(server, Path(place), into, options), _writing(server, options) as written, watch:
-            _await(watch, options.tables)
-            first, begun = len(watch.lags), written[0]
-            time.sleep(options.seconds)
-            rate = (written[0] - begun) / options.seconds
-        return _report(into, rate, watch, first)
+        with _pipeline(server, Path(place), into, options) as replica, watch:
+            with _writing(server, options) as written:
+                _await(watch, options.tables)
+                first, begun = len(watch.lags), written[0]
+                time.sleep(options.seconds)
+                rate = (written[0] - begun) / options.seconds
+            median = _report(into, rate, watch, first)
+            print(f"{into}: replicate without changes: {_idle_share(replica):.1%} of a core", flush=True)
+        return median
+
+
+def _idle_share(replica: Supervised) -> float:
+    """Return the part of a core that a command takes when it has nothing to do."""
+    if replica.pid is None:
+        raise SystemExit("replicate has ended")
+    time.sleep(_SETTLED)
+    begun, before = time.monotonic(), cpu_seconds(replica.pid)
+    time.sleep(_IDLE)
+    return (cpu_seconds(replica.pid) - before) / (time.monotonic() - begun)
 
 
 def _report(into: str, rate: float, watch: Freshness, first: int) -> float:
@@ -93,8 +111,8 @@ def _report(into: str, rate: float, watch: Freshness, first: int) -> float:
 
 
 @contextmanager
-def _pipeline(server: EmbeddedServer, place: Path, into: str, options: argparse.Namespace) -> Iterator[None]:
-    """Capture and replicate in processes of their own while the block runs."""
+def _pipeline(server: EmbeddedServer, place: Path, into: str, options: argparse.Namespace) -> Iterator[Supervised]:
+    """Capture and replicate in processes of their own while the block runs; yields the latter."""
     log, said = str(place / "log"), ["--publication", "freshness", "--slot", _SLOT, "--snapshot", "--new-log"]
     said += ["--segment-seconds", options.segment_seconds]
     capture = Supervised(["capture", server.dsn, log, *said], place / "capture.txt")
@@ -103,7 +121,7 @@ def _pipeline(server: EmbeddedServer, place: Path, into: str, options: argparse.
     capture.ensure()
     replica.ensure()
     try:
-        yield
+        yield replica
     except SystemExit as error:
         words = (f"{each.errors.name}: {each.errors.read_text()[-500:]}" for each in (capture, replica))
         raise SystemExit("\n".join([str(error), *words])) from None
