@@ -110,8 +110,8 @@ documentation asks; what is said here is about the library, in this version.
 
 
 def _clients(entries: Sequence[ClientEntry], results: Mapping[str, ClientResults]) -> Iterator[str]:
-    yield "| client | version | | passes | fails a must | fails a should | not applicable |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "| client | passes | fails a must | fails a should | not applicable | version | |"
+    yield "|---|---:|---:|---:|---:|---|---|"
     levels = {case.name: case.level for case in all_cases()}
     for entry in entries:
         found = results[entry.name]
@@ -120,7 +120,7 @@ def _clients(entries: Sequence[ClientEntry], results: Mapping[str, ClientResults
         counts = (verdicts.count("passes"), failed.count(Level.MUST), failed.count(Level.SHOULD))
         numbers = " | ".join(map(str, (*counts, verdicts.count("not applicable"))))
         about = f"{entry.language}: {entry.note}" if entry.note else entry.language
-        yield f"| {entry.title} | {_short(found.version)} | {about} | {numbers} |"
+        yield f"| {entry.title} | {numbers} | {_short(found.version)} | {about} |"
 
 
 def _short(version: str) -> str:
@@ -134,7 +134,7 @@ def _groups(entries: Sequence[ClientEntry], results: Mapping[str, ClientResults]
     yield "Passed of those that apply; a dash where none does."
     yield ""
     yield "| group | " + " | ".join(entry.title for entry in entries) + " |"
-    yield "|---|" + "---|" * len(entries)
+    yield "|---|" + "---:|" * len(entries)
     for group in GROUPS:
         cells = (_cell([results[entry.name].cases[case.name]["verdict"] for case in group]) for entry in entries)
         yield f"| {group.title} | " + " | ".join(cells) + " |"
