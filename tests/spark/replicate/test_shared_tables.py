@@ -276,6 +276,27 @@ def test_a_table_of_others(tenants: Tenants) -> None:
     assert not (place / "mine.txt").exists()
 
 
+@pytest.mark.server
+@pytest.mark.spark
+def test_odd_names(tenants: Tenants) -> None:
+    """A schema may be called anything: in statements, as a partition, and in the names of files."""
+    odd = "it's @ \\ a.b/c=%41 é"
+    tenants.execute(f'CREATE SCHEMA "{odd}"', f'CREATE TABLE "{odd}".orders (id int PRIMARY KEY, v text, big text)')
+    for number in (1, 2):
+        tenants.execute(
+            f"INSERT INTO \"{odd}\".orders VALUES ({number}, 'odd', NULL)",
+            f"UPDATE \"{odd}\".orders SET v = v || '+'",
+            f"INSERT INTO a.orders VALUES ({number + 10}, 'x', NULL)",
+        )
+        tenants.replicate(write_mode="merge-on-read")
+        rows = tenants.table().where("v LIKE 'odd%'").select("tenant", "id", "v").collect()
+        expected = {1: [(1, "odd+")], 2: [(1, "odd++"), (2, "odd+")]}
+        assert sorted(map(tuple, rows)) == [(odd, *each) for each in expected[number]]
+    tenants.execute(f'DROP SCHEMA "{odd}" CASCADE')
+    tenants.replicate()
+    tenants.check("id, v", "a", "b", "c")
+
+
 def test_names() -> None:
     """A schema is part of the directory of a dataset, however it is called."""
     names = DatasetNames.parse("lake", None, "tenant")
