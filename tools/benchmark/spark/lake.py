@@ -35,6 +35,8 @@ _CHANGE: Final = (
 """Random rows, of which a few may be the same."""
 
 
+_APPENDS: Final = 4
+"""Batches of inserts alone, without the first one of which the median counts."""
 _MAINTAINED: Final = 50
 """The number of batches after which ``--continuous`` maintains a table."""
 
@@ -119,7 +121,8 @@ def _changes(spark: SparkSession, source: _Source, options: argparse.Namespace) 
         for into in options.into:
             load = _replicated(spark, source, into, options, names)
             own = _own_write(spark, source, into, names[0])
-            print(f"{into}: load of {rows:,} rows: {_text(load)}; Spark's own write of them {_text(own)}", flush=True)
+            ratio = f"{load.spent.seconds / own.spent.seconds:.2f} of the time"
+            print(f"{into}: load of {rows:,} rows: {_text(load)}; Spark's own write {_text(own)}: {ratio}", flush=True)
         found: dict[str, list[_Cost]] = {into: [] for into in options.into}
         for _ in range(options.batches + 1):
             source.run(_CHANGE.format(number, rows, options.changes))
@@ -130,19 +133,29 @@ def _changes(spark: SparkSession, source: _Source, options: argparse.Namespace) 
             payload = _payload(spark, source, into, names[0], options.changes)
             parts = f"{cost.written / payload:.1f} times the bytes of the changed rows as typed Parquet"
             print(f"{into}: {options.changes:,} changes of {rows:,} rows: {_text(cost)}, {parts}", flush=True)
-        source.run(_FILL.format(number, rows + 1, rows + 100 * options.changes))
-        for into in options.into:
-            cost, own = (
-                _replicated(spark, source, into, options, names),
-                _own_append(spark, source, into, names[0], rows),
-            )
-            print(f"{into}: {100 * options.changes:,} rows that come: {_text(cost)}; Spark's own append {_text(own)}")
+        _inserts(spark, source, options, number, rows)
     first, *others = options.rows
     for into in options.into:
         for rows in others:
             one, other = costs[into, first], costs[into, rows]
             ratios = other.spent.seconds / one.spent.seconds, other.written / one.written
             print(f"{into}: {rows:,} rows against {first:,}: {ratios[0]:.2f} of the time, {ratios[1]:.2f} of the bytes")
+
+
+def _inserts(spark: SparkSession, source: _Source, options: argparse.Namespace, number: int, rows: int) -> None:
+    """Measure batches of inserted rows alone, in turns with Spark's own appends of the same rows."""
+    count, names = 100 * options.changes, [f"public.t{number}"]
+    found: dict[str, list[tuple[_Cost, _Cost]]] = {into: [] for into in options.into}
+    for turn in range(_APPENDS):
+        after = rows + turn * count
+        source.run(_FILL.format(number, after + 1, after + count))
+        for into in options.into:
+            cost = _replicated(spark, source, into, options, names)
+            found[into].append((cost, _own_append(spark, source, into, names[0], after)))
+    for into, each in found.items():
+        cost, own = map(_median, zip(*each[1:], strict=True))
+        ratio = f"{cost.spent.seconds / own.spent.seconds:.2f} of the time"
+        print(f"{into}: {count:,} rows that come: {_text(cost)}; Spark's own append {_text(own)}: {ratio}", flush=True)
 
 
 def _tables(spark: SparkSession, source: _Source, options: argparse.Namespace) -> None:
@@ -216,7 +229,7 @@ def _own_write(spark: SparkSession, source: _Source, into: str, table: str) -> _
 
 def _own_append(spark: SparkSession, source: _Source, into: str, table: str, after: int) -> _Cost:
     """Append the latest rows of a table to what ``_own_write`` wrote."""
-    plain, place = source.place / "plain" / into / f"{table}-new", source.place / "own" / into / table
+    plain, place = source.place / "plain" / into / f"{table}-{after}", source.place / "own" / into / table
     read_current(spark, source.place / into, table).where(f"id > {after}").write.parquet(str(plain))
     before = _files(place)
     spent, _ = measured(partial(_write, spark, spark.read.parquet(str(plain)), into, place, "append"))
@@ -270,6 +283,7 @@ def _files(place: Path) -> dict[str, int]:
 
 
 def _median(costs: Sequence[_Cost]) -> _Cost:
+    """Return the median of each number."""
     spent = Spent(*map(statistics.median, zip(*(each.spent for each in costs), strict=True)))
     return _Cost(spent, int(statistics.median(each.written for each in costs)))
 
