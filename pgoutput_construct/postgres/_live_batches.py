@@ -171,8 +171,9 @@ def _without_collection() -> Iterator[None]:
     which took half of the time of a batch.
     """
     was_enabled = gc.isenabled()
-    gc.disable()
     try:
+        if was_enabled:  # else another thread is in such a block, or the program wants none
+            gc.disable()
         yield
     finally:
         if was_enabled:

@@ -101,11 +101,10 @@ class LocalStore(LogStore):
 
     @contextmanager
     def _replacing(self, path: Path, temporary: Path) -> Iterator[BinaryIO]:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, self.creation_mode)
+        descriptor = _open_locked(temporary, self.creation_mode)
         with os.fdopen(descriptor, "wb") as file:
             try:
                 self.set_mode(descriptor)
-                fcntl.flock(file, fcntl.LOCK_EX)  # so that sweep() does not remove it
                 yield file
                 file.flush()
                 if self.durable:
@@ -262,6 +261,26 @@ def _size(entry: "os.DirEntry[str]") -> int | None:
         return entry.stat().st_size if entry.is_file() else None
     except FileNotFoundError:  # removed meanwhile
         return None
+
+
+def _open_locked(temporary: Path, mode: int) -> int:
+    """Open an empty temporary file, and lock it, so that ``sweep`` does not remove it; return its descriptor.
+
+    Another attempt of the same task may be writing it: what that has written must not be truncated before it is
+    renamed, and this attempt must not write into the file that it has renamed.
+    """
+    while True:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, mode)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), temporary.stat()):
+                    os.ftruncate(descriptor, 0)
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
 
 
 def _remove_unlocked(temporary: Path) -> None:

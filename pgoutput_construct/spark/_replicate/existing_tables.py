@@ -37,15 +37,21 @@ def link_folder(store: LogStore, folder: str, other: str) -> bool:
     store.remove(other)
     place = store.directory / folder
     try:
-        for path, _, names in os.walk(place):
+        for path, folders, names in os.walk(place, onerror=_fail):
+            if any((Path(path) / name).is_symlink() for name in folders):  # what it has would not be linked
+                raise OSError(f"{path} has a symbolic link")
             target = store.directory / other / Path(path).relative_to(place)
             target.mkdir(parents=True, exist_ok=True)
             for name in names:
                 os.link(Path(path) / name, target / name)
-    except OSError:  # a file system without hard links
+    except OSError:  # a file system without hard links, or a folder that cannot be listed
         store.remove(other)
         return False
     return True
+
+
+def _fail(error: OSError) -> None:
+    raise error
 
 
 class ExistingTable(NamedTuple):

@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from pgoutput_construct.spark._log_view.change_columns import quoted
+
 _FIELD_ID: Final = b"PARQUET:field_id"
 """The metadata of a field of Arrow by which Parquet's writer gives a column its ID."""
 
@@ -49,6 +51,7 @@ class IcebergTable:
             schema: The columns.
             properties: The properties of the table.
         """
+        spark.catalog.tableExists(".".join(map(quoted, (catalog, *names))))  # opens the catalog, as above
         found = cls.__new__(cls)
         found._jvm = jvm = _jvm_of(spark)
         context: Any = spark.sparkContext

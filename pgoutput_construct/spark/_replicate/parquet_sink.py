@@ -1,10 +1,11 @@
 """Tables as plain Parquet files, in directories that a note names: a base, and what changes have added and removed.
 
 A table is the rows of its *parts*, without those whose places are listed as deleted. A part is a directory ``v`` and
-the number of the batch that wrote it: the base, which has the whole table of that time, and the parts of later changes,
-each with the rows that came or changed in it. A changed row stays where it is, and its place, the file and the number
-of the row in it, is written into a directory of deleted places next to the part with its present values
-(``v7-deleted``). So a batch writes what has changed, however large the table is.
+the number of the batch that wrote it: the base, which has the whole table of that time, and the parts of later
+changes, each with the rows that came or changed in it (``v7-rows`` if tasks wrote it themselves). A changed row stays
+where it is, and its place, the file and the number of the row in it, is written into a directory of deleted places
+next to the part with its present values (``v7-deleted``). So a batch writes what has changed, however large the table
+is.
 
 Readers have more to do for each part and each place. So parts are put together when they add up (``first_merged``): a
 batch that does this writes the rows of some latest parts together with its own. It is the base, too, when changes have
@@ -68,7 +69,10 @@ _DELETED: Final = "-deleted"
 """The suffix of the directory of deleted places."""
 _DIRECTORIES: Final = {"changes", "deleted", "replaced"}
 """What a note has by directory, besides the path of the base."""
-_PART: Final = re.compile(rf"v\d+({_DELETED})?")
+_ROWS: Final = "-rows"
+"""The suffix of a part that tasks have written, not Spark. One of them may still write when the batch has given it up,
+and its changes are staged: what they become is in another directory."""
+_PART: Final = re.compile(rf"v\d+({_DELETED}|{_ROWS})?")
 _PLACES: Final = T.StructType().add("part", "string").add("file", "string").add("row", "long")
 """A place: the names of a part and of a file in it, which no other file has, and the number of a row, from 0 on."""
 _FEW: Final = 1_000_000
@@ -165,9 +169,18 @@ class ParquetSink(MergingSink):
         """Return the directory of the part that a dataset will have."""
         return _path(dataset.directory, dataset.version.batch)
 
-    def replaced(self, dataset: Dataset, schema: StructType, before: Dataset | None) -> Dataset:
-        """Return a dataset whose base is written; remove former parts whose grace is over."""
-        return self.noted(dataset, schema.jsonValue(), Parts(self.path(dataset)), before)
+    def replaced(
+        self, dataset: Dataset, schema: StructType, before: Dataset | None, path: str | None = None
+    ) -> Dataset:
+        """Return a dataset whose base is written; remove former parts whose grace is over.
+
+        Args:
+            dataset: The dataset as it will be.
+            schema: Its columns.
+            before: The dataset that is replaced, None for none.
+            path: The directory of the base, None for its usual one.
+        """
+        return self.noted(dataset, schema.jsonValue(), Parts(path or self.path(dataset)), before)
 
     def noted(self, dataset: Dataset, schema: Any, parts: "Parts", before: Dataset | None) -> Dataset:
         """Return a dataset with its parts; remove former ones whose grace is over.
@@ -351,9 +364,20 @@ class ParquetSink(MergingSink):
     def recover(self, dataset: Dataset, batch: int) -> None:
         """Remove an incomplete part."""
         path = _path(dataset.directory, batch)
-        if not dataset.details or path not in Parts.of(dataset).directories:
-            self.warehouse.store.remove(path)
-            self.warehouse.store.remove(f"{path}{_DELETED}")
+        known = Parts.of(dataset).directories if dataset.details else frozenset[str]()
+        if not known & {path, f"{path}{_ROWS}"}:
+            for suffix in ("", _ROWS, _DELETED):
+                self.warehouse.store.remove(f"{path}{suffix}")
+
+    def remove_left_rows(self, dataset: Dataset) -> None:
+        """Remove parts that tasks wrote, and that no note has: a batch has given them up, or was interrupted."""
+        known = set[str]()
+        if dataset.details:
+            known |= Parts.of(dataset).directories | {*dataset.details["replaced"]}
+        for name in self.warehouse.store.folders(dataset.directory):
+            path = f"{dataset.directory}/{name}"
+            if name.endswith(_ROWS) and path not in known:
+                self.warehouse.store.remove(path)
 
     def is_small(self, dataset: Dataset) -> bool:
         """Return whether the files are small."""
@@ -374,15 +398,15 @@ class _PartFiles(NewFiles):
         before: Dataset | None,
     ) -> None:
         """Take the present ``parts``, None if the new one becomes the base; ``before`` is the dataset as it is."""
-        self.folder, self.schema, self.codec = sink.path(dataset), schema, codec
+        self.folder, self.schema, self.codec = f"{sink.path(dataset)}{_ROWS}", schema, codec
         self._sink, self._dataset, self._parts, self._before = sink, dataset, parts, before
-        sink.warehouse.store.remove(self.folder)
+        sink.remove_left_rows(before or dataset)
 
     def commit(self, files: Mapping[str, int]) -> Dataset:
         """Return the dataset with its new part."""
         if self._parts is None:
             kinds = from_arrow_schema(self.schema, prefer_timestamp_ntz=True)
-            return self._sink.replaced(self._dataset, kinds, self._before)
+            return self._sink.replaced(self._dataset, kinds, self._before, self.folder)
         changes = {**self._parts.changes, self.folder: sum(files.values())}
         parts = replace(self._parts, changes=changes)
         return self._sink.noted(self._dataset, self._dataset.details["schema"], parts, self._before)

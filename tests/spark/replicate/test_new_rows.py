@@ -1,6 +1,7 @@
 """New rows that tasks write themselves: the same as those that Spark writes, also where that is interrupted."""
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,31 @@ def test_changes_that_the_index_does_not_tell(
     replicate(lake, shop.directory, warehouse, into)
     check_equal(lake, shop, warehouse, ["t"])
     assert _files(warehouse) == known
+
+
+def test_a_task_that_writes_after_the_batch_gave_it_up(
+    lake: Any, shop: Shop, tmp_path: Path, at_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file is in no part of the table, and is removed before tasks write again."""
+    shop.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+    shop.capture(snapshot=True)
+    shop.execute("INSERT INTO t SELECT i, 'v' FROM generate_series(1, 9) i", "UPDATE t SET v = 'w' WHERE id = 3")
+    shop.capture()
+    warehouse = tmp_path / "wh"
+    with monkeypatch.context() as patched:
+        patched.setattr(Reporter, "has_inserts_alone", lambda self, step: True)
+        replicate(lake, shop.directory, warehouse, "parquet")
+    (written,) = warehouse.rglob("public.t/v*/*.parquet")
+    late = written.parent.with_name(f"{written.parent.name}-rows") / "part-late.parquet"
+    late.parent.mkdir()
+    shutil.copy(written, late)
+    check_equal(lake, shop, warehouse, ["t"])
+    shop.execute("DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY, v text)")
+    shop.execute("INSERT INTO t SELECT i, 'x' FROM generate_series(1, 5) i")
+    shop.capture(snapshot=True)
+    replicate(lake, shop.directory, warehouse, "parquet")
+    check_equal(lake, shop, warehouse, ["t"])
+    assert _files(warehouse) and not late.exists()
 
 
 class _Killed(BaseException):
