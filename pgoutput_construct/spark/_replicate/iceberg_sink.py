@@ -36,6 +36,7 @@ from pgoutput_construct.spark._replicate.merge_statement import (
 )
 from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
+    MOST_ROWS,
     PARTITIONS,
     MergingSink,
     NetChanges,
@@ -64,6 +65,8 @@ _SETTINGS: Final = {
     ".type": _OF_FILES,
     ".cache-enabled": "false",  # else each session keeps reading the snapshot that it saw first
 }
+_LARGE_ROWS: Final = 1_000_000
+"""Tables of more rows are merged into in two parts."""
 _BRANCH: Final = "pgoutput"
 """The branch of a table that has a batch until it is published."""
 _MERGED: Final = "spark.merge-into.num-target-rows-"
@@ -324,9 +327,19 @@ class IcebergSink(MergingSink):
             spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
         ) as statements:
             spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
-            if not self._merge_in_parts(spark, table, statements):
+            in_parts = self._is_large(spark, dataset) and self._merge_in_parts(spark, table, statements)
+            if not in_parts:
                 spark.sql(statements.whole(table)).collect()
         return dataset
+
+    def _is_large(self, spark: SparkSession, dataset: Dataset) -> bool:
+        """Return whether a table has so many rows that several commits cost less than to shuffle these."""
+        most, table = dataset.details.get(MOST_ROWS), self._table(dataset.directory)
+        if most is not None and most <= _LARGE_ROWS:
+            return False
+        refs = f"{table}.refs r ON s.snapshot_id = r.snapshot_id WHERE r.name = 'main'"
+        found = spark.sql(f"SELECT s.summary['total-records'] FROM {table}.snapshots s JOIN {refs}").collect()
+        return not found or found[0][0] is None or int(found[0][0]) > _LARGE_ROWS
 
     def _merge_in_parts(self, spark: SparkSession, table: str, statements: MergeStatements) -> bool:
         """Write, audit and publish a merge in two parts; return False, with nothing published, where it is to be whole.

@@ -69,6 +69,8 @@ class PartitionField(NamedTuple):
         return f"{self.transform}({f'{self.buckets}, ' if self.buckets else ''}{self.column})"
 
 
+MOST_ROWS: Final = "most_rows"
+"""Where a note has how many rows its dataset has at most."""
 PARTITIONS: Final = "partitions"
 """Where a note has how its table is partitioned."""
 

@@ -8,7 +8,7 @@
 """
 
 from dataclasses import replace as with_values
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
@@ -21,7 +21,7 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
 from pgoutput_construct.spark._replicate.new_rows import NewRows
-from pgoutput_construct.spark._replicate.sink import MergingSink, NetChanges, Sink
+from pgoutput_construct.spark._replicate.sink import MOST_ROWS, MergingSink, NetChanges, Sink
 from pgoutput_construct.spark._replicate.small_tables import FEW_ROWS, few_rows_after
 from pgoutput_construct.spark._replicate.soft_deletes import SoftWrite, is_soft
 from pgoutput_construct.spark._replicate.staging import TableChanges
@@ -33,9 +33,6 @@ from pgoutput_construct.spark._state.copy_visibility import counted_changes, res
 from pgoutput_construct.spark._state.demands import OnMissing, demand_of
 from pgoutput_construct.spark._state.table_state import advance, net_changes
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
-
-_MOST_ROWS: Final = "most_rows"
-"""Where a note has how many rows its dataset has at most."""
 
 
 class WrittenTable(NamedTuple):
@@ -200,7 +197,7 @@ def _changed_dataset(
 
 def _most_rows(before: Dataset, changes: int) -> int | None:
     """Return how many rows a dataset has at most after some changes; None where its note does not say."""
-    known = before.details.get(_MOST_ROWS)
+    known = before.details.get(MOST_ROWS)
     return None if known is None else int(known) + changes
 
 
@@ -208,8 +205,8 @@ def _with_most_rows(sink: Sink, dataset: Dataset, most: int | None) -> Dataset:
     """Return a dataset whose note says how many rows it has at most, where that decides how it is written."""
     if not isinstance(sink, MergingSink) or not sink.overwrites_few:
         return dataset
-    others = {name: each for name, each in dataset.details.items() if name != _MOST_ROWS}
-    return with_values(dataset, details=others if most is None else {**others, _MOST_ROWS: most})
+    others = {name: each for name, each in dataset.details.items() if name != MOST_ROWS}
+    return with_values(dataset, details=others if most is None else {**others, MOST_ROWS: most})
 
 
 def _obstacle(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, before: Dataset) -> str:

@@ -12,6 +12,7 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import MaintenanceReport, Retention, maintain, read_current, replicate
+from pgoutput_construct.spark._replicate import iceberg_sink
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.sinks import open_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
@@ -162,11 +163,14 @@ def _branches(lake: Any, warehouse: Path, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("into", LAKES[1:], indirect=True)
-def test_a_merge_in_two_parts(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
+def test_a_merge_in_two_parts(
+    lake: Any, shop: Shop, into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rows that come are appended, those that are there updated: readers see both at once, and no branch is left.
 
     A batch that ends before they see it is done again, and nothing of it is there twice.
     """
+    monkeypatch.setattr(iceberg_sink, "_LARGE_ROWS", 0)  # so are large tables
     warehouse = tmp_path / "wh"
     replicate(lake, shop.directory, warehouse, into)
     for number in range(2):

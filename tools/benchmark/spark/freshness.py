@@ -17,7 +17,7 @@ from pgoutput_construct.demo.processes import Supervised
 from pgoutput_construct.postgres import create_slot
 from pgoutput_construct.spark.formats import FORMATS
 from tools.background import in_background
-from tools.benchmark.spark.runs import cpu_seconds
+from tools.benchmark.spark.runs import cpu_of_processes
 
 if TYPE_CHECKING:
     import psycopg
@@ -91,9 +91,12 @@ def _idle_share(replica: Supervised) -> float:
     if replica.pid is None:
         raise SystemExit("replicate has ended")
     time.sleep(_SETTLED)
-    begun, before = time.monotonic(), cpu_seconds(replica.pid)
+    begun, before = time.monotonic(), cpu_of_processes(replica.pid)
     time.sleep(_IDLE)
-    return (cpu_seconds(replica.pid) - before) / (time.monotonic() - begun)
+    after = cpu_of_processes(replica.pid)
+    # Workers that end meanwhile take their seconds with them.
+    spent = sum(seconds - before.get(pid, 0.0) for pid, seconds in after.items())
+    return spent / (time.monotonic() - begun)
 
 
 def _report(into: str, rate: float, watch: Freshness, first: int) -> float:

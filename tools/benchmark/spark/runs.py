@@ -19,7 +19,7 @@ from pgoutput_construct.spark._replicate.table_history import history
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 from tools.benchmark.spark.workload import TABLE
 
-__all__ = ["RUNS", "Files", "Run", "Spent", "cpu_seconds", "measured"]
+__all__ = ["RUNS", "Files", "Run", "Spent", "cpu_of_processes", "measured"]
 
 Result = TypeVar("Result")
 
@@ -70,15 +70,24 @@ class Run:
 
 def measured(work: Callable[[], Result]) -> tuple[Spent, Result]:
     """Do something; return what it took, and what it returned."""
-    cpu, begun = cpu_seconds(), time.perf_counter()
+    cpu, begun = _cpu(), time.perf_counter()
     result = work()
     seconds = time.perf_counter() - begun
-    return Spent(seconds, cpu_seconds() - cpu), result
+    return Spent(seconds, _cpu() - cpu), result
 
 
-def cpu_seconds(pid: int | None = None) -> float:
-    """Return the CPU seconds of a process (None: this one) and of all below it, also of those that have ended."""
-    here, found = psutil.Process(pid), 0.0
+def cpu_of_processes(pid: int) -> dict[int, float]:
+    """Return the CPU seconds of a process and of all below it that run now, by their process IDs."""
+    here, found = psutil.Process(pid), dict[int, float]()
+    for process in (here, *here.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            found[process.pid] = sum(process.cpu_times()[:2])
+    return found
+
+
+def _cpu() -> float:
+    """Return the CPU seconds of this process and of all below it, also of those that have ended."""
+    here, found = psutil.Process(), 0.0
     for process in (here, *here.children(recursive=True)):
         with suppress(psutil.NoSuchProcess):  # it has ended meanwhile: its parent has its seconds
             found += sum(process.cpu_times()[:4])
