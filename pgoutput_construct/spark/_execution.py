@@ -52,7 +52,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def _error_class(module: str, name: str) -> type[PgoutputError]:
-    """Return a class of error by its name; PgoutputError where there is none."""
+    """Return a class of error by its module and name; PgoutputError for an unknown one."""
     found = getattr(sys.modules.get(module), name, None)
     return found if isinstance(found, type) and issubclass(found, PgoutputError) else PgoutputError
 

@@ -203,7 +203,7 @@ class DeltaSink(MergingSink):
     def few_rows(self, spark: SparkSession) -> AbstractContextManager[None]:
         """Interpret projections while the block runs: tasks with Delta Lake's own log would generate code for each.
 
-        The code is of structs of all its actions: half of the time of a batch into small tables.
+        The code is of structs of all its actions, and is as long for a table of ten rows.
         """
         return session_settings(spark, {_PROJECTIONS: "NO_CODEGEN"})
 

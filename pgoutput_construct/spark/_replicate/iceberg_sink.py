@@ -327,27 +327,21 @@ class IcebergSink(MergingSink):
             spark, table, lambda: self.read(spark, dataset), changes, dataset.version.shape
         ) as statements:
             spark.conf.set(VERSION_SETTING, self.warehouse.commit_text(dataset.version))
-            in_parts = self._is_large(spark, dataset) and self._merge_in_parts(spark, table, statements)
-            if not in_parts:
+            if not self._merge_in_parts(spark, table, statements, dataset.details.get(MOST_ROWS)):
                 spark.sql(statements.whole(table)).collect()
         return dataset
 
-    def _is_large(self, spark: SparkSession, dataset: Dataset) -> bool:
-        """Return whether a table has so many rows that several commits cost less than to shuffle these."""
-        most, table = dataset.details.get(MOST_ROWS), self._table(dataset.directory)
-        if most is not None and most <= _LARGE_ROWS:
-            return False
-        refs = f"{table}.refs r ON s.snapshot_id = r.snapshot_id WHERE r.name = 'main'"
-        found = spark.sql(f"SELECT s.summary['total-records'] FROM {table}.snapshots s JOIN {refs}").collect()
-        return not found or found[0][0] is None or int(found[0][0]) > _LARGE_ROWS
-
-    def _merge_in_parts(self, spark: SparkSession, table: str, statements: MergeStatements) -> bool:
+    def _merge_in_parts(
+        self, spark: SparkSession, table: str, statements: MergeStatements, most: int | None = None
+    ) -> bool:
         """Write, audit and publish a merge in two parts; return False, with nothing published, where it is to be whole.
 
-        The parts are snapshots of a branch, which readers do not see. ``main`` is moved to the second one when it has
-        changed as many rows as it must. Else the whole statement says which row does not exist.
+        In parts, the rows of the table are not shuffled: which of a small table costs less than several commits. Its
+        rows are at most ``most``, if that is known. The parts are snapshots of a branch, which readers do not see.
+        ``main`` is moved to the second one when it has changed as many rows as it must. Else the whole statement says
+        which row does not exist.
         """
-        if (parts := statements.in_parts()) is None:
+        if not self._is_large(spark, table, most) or (parts := statements.in_parts()) is None:
             return False
         if not parts.is_there:
             spark.sql(statements.insert(table)).collect()
@@ -364,6 +358,13 @@ class IcebergSink(MergingSink):
         finally:
             self._drop_branch(spark, table)
         return is_right
+
+    def _is_large(self, spark: SparkSession, table: str, most: int | None) -> bool:
+        if most is not None and most <= _LARGE_ROWS:
+            return False
+        refs = f"{table}.refs r ON s.snapshot_id = r.snapshot_id WHERE r.name = 'main'"
+        found = spark.sql(f"SELECT s.summary['total-records'] FROM {table}.snapshots s JOIN {refs}").collect()
+        return bool(found) and int(found[0][0] or 0) > _LARGE_ROWS
 
     def _merged_rows(self, spark: SparkSession, table: str) -> int:
         """Return how many rows the latest MERGE updated or deleted, which its snapshot says."""

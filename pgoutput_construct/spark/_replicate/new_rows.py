@@ -55,7 +55,7 @@ class StagingNeededError(ChangeLogError):
 
 
 def new_rows_summary(count: int) -> ChangeSummary:
-    """Return the summary of so many new rows, as far as it is known before they are decoded."""
+    """Return the summary of ``count`` new rows, as far as it is known before they are decoded."""
     return ChangeSummary(count, False, frozenset(), False, False, untyped=True, inserts_only=True)
 
 

@@ -6,8 +6,8 @@ rows:
 
 - The shared table is partitioned by the column of the schema. A dataset is replaced by an overwrite of its partition,
   merged with the schema in the condition, and removed by a DELETE: each is one commit, with rows of one schema alone.
-- A commit has the version of one dataset. So the version of a dataset is in the latest commit of its table, and where
-  there is none, in the note. A note is older than its data only if the last batch was interrupted, and the commits of
+- A commit has the version of one dataset. So the version of a dataset is in the latest commit of its table, and without
+  such a commit in the note. A note is older than its data only if the last batch was interrupted, and the commits of
   that are there: maintenance, which lets commits expire, waits until a batch is complete.
 - A dataset is removed before its note. An interruption between the two is repeated.
 - The columns of the shared table are those of all its datasets; rows have NULL in the columns of others. They are added
