@@ -16,12 +16,12 @@ from pgoutput_construct.forensics._table_changes import LoggedChange, SegmentTab
 from pgoutput_construct.forensics._tracked_table import ColumnId, LoggedTables, Row, TrackedTable
 from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.wire import Lsn, Timestamp
-from pgoutput_construct.wire.messages import Relation
+from pgoutput_construct.wire.messages import Binary, Relation
 
 __all__ = ["MISSING", "KeyValue", "RowTouch", "blame"]
 
-KeyValue: TypeAlias = str | int | bool
-"""A value of a key: text as PostgreSQL prints it, or a number or a boolean."""
+KeyValue: TypeAlias = str | int | bool | Binary
+"""A value of a key: text as PostgreSQL prints it, a number, or a boolean; Binary, if only the server knows its text."""
 
 MISSING: Final = "missing"
 """The ``op`` of a table copy without the row."""
@@ -100,7 +100,8 @@ def blame(
 
     Raises:
         ChangeLogError: The log has no such table or column, or is damaged.
-        PgoutputError: The key does not have the columns of the table's replica identity.
+        PgoutputError: The key does not have the columns of the table's replica identity, or was captured in binary
+            format whose text only the server knows, such as the OID of a ``regtype``, and is given as text.
     """
     opened = log if isinstance(log, ChangeLog) else ChangeLog(log)
     tables, segments, known = LoggedTables(opened), SegmentTables(opened), Transactions(opened)
@@ -130,7 +131,7 @@ def chosen_key(table: TrackedTable, key: KeyValue | Sequence[KeyValue] | Mapping
         if not shape.is_full and {*chosen} not in [{*each} for each in table.identities()]:
             raise PgoutputError(f"{title}: rows are told apart by {identity or 'nothing'}: give these columns")
         return tuple(chosen.items())
-    values = [key] if isinstance(key, str | int) else [*key]
+    values = [key] if isinstance(key, str | int | Binary) else [*key]
     if shape.is_full and len(shape.columns) > 1:
         raise PgoutputError(f"{title} has REPLICA IDENTITY FULL: name the columns of the key, such as id=42")
     if len(values) != len(shape.key):
@@ -140,6 +141,8 @@ def chosen_key(table: TrackedTable, key: KeyValue | Sequence[KeyValue] | Mapping
 
 
 def _text(value: KeyValue) -> bytes:
+    if isinstance(value, Binary):
+        return value
     text = {True: "t", False: "f"}[value] if isinstance(value, bool) else str(value)
     return text.encode("utf-8", "surrogateescape")
 

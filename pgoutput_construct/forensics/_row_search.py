@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.forensics._row_states import SentRows, sent_rows
 from pgoutput_construct.forensics._table_changes import LoggedChange, Pattern, TableChanges
 from pgoutput_construct.forensics._tracked_table import ColumnId, Row
@@ -15,13 +16,14 @@ from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES, FIRST_USER_O
 from pgoutput_construct.pgtypes.loader import base_oid
 from pgoutput_construct.pgtypes.type_registry import CODECS
 from pgoutput_construct.pgtypes.value_codec import CODEC_ERRORS
+from pgoutput_construct.stream.identifiers import full_name, quote_identifier
 from pgoutput_construct.wire import build
 from pgoutput_construct.wire.messages import Binary, Insert
 
 __all__ = ["RowKey", "RowSearch", "row_key"]
 
 RowKey: TypeAlias = tuple[tuple[ColumnId, bytes], ...]
-"""The columns that a row is looked for by, and their values as text."""
+"""The columns that a row is looked for by, and their values as text; or Binary, where the log has no text."""
 
 _MANY: Final = 16
 """Keys from which on all changes of a segment are parsed, instead of looking for the bytes of each key."""
@@ -47,13 +49,19 @@ class RowSearch:
         self._changes, self._table = changes, changes.table
         self._keys: dict[RowKey, None] = dict.fromkeys(keys)
         """All keys that the rows had, in the order in which they were found."""
+        self._by_text = {column for key in self._keys for column, value in key if not isinstance(value, Binary)}
+        """The columns of keys that are given as text."""
         self._identities = {tuple(column for column, _ in key) for key in self._keys} | self._table.identities()
         self._searched = dict.fromkeys(changes.places, 0)
         """How many keys each segment was searched for."""
         self._forms = lru_cache(maxsize=None)(self._form)
 
     def seqs(self) -> set[int]:
-        """Return the seqs of their changes, committed or not, and of copied rows and truncates."""
+        """Return the seqs of their changes, committed or not, and of copied rows and truncates.
+
+        Raises:
+            PgoutputError: A key is given as text, and rows have it in binary format whose text only the server knows.
+        """
         found, places = set[int](), self._changes.places
         while any(count < len(self._keys) for count in self._searched.values()):
             for place in places:
@@ -76,10 +84,22 @@ class RowSearch:
         if sent is None:
             return True
         had = {key for row in _whole_rows(sent) for key in self._keys_of(row, sent.shape.is_full)}
+        self._check_texts(sent)
         if not had & keys:
             return False
         self._keys |= dict.fromkeys(sorted(had, key=str))
         return True
+
+    def _check_texts(self, sent: SentRows) -> None:
+        """Raise PgoutputError where a row cannot be compared with the text of a key: only the server knows its own."""
+        for row in _whole_rows(sent):
+            for column in self._by_text:
+                if isinstance(row.get(column), Binary):
+                    table = full_name(sent.shape.description.relation)
+                    raise PgoutputError(
+                        f"{table}: values of {quote_identifier(sent.shape.names()[column])} were captured in binary "
+                        f"format, and only the server knows their text: give its bytes as a Binary, in Python"
+                    )
 
     def _keys_of(self, row: Row, is_full: bool) -> Iterator[RowKey]:
         """Yield the keys of a row; if a value is NULL, as it may be under REPLICA IDENTITY FULL, all other values."""

@@ -236,6 +236,23 @@ def test_values_in_binary_format(shop: Shop) -> None:
 
 
 @server
+def test_a_key_without_text(shop: Shop) -> None:
+    """A key in binary format whose text only the server knows is refused as text, and found as bytes."""
+    shop.execute(
+        "CREATE TABLE kinds (kind regtype PRIMARY KEY, name text)",
+        "INSERT INTO kinds VALUES ('integer', 'a'), ('text', 'b')",
+        "UPDATE kinds SET name = 'c' WHERE kind = 'integer'::regtype",
+    )
+    shop.capture(binary=True)
+    for key in ("integer", "23"):
+        with pytest.raises(pgo.PgoutputError, match=r"public.kinds: values of kind were captured in binary.* a Binary"):
+            blame(shop.directory, "kinds", key)
+    found = blame(shop.directory, "kinds", pgo.Binary((23).to_bytes(4)))
+    assert [(touch.op, (touch.new or {})["name"]) for touch in found] == [("insert", b"a"), ("update", b"c")]
+    assert blame(shop.directory, "kinds", {"kind": pgo.Binary(bytes(4))}) == []
+
+
+@server
 def test_keys_that_change_in_many_segments(shop: Shop) -> None:
     """One key leads to the next and to the one before, whichever is asked for; a compaction changes nothing."""
     shop.execute("INSERT INTO item SELECT g, 'other' FROM generate_series(1000, 1300) g")

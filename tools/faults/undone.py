@@ -203,6 +203,7 @@ class UndoRun:
             found = self._witness.compare(self.directory, self._chance)
             self.counts["blamed"] += found.compared
             self.counts["touches"] += found.touches
+            self.counts["untold"] += found.untold
             self.problems += found.problems
 
     def _problem(self, unit: _Unit, text: str, script: str) -> None:

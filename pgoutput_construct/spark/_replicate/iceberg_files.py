@@ -1,11 +1,15 @@
-"""Data files that tasks have written, appended to tables of Iceberg by its own Java API, in Spark's driver.
+"""Tables of Iceberg by its own Java API in Spark's driver, for what Spark's SQL cannot do; not with Spark Connect.
 
-Spark's SQL has the procedure ``add_files``, whose snapshots cannot have a property, such as the version of a dataset.
-A file has the IDs of the table's columns, by which Iceberg finds these; its statistics are read from its footer.
+Data files that tasks have written are appended: Spark's SQL has the procedure ``add_files``, whose snapshots cannot
+have a property, such as the version of a dataset. A file has the IDs of the table's columns, by which Iceberg finds
+these; its statistics are read from its footer. And Spark's SQL cannot make a column required that is not, even if no
+row has NULL in it, as an identifier field must be.
+
+Callers ask ``is_remote`` first: Spark Connect has no driver here.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,7 +24,7 @@ _FIELD_ID: Final = b"PARQUET:field_id"
 
 
 class IcebergTable:
-    """A table of Iceberg, to which files are appended.
+    """A table of Iceberg.
 
     Args:
         spark: The session, which has the catalog; not one of Spark Connect.
@@ -116,6 +120,17 @@ class IcebergTable:
         append.commit()
         if self._transaction is not None:
             self._transaction.commitTransaction()
+
+    def identify(self, key: Sequence[str]) -> None:
+        """Make columns the identifier fields, and the only required ones: a commit of its own, without a snapshot."""
+        update, fields = self._table.updateSchema().allowIncompatibleChanges(), self._jvm.java.util.ArrayList()
+        for name in key:
+            fields.add(name)
+            update = update.requireColumn(name)
+        for field in self._table.schema().columns():
+            if field.isRequired() and field.name() not in key:
+                update = update.makeColumnOptional(field.name())
+        update.setIdentifierFields(fields).commit()
 
 
 def _jvm_of(spark: SparkSession) -> Any:

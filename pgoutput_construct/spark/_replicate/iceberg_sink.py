@@ -286,26 +286,9 @@ class IcebergSink(MergingSink):
             spark.sql(statement)
 
     def identify(self, spark: SparkSession, dataset: Dataset, key: Sequence[str]) -> None:
-        """Make columns the identifier fields of the table, a commit of its own; not through Spark Connect.
-
-        Spark's SQL cannot make a column required that is not, even if no row has NULL in it.
-        """
-        if (jvm := getattr(spark, "_jvm", None)) is None:
-            return
-        spark.table(self._table(dataset.directory))  # a session makes a catalog when a statement names it
-        namespace = spark.sparkContext._gateway.new_array(jvm.java.lang.String, 1)
-        namespace[0], name = self._names(dataset.directory)
-        catalog = spark._jsparkSession.sessionState().catalogManager().catalog(self._catalog)
-        identifier = jvm.org.apache.spark.sql.connector.catalog.Identifier.of(namespace, name)
-        table = catalog.loadTable(identifier).table()
-        update, fields = table.updateSchema().allowIncompatibleChanges(), jvm.java.util.ArrayList()
-        for name in key:
-            fields.add(name)
-            update = update.requireColumn(name)
-        for field in table.schema().columns():
-            if field.isRequired() and field.name() not in key:
-                update = update.makeColumnOptional(field.name())
-        update.setIdentifierFields(fields).commit()
+        """Make columns the identifier fields of the table, a commit of its own; not through Spark Connect."""
+        if not is_remote():
+            IcebergTable(spark, self._table(dataset.directory)).identify(key)
 
     def moved(self, dataset: Dataset, directory: str) -> Dataset:
         """Return a dataset whose note says where its files are."""
