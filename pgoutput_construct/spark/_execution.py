@@ -100,19 +100,30 @@ _FEW: Final = 32
 """More tasks than this get a partition each, so that none waits for another that takes long."""
 
 
+_LITTLE: Final = 16 << 20
+"""Bytes that are worked on here in less time than Spark takes to plan and run a job: a quarter of a second."""
+
+
 def run_tasks(
-    spark: SparkSession, tasks: Sequence[Any], work: Callable[[Any], Iterable[dict[str, Any]]], schema: pa.Schema
+    spark: SparkSession,
+    tasks: Sequence[Any],
+    work: Callable[[Any], Iterable[dict[str, Any]]],
+    schema: pa.Schema,
+    size: int | None = None,
 ) -> list[Row]:
-    """Run tasks in executors, and return the rows that they yield.
+    """Run tasks in executors, and return the rows that they yield; or run them here, where that takes less time.
 
     Args:
         spark: The session.
         tasks: What each task works on; pickled.
         work: Yields the rows of one task; pickled, and its errors are raised here.
         schema: The columns of the rows.
+        size: How many bytes all tasks work on; None where that is not known.
     """
     if not tasks:
         return []
+    if size is not None and size <= _LITTLE:
+        return [Row(**{name: row.get(name) for name in schema.names}) for task in tasks for row in work(task)]
 
     def done(task: Any) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(list(work(task)), schema)

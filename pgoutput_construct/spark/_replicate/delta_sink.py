@@ -7,12 +7,17 @@ from contextlib import AbstractContextManager
 from dataclasses import replace as with_values
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StringType
 
+from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._execution import session_settings
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
+from pgoutput_construct.spark._parquet_file import codec_of
+from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable, has_deltalake
 from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
     columns_of_files,
@@ -24,8 +29,10 @@ from pgoutput_construct.spark._replicate.merge_statement import history_statemen
 from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
     PARTITIONS,
+    FilesUse,
     MergingSink,
     NetChanges,
+    NewFiles,
     Retention,
     WriteMode,
     WriteOptions,
@@ -43,6 +50,8 @@ _NEEDS_MAPPING: Final = re.compile(r"[ ,;{}()\n\t=]")
 _TROUBLE: Final = "which readers must support: some refuse such a table, some (delta-rs) read NULL in all columns"
 _WIDENING: Final = "delta.enableTypeWidening"
 _VECTORS: Final = "delta.enableDeletionVectors"
+_DEFAULTS: Final = "spark.databricks.delta.properties.defaults."
+"""How settings of a session begin that give properties to new tables."""
 _LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 """By default 10,000, for object stores with as many directories."""
 _RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
@@ -60,6 +69,7 @@ class DeltaSink(MergingSink):
 
     format = "delta"
     has_comments = True
+    few_rows, few_bytes = 1 << 18, 1 << 22  # a merge would write these files again, too
     alters = False  # columns cannot be dropped without column mapping, which few readers know
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
@@ -120,6 +130,36 @@ class DeltaSink(MergingSink):
             remove_entry(self.warehouse.store, dataset.directory, name)
         done = _with_mapped_columns(dataset, names)
         return with_values(done, details={**done.details, PARTITIONS: fields}) if fields else done
+
+    def new_files(
+        self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, use: FilesUse
+    ) -> NewFiles | None:
+        """Return the files of a plain table (``delta_files``), for which no properties were asked."""
+        store = self.warehouse.store
+        is_plain = has_deltalake() and not self._wanted and not mapped_names(schema.names)
+        if not is_plain or not isinstance(store, LocalStore):
+            return None
+        if partition_fields(dataset, self._partitions, schema.names):
+            return None
+        path = store.directory.absolute() / dataset.directory
+        if "%" in str(path):  # which the library decodes once too often
+            return None
+        if use is not FilesUse.REPLACE:
+            table = PlainDeltaTable.opened(path)
+            if table is None or not table.has(schema):
+                return None
+        elif self._exists(dataset):
+            is_ours = before is not None or self.existing(spark, dataset) is None
+            table = PlainDeltaTable.opened(path) if is_ours else None
+            if table is None or not table.can_have(schema):
+                return None
+        elif any(name.startswith(_DEFAULTS) for name in spark.conf.getAll) or self.existing(spark, dataset):
+            return None
+        else:
+            self._claim(spark, dataset)
+            table = PlainDeltaTable(path)
+        present = table.files if use is FilesUse.OVERWRITE else {}
+        return None if present is None else _TableFiles(self, dataset, table, codec_of(spark), use, schema, present)
 
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
         """Return the table, or the files, in a directory that has no claim of this package, and none of its commits."""
@@ -200,7 +240,7 @@ class DeltaSink(MergingSink):
         """Overwrite in one commit."""
         return self._save(spark, dataset, rows, "overwrite")
 
-    def few_rows(self, spark: SparkSession) -> AbstractContextManager[None]:
+    def for_few_rows(self, spark: SparkSession) -> AbstractContextManager[None]:
         """Interpret projections while the block runs: tasks with Delta Lake's own log would generate code for each.
 
         The code is of structs of all its actions, and is as long for a table of ten rows.
@@ -269,6 +309,33 @@ class DeltaSink(MergingSink):
 
     def _table(self, dataset: Dataset) -> str:
         return f"delta.{quoted(self._path(dataset))}"
+
+
+class _TableFiles(NewFiles):
+    """Files of a plain table."""
+
+    def __init__(
+        self,
+        sink: DeltaSink,
+        dataset: Dataset,
+        table: PlainDeltaTable,
+        codec: str,
+        use: FilesUse,
+        schema: pa.Schema,
+        present: Mapping[str, int],
+    ) -> None:
+        self.folder, self.schema, self.codec = dataset.directory, schema, codec
+        self.present = {f"{self.folder}/{name}": size for name, size in present.items()}
+        self._sink, self._dataset, self._table, self._use = sink, dataset, table, use
+
+    def commit(self, files: Mapping[str, int]) -> Dataset:
+        """Commit the files; the commit has the version."""
+        warehouse, dataset, footers = self._sink.warehouse, self._dataset, dict[str, tuple[int, pq.FileMetaData]]()
+        for name, size in files.items():
+            with warehouse.store.open(name) as file:
+                footers[name.removeprefix(f"{self.folder}/")] = size, pq.read_metadata(file)
+        self._table.commit(self._use, footers, self.schema, warehouse.commit_text(dataset.version))
+        return dataset if self._use is not FilesUse.REPLACE else with_values(dataset, details={})
 
 
 def mapped_names(names: Iterable[str]) -> list[str]:

@@ -9,7 +9,7 @@ Callers ask ``is_remote`` first: Spark Connect has no driver here.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -100,24 +100,52 @@ class IcebergTable:
         known = {each["name"]: each for each in fields}
         return pa.schema([_with_id(field, known[field.name]["id"], known[field.name]["type"]) for field in schema])
 
-    def append(self, paths: Iterator[str], properties: Mapping[str, str]) -> None:
-        """Append files, in one commit, which also creates or replaces the table.
+    def files(self, folder: str) -> dict[str, int] | None:
+        """Return the bytes of its data files, by their names under a folder of the warehouse.
+
+        Args:
+            folder: The folder, with which the names begin.
+
+        Returns:
+            None where files are elsewhere, or rows of them are deleted.
+        """
+        found = dict[str, int]()
+        scan = self._table.newScan().planFiles()
+        try:
+            for task in scan.iterator():
+                place, _, name = str(task.file().location()).rpartition("/")
+                if not place.endswith(f"/{folder}") or not task.deletes().isEmpty():
+                    return None
+                found[f"{folder}/{name}"] = int(task.file().fileSizeInBytes())
+        finally:
+            scan.close()
+        return found
+
+    def commit(self, paths: Iterable[str], properties: Mapping[str, str], *, is_overwrite: bool = False) -> None:
+        """Add files, in one commit, which also creates or replaces the table.
 
         Args:
             paths: The addresses of the files.
             properties: The properties of the snapshot.
+            is_overwrite: Whether they take the place of all that it has.
         """
         iceberg, table = self._jvm.org.apache.iceberg, self._table
         metrics, io = iceberg.MetricsConfig.forTable(table), table.io()
-        append = (self._transaction or table).newAppend()
+        change: Any
+        if is_overwrite:
+            change = table.newOverwrite().overwriteByRowFilter(iceberg.expressions.Expressions.alwaysTrue())
+            add = change.addFile
+        else:
+            change = (self._transaction or table).newAppend()
+            add = change.appendFile
         for path in paths:
             file = io.newInputFile(path)
             found = iceberg.parquet.ParquetUtil.fileMetrics(file, metrics)
             data = iceberg.DataFiles.builder(table.spec()).withInputFile(file).withFormat("parquet").withMetrics(found)
-            append = append.appendFile(data.build())
+            add(data.build())
         for name, value in properties.items():
-            append = append.set(name, value)
-        append.commit()
+            change.set(name, value)
+        change.commit()
         if self._transaction is not None:
             self._transaction.commitTransaction()
 

@@ -38,6 +38,7 @@ from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
     MOST_ROWS,
     PARTITIONS,
+    FilesUse,
     MergingSink,
     NetChanges,
     NewFiles,
@@ -216,14 +217,14 @@ class IcebergSink(MergingSink):
         return None
 
     def new_files(
-        self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, is_whole: bool
+        self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, use: FilesUse
     ) -> NewFiles | None:
         """Return the files of a table in the warehouse that is neither partitioned nor written in another way."""
         names = self._names(dataset.directory)
         is_plain = self._own and not is_remote() and all(map(_PLAIN_NAME.fullmatch, names))
         if not is_plain or partition_fields(dataset, self._partitions, schema.names):
             return None
-        if is_whole:
+        if use is FilesUse.REPLACE:
             if before is None and (self.existing(spark, dataset) or self._other_location(spark, dataset)):
                 return None
             self._create_namespace(spark, dataset.directory)
@@ -241,7 +242,10 @@ class IcebergSink(MergingSink):
             return None
         if not table.location.endswith(f"/{folder}"):
             return None
-        return _TableFiles(self, dataset, table, f"{folder}/data", codec, is_whole, schema)
+        present = table.files(f"{folder}/data") if use is FilesUse.OVERWRITE else {}
+        if present is None:
+            return None
+        return _TableFiles(self, dataset, table, f"{folder}/data", codec, use, schema, present)
 
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
         """Return a table of the catalog that this warehouse did not create, or files in the place of a table.
@@ -470,18 +474,20 @@ class _TableFiles(NewFiles):
         table: IcebergTable,
         folder: str,
         codec: str,
-        is_whole: bool,
+        use: FilesUse,
         schema: pa.Schema,
+        present: Mapping[str, int],
     ) -> None:
-        self.folder, self.schema, self.codec = folder, table.with_ids(schema), codec
-        self._sink, self._dataset, self._table, self._is_whole = sink, dataset, table, is_whole
+        self.folder, self.schema, self.codec, self.present = folder, table.with_ids(schema), codec, present
+        self._sink, self._dataset, self._table, self._use = sink, dataset, table, use
 
     def commit(self, files: Mapping[str, int]) -> Dataset:
-        """Append the files; the snapshot has the version."""
+        """Add the files; the snapshot has the version."""
         warehouse, dataset = self._sink.warehouse, self._dataset
-        paths = (f"{warehouse.path}/{name}" for name in files)
-        self._table.append(paths, {_PROPERTY: warehouse.commit_text(dataset.version)})
-        if not self._is_whole:
+        paths = [f"{warehouse.path}/{name}" for name in files]
+        version = {_PROPERTY: warehouse.commit_text(dataset.version)}
+        self._table.commit(paths, version, is_overwrite=self._use is FilesUse.OVERWRITE)
+        if self._use is not FilesUse.REPLACE:
             return dataset
         self._sink.written_whole(dataset)
         return with_values(dataset, details={name: each for name, each in dataset.details.items() if name == _FORMER})

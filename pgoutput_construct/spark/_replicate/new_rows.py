@@ -31,12 +31,14 @@ from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
-from pgoutput_construct.spark._replicate.sink import NewFiles
+from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
+from pgoutput_construct.spark._replicate.sink import NewFiles, Sink
 from pgoutput_construct.spark._replicate.staging import (
     ChangeRequest,
     StagingTask,
     TableMasks,
     hidden_reason,
+    size_of,
     staging_tasks,
     stored_batch,
     write_file,
@@ -45,13 +47,18 @@ from pgoutput_construct.spark._source.segment_rows import decode_part, read_part
 from pgoutput_construct.spark._state.change_survey import ADDED, ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import counted_changes_arrow, restore_copy_lsn_arrow
 
-LEAST_NEW_ROWS: Final = 10_000
-"""Fewer rows are staged together with those of other tables, in one job."""
+_LEAST: Final = 10_000
+"""Fewer rows of Parquet are staged: small tables are written together."""
 _WRITTEN: Final = pa.schema({"file": pa.string(), "bytes": pa.int64()})
 
 
 class StagingNeededError(ChangeLogError):
     """Changes that are not all new rows: nothing was written, and they can be staged."""
+
+
+def least_new_rows(sink: Sink) -> int:
+    """Return how many new rows of a table at least are written by the tasks that decode them."""
+    return _LEAST if isinstance(sink, ParquetSink) else 1
 
 
 def new_rows_summary(count: int) -> ChangeSummary:
@@ -122,7 +129,8 @@ class NewRows:
         work = partial(_write, rule=self.rule, names=names, schema=files.schema, codec=files.codec, prefix=prefix)
         try:
             with plain_errors():
-                written = run_tasks(spark, [(self.store, task) for task in self.tasks], work, _WRITTEN)
+                works = [(self.store, task) for task in self.tasks]
+                written = run_tasks(spark, works, work, _WRITTEN, size_of(self.tasks))
         except BaseException:
             for task in self.tasks:
                 with suppress(ChangeLogError, OSError):

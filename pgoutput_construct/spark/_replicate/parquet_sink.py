@@ -50,6 +50,7 @@ from pgoutput_construct.spark._replicate.merge_statement import (
 )
 from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
+    FilesUse,
     MergingSink,
     NetChanges,
     NewFiles,
@@ -146,11 +147,11 @@ class ParquetSink(MergingSink):
         return self.replaced(dataset, rows.schema, before)
 
     def new_files(
-        self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, is_whole: bool
+        self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, use: FilesUse
     ) -> NewFiles | None:
         """Return the files of a base, or of a part that is not to be put together with others."""
         kinds = from_arrow_schema(schema, prefer_timestamp_ntz=True)
-        if is_whole:
+        if use is not FilesUse.APPEND:
             is_free = before is not None or self.existing(spark, dataset) is None
             return _PartFiles(self, dataset, schema, codec_of(spark), None, before) if is_free else None
         parts, stored = Parts.of(dataset), StructType.fromJson(dataset.details["schema"])

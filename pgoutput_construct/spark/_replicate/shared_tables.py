@@ -41,6 +41,7 @@ from pgoutput_construct.spark._replicate.iceberg_sink import VERSION_SETTING, WA
 from pgoutput_construct.spark._replicate.merge_statement import MergeStatements, is_widened, literal, merge_statements
 from pgoutput_construct.spark._replicate.sink import (
     DEFAULT_OPTIONS,
+    FilesUse,
     MergingSink,
     NetChanges,
     NewFiles,
@@ -130,7 +131,7 @@ class SharedTables(MergingSink):
         return dataset
 
     def new_files(
-        self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, is_whole: bool
+        self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, use: FilesUse
     ) -> NewFiles | None:
         """Return None: files would lack the column of the schema."""
         return None

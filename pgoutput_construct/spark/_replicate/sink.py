@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
+from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import pyarrow as pa
@@ -175,8 +176,19 @@ class NetChanges(NamedTuple):
     """Whether every operation on the table was published: then the table has no row of a key that is inserted."""
 
 
+class FilesUse(Enum):
+    """What files that are written without Spark are to a dataset."""
+
+    APPEND = auto()
+    """Rows in addition to those that it has."""
+    OVERWRITE = auto()
+    """All of its rows; its columns stay."""
+    REPLACE = auto()
+    """All of its rows, with columns of their own; it need not exist."""
+
+
 class NewFiles(ABC):
-    """Data files of new rows that tasks write themselves, and how they become part of a dataset."""
+    """Data files that are written without Spark, and how they become part of a dataset."""
 
     folder: str
     """Their directory in the warehouse."""
@@ -184,6 +196,8 @@ class NewFiles(ABC):
     """Their columns."""
     codec: str
     """The compression of their pages, by Arrow's name."""
+    present: Mapping[str, int] = MappingProxyType({})
+    """The bytes of the files that they overwrite, which have all present rows, by their names in the warehouse."""
 
     @abstractmethod
     def commit(self, files: Mapping[str, int]) -> Dataset:
@@ -287,16 +301,16 @@ class Sink(ABC):
         """
 
     def new_files(
-        self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, is_whole: bool
+        self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, use: FilesUse
     ) -> NewFiles | None:
-        """Return how tasks write the files of new rows; None where Spark is to write these rows.
+        """Return how files are written without Spark; None where Spark is to write their rows.
 
         Args:
             spark: The session.
             dataset: The dataset as it will be.
             schema: The columns of the rows, under the names of datasets.
-            before: The dataset that is replaced, if the rows are all of it; None for none.
-            is_whole: Whether they are; else they are added to those that are there.
+            before: The dataset that is replaced; None for none.
+            use: What the files are to it.
         """
         return None
 
@@ -390,6 +404,10 @@ class MergingSink(Sink):
     """Whether changes may come with other columns."""
     overwrites_few: bool = False
     """Whether a table of few rows is overwritten, rather than changes merged into it."""
+    few_rows: ClassVar[int] = 2_000
+    """The most rows of such a table,"""
+    few_bytes: ClassVar[int] = 1 << 18
+    """and the most bytes of its files, where these are written without Spark: so many as a merge would write."""
 
     def can_widen(self, spark: SparkSession, dataset: Dataset) -> bool:
         """Return whether the types of columns can be made wider without writing rows."""
@@ -430,7 +448,7 @@ class MergingSink(Sink):
         """
         return self.replace(spark, dataset, rows, dataset)
 
-    def few_rows(self, spark: SparkSession) -> AbstractContextManager[None]:
+    def for_few_rows(self, spark: SparkSession) -> AbstractContextManager[None]:
         """Set what makes reading and writing few rows cheaper in a session, while the block runs."""
         return nullcontext()
 

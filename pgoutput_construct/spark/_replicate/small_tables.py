@@ -3,19 +3,20 @@
 A ``SmallTableRule`` says what changes do to the rows of a table while its definition stays the same. Those of Parquet
 are written by one job (``advance_together``): a task reads its tables, with their changes, one after the other, and
 writes each as a file. Formats with a log of commits need one for each table in any case: the driver reads a table of
-few rows, and gives its new ones back to be written (``few_rows_after``), which is cheaper than to plan a MERGE. A table
-that is not as simple as that is left to the job of its own that larger tables have.
+few rows (``FewRows``), and overwrites it, which is cheaper than to plan a MERGE. A table that is not as simple as that
+is left to the job of its own that larger tables have.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.changelog._segment.block import Numbers
@@ -35,14 +36,14 @@ from pgoutput_construct.spark._log_view.change_columns import (
     TRUNCATE,
     TURN,
     changes_schema,
-    column,
 )
 from pgoutput_construct.spark._log_view.replicated_tables import BaseCopy, ChangePosition, Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._parquet_file import RowsFile, codec_of
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
-from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT
+from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
 from pgoutput_construct.spark._replicate.parquet_sink import SMALL, ParquetSink
+from pgoutput_construct.spark._replicate.sink import NewFiles, Sink
 from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, TableChanges, write_file
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
@@ -56,10 +57,8 @@ from pgoutput_construct.spark._state.row_replay import BOTH, Replay, ReplayResul
 from pgoutput_construct.stream.rows import SNAPSHOT
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
 
-FEW_ROWS: Final = 2_000
-"""Tables of so many rows are written as a whole in formats with a log of commits, and"""
-_FEW_BYTES: Final = 1 << 18
-"""of so many bytes in memory: what a commit writes about itself is as much."""
+_FIELD_ID: Final = b"PARQUET:field_id"
+"""The metadata of a column that has an ID: under the same name, another column may have been in older files."""
 _CHANGES: Final = 50_000
 """The most changes of a table that a task takes; more are worth a job of their own."""
 _TASKS: Final = 32
@@ -262,7 +261,7 @@ def _advance(task: SmallTask, table: SmallTable) -> bool:
     before = _read(store, files, pa.schema([schema.field(name).with_name(other) for name, other in table.named]))
     if changes is None or before is None or (table.before is not None and not files):
         return False  # a version is lost: a table without rows has a file, too
-    stored = None if table.before is None else _filled(before.rename_columns(names), table)
+    stored = None if table.before is None else _filled(before.rename_columns(names), schema, table.last)
     rows = (recorded_rows if table.is_history else advanced_rows)(stored, changes, table.rule)
     if rows is None:
         return False
@@ -273,14 +272,14 @@ def _advance(task: SmallTask, table: SmallTable) -> bool:
     return True
 
 
-def _filled(stored: pa.Table, table: SmallTable) -> pa.Table:
+def _filled(stored: pa.Table, schema: pa.Schema, last: ChangePosition) -> pa.Table:
     """Return rows with all columns: those that the files do not have are as ``Sink.read_all_for_replay`` has them."""
-    known = dict(zip(POSITION, table.last, strict=True))
-    for field in table.schema:
+    known = dict(zip(POSITION, last, strict=True))
+    for field in schema:
         if field.name not in stored.column_names:
             values = pa.repeat(pa.scalar(known.get(field.name), field.type), len(stored))
             stored = stored.append_column(field, values)
-    return stored.select(table.schema.names)
+    return stored.select(schema.names)
 
 
 def _is_data(name: str) -> bool:
@@ -288,7 +287,10 @@ def _is_data(name: str) -> bool:
 
 
 def _read(store: LogStore, files: Mapping[str, int | None], schema: pa.Schema) -> pa.Table | None:
-    """Return rows; None if they are more than a task should hold, or are written as Spark before 3.0 does."""
+    """Return rows; None if they are more than a task should hold, or files are not as they are written now.
+
+    That is, they have the calendar of Spark before 3.0, or other columns, such as before an ALTER TABLE.
+    """
     parts, rows = [schema.empty_table()], 0
     if sum(size or 0 for size in files.values()) > SMALL:
         return None
@@ -300,9 +302,24 @@ def _read(store: LogStore, files: Mapping[str, int | None], schema: pa.Schema) -
         rows += parquet.metadata.num_rows
         if rows > _ROWS or any(key.startswith(_LEGACY) for key in parquet.metadata.metadata or ()):
             return None
+        if not _has_columns(parquet.schema_arrow, schema):
+            return None
         parts.append(parquet.read(schema.names).select(schema.names).cast(schema))
     found = pa.concat_tables(parts)
     return found if found.nbytes <= _MEMORY else None
+
+
+def _has_columns(found: pa.Schema, wanted: pa.Schema) -> bool:
+    """Return whether a file has columns, those with an ID under it."""
+    return all(
+        field.name in found.names and ((id_ := _id(field)) is None or id_ == _id(found.field(field.name)))
+        for field in wanted
+    )
+
+
+def _id(field: pa.Field) -> bytes | None:
+    found: bytes | None = (field.metadata or {}).get(_FIELD_ID)
+    return found
 
 
 def _content(rows: pa.Table, codec: str) -> pa.Buffer:
@@ -339,9 +356,15 @@ def advance_together(
     number = max(min(len(tables), _TASKS), -(-len(tables) // _TABLES_OF_TASK))
     codec, store = codec_of(spark), sink.warehouse.store
     tasks = [SmallTask(store, codec, tuple(tables[place::number])) for place in range(number)]
+    size = staged.size + sum(_size(sink, table) for table in tables) if sink.warehouse.is_local else None
     with plain_errors():
-        done = {row["table"] for row in run_tasks(spark, tasks, advance_small, RESULT) if row["done"]}
+        done = {row["table"] for row in run_tasks(spark, tasks, advance_small, RESULT, size) if row["done"]}
     return {table.number: _dataset(sink, steps[table.number], table) for table in tables if table.number in done}
+
+
+def _size(sink: ParquetSink, table: SmallTable) -> int:
+    """Return the bytes of the version before of a table."""
+    return 0 if table.before is None else sum(sink.warehouse.store.files(table.before).values())
 
 
 def _dataset(sink: ParquetSink, step: TableStep, table: SmallTable) -> Dataset:
@@ -365,10 +388,15 @@ def _tables(
             naming, last = sink.naming_of(step.dataset), (-1, -1) if before is None else before.version.last
             files, is_history = staged.files(request), step.dataset.is_history
             schema = (history_schema if is_history else rows_schema)(rule.columns)
-            named = tuple((name, naming.reader_name(name)) for name in schema.names if naming.holds(name))
+            named = _named(schema, naming)
             stored = {} if before is None else before.details["schema"]["fields"]
             if before is None or {name for _, name in named} == {field["name"] for field in stored}:
                 yield SmallTable(number, path, there, files, changed, rule, named, last, is_history)
+
+
+def _named(schema: pa.Schema, naming: Naming) -> tuple[tuple[str, str], ...]:
+    """Return the columns of rows that a dataset has, each with its name there."""
+    return tuple((name, naming.reader_name(name)) for name in schema.names if naming.holds(name))
 
 
 def _rule(table: Table, summary: ChangeSummary, lacks_rows: bool) -> SmallTableRule:
@@ -377,35 +405,79 @@ def _rule(table: Table, summary: ChangeSummary, lacks_rows: bool) -> SmallTableR
     return SmallTableRule(table.current_columns, keys, unsent, table.base, lacks_rows)
 
 
-def few_rows_after(
-    log: OpenLog, store: LogStore, step: TableStep, changes: TableChanges, there: DataFrame, on_missing: OnMissing
-) -> pa.Table | None:
-    """Return the rows of a table of few rows after changes, under the names of replays; None for the general way.
+@dataclass(frozen=True)
+class FewRows:
+    """A table of few rows, of which the driver makes what they are after changes."""
 
-    Args:
-        log: The log.
-        store: The store of the files of changes.
-        step: What is done for the table, whose rows before count.
-        changes: The changes.
-        there: The rows before, under these names.
-        on_missing: As in ``OpenLog.state``.
-    """
-    table = log.table(step.table)
-    if changes.summary.changes > FEW_ROWS or not _is_simple(log, step, table, changes.summary):
-        return None
-    lacks_rows = on_missing == "error" and table.relation_oid in {lack.relation_oid for lack in log.lacks}
-    rule = _rule(table, changes.summary, lacks_rows)
-    schema = rows_schema(rule.columns)
-    changed = _read(store, dict.fromkeys(changes.files), changes_schema(table.columns))
-    if changed is None or {*there.columns} != {*schema.names}:
-        return None
-    before = there.select(*map(column, schema.names)).toArrow()
-    if before.nbytes > _FEW_BYTES:
-        return None
-    try:
-        return advanced_rows(before.cast(schema), changed, rule)
-    except (PgoutputError, pa.ArrowException):
-        return None  # the general way says what is wrong
+    rule: SmallTableRule
+    changes: pa.Table
+    """The changes."""
+    named: tuple[tuple[str, str], ...]
+    """The columns of its rows that the dataset has, each with its name there."""
+    last: ChangePosition
+    """The position of the last change before: that of rows whose own the dataset does not have."""
+
+    @classmethod
+    def from_step(
+        cls, log: OpenLog, sink: Sink, step: TableStep, changes: TableChanges, on_missing: OnMissing
+    ) -> Self | None:
+        """Return a table whose rows before count; None if the changes need the general way.
+
+        Args:
+            log: The log.
+            sink: What writes the format.
+            step: What is done for the table.
+            changes: The changes.
+            on_missing: As in ``OpenLog.state``.
+        """
+        table = log.table(step.table)
+        if step.before is None or not _is_simple(log, step, table, changes.summary):
+            return None
+        changed = _read(sink.warehouse.store, dict.fromkeys(changes.files), changes_schema(table.columns))
+        if changed is None:
+            return None
+        lacks_rows = on_missing == "error" and table.relation_oid in {lack.relation_oid for lack in log.lacks}
+        rule, naming = _rule(table, changes.summary, lacks_rows), sink.naming_of(step.dataset)
+        return cls(rule, changed, _named(rows_schema(rule.columns), naming), step.before.version.last)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of its rows."""
+        return rows_schema(self.rule.columns)
+
+    @property
+    def stored_schema(self) -> pa.Schema:
+        """The columns of the dataset."""
+        return pa.schema([self.schema.field(name).with_name(other) for name, other in self.named])
+
+    def after(self, before: pa.Table) -> pa.Table | None:
+        """Return the rows after the changes, given those before; None if a change needs the general way."""
+        try:
+            return advanced_rows(before.cast(self.schema), self.changes, self.rule)
+        except (PgoutputError, pa.ArrowException):
+            return None  # the general way says what is wrong
+
+    def overwrite(self, store: LogStore, files: NewFiles) -> tuple[dict[str, int], int] | None:
+        """Write the rows after the changes as a file; None if the general way is needed.
+
+        Args:
+            store: The store of the warehouse.
+            files: What files the dataset has, and how they are written.
+
+        Returns:
+            The bytes of the file by its name, and the number of rows.
+        """
+        names, stored_names = zip(*self.named, strict=True)
+        before = _read(store, files.present, files.schema)
+        if before is None:
+            return None
+        rows = self.after(_filled(before.rename_columns(names), self.schema, self.last))
+        if rows is None:
+            return None
+        stored = rows.select(names).rename_columns(stored_names).cast(files.schema)
+        name, content = f"{files.folder}/part-{uuid4().hex}.parquet", _content(stored, files.codec)
+        write_file(store, name, content)
+        return {name: content.size}, rows.num_rows
 
 
 def _is_simple(log: OpenLog, step: TableStep, table: Table, summary: ChangeSummary) -> bool:

@@ -79,9 +79,11 @@ class _StagedFiles:
 class StagedChanges:
     """Changes of tables, as files."""
 
-    def __init__(self, path: str, files: Mapping[ChangeRequest, _StagedFiles]) -> None:
+    def __init__(self, path: str, files: Mapping[ChangeRequest, _StagedFiles], size: int) -> None:
         self._path = path
         self._files = files
+        self.size = size
+        """The bytes of the messages that were read for them."""
 
     def summary(self, requested: ChangeRequest) -> ChangeSummary:
         """Return the summary of changes."""
@@ -132,25 +134,32 @@ def staging(
         store = LocalStore(store.directory, durable=False, private=store.private)
     store.remove(STAGED)
     try:
-        yield StagedChanges(warehouse.path, _stage_changes(log, store, list(dict.fromkeys(requested)), masks))
+        yield _stage_changes(log, warehouse.path, store, list(dict.fromkeys(requested)), masks)
     finally:
         store.remove(STAGED)
 
 
 def _stage_changes(
-    log: OpenLog, store: LogStore, requested: Sequence[ChangeRequest], masks: TableMasks
-) -> dict[ChangeRequest, _StagedFiles]:
+    log: OpenLog, path: str, store: LogStore, requested: Sequence[ChangeRequest], masks: TableMasks
+) -> StagedChanges:
     tables = [log.table(each.table) for each in requested]
     files = [_StagedFiles(changes_schema(table.columns)) for table in tables]
+    tasks = list[StagingTask]()
     try:
-        results = _run_staging(log.spark, list(staging_tasks(log, store, requested, tables, masks)))
+        tasks += staging_tasks(log, store, requested, tables, masks)
+        results = _run_staging(log.spark, tasks)
     except (PgoutputError, OSError):
         raise
     except Exception:
         results = list(_stage_one_by_one(log, store, requested, tables, masks))
     for row in results:
         files[row["table"]] = _with(files[row["table"]], row)
-    return dict(zip(requested, files, strict=True))
+    return StagedChanges(path, dict(zip(requested, files, strict=True)), size_of(tasks))
+
+
+def size_of(tasks: Iterable["StagingTask"]) -> int:
+    """Return the bytes of the messages that tasks read."""
+    return sum(task.group.size for task in tasks)
 
 
 @dataclass(frozen=True)
@@ -196,7 +205,7 @@ class StagingTask:
 
 def _run_staging(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]:
     with plain_errors():
-        return run_tasks(spark, tasks, stage, STAGING_RESULT)
+        return run_tasks(spark, tasks, stage, STAGING_RESULT, size_of(tasks))
 
 
 def _stage_one_by_one(

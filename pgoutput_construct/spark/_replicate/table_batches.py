@@ -57,9 +57,9 @@ from pgoutput_construct.spark._replicate.column_rules import NO_RULES, ColumnRul
 from pgoutput_construct.spark._replicate.dataset_columns import escape_log
 from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES, DatasetNames
 from pgoutput_construct.spark._replicate.new_rows import (
-    LEAST_NEW_ROWS,
     NewRows,
     StagingNeededError,
+    least_new_rows,
     new_rows_summary,
 )
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
@@ -557,9 +557,10 @@ class WarehouseTables:
         """
         found = dict[str, ChangeSummary]()
         requests = Counter(map(_request, group))
+        least = least_new_rows(self._sink)
         for step in group if self._on_missing == "error" else ():
             count = self._reporter.rows_of([step])
-            is_alone = requests[_request(step)] == 1 and count >= LEAST_NEW_ROWS
+            is_alone = requests[_request(step)] == 1 and count >= least
             if is_alone and self._reporter.has_inserts_alone(step):
                 summary = new_rows_summary(count)
                 if appends_new_rows(log, self._sink, step, summary):

@@ -21,8 +21,8 @@ from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
 from pgoutput_construct.spark._replicate.new_rows import NewRows
-from pgoutput_construct.spark._replicate.sink import MOST_ROWS, MergingSink, NetChanges, Sink
-from pgoutput_construct.spark._replicate.small_tables import FEW_ROWS, few_rows_after
+from pgoutput_construct.spark._replicate.sink import MOST_ROWS, FilesUse, MergingSink, NetChanges, Sink
+from pgoutput_construct.spark._replicate.small_tables import FewRows
 from pgoutput_construct.spark._replicate.soft_deletes import SoftWrite, is_soft
 from pgoutput_construct.spark._replicate.staging import TableChanges
 from pgoutput_construct.spark._replicate.table_comments import commented
@@ -134,7 +134,8 @@ def write_new_rows(log: OpenLog, spark: SparkSession, sink: Sink, step: TableSte
     is_marked = any(name.startswith(MARK) for name in rows.rule.schema.names)  # their texts name other columns
     files = None
     if not is_marked:
-        files = sink.new_files(spark, step.dataset, rows.schema_of(naming), step.replaced, is_whole=before is None)
+        use = FilesUse.REPLACE if before is None else FilesUse.APPEND
+        files = sink.new_files(spark, step.dataset, rows.schema_of(naming), step.replaced, use)
     written = {} if files is None else rows.write(spark, files, naming)
     if files is not None and written:
         done = files.commit(written)
@@ -180,19 +181,38 @@ def _changed_dataset(
     if _can_append(log, step, before.version, changes.summary):
         rows = naming.for_dataset(_inserted_rows(log, step.table, changes))
         return _with_most_rows(sink, sink.append(spark, step.dataset, rows), most)
-    if sink.overwrites_few and most is not None and most <= FEW_ROWS + changes.summary.changes:
-        with sink.few_rows(spark):
-            there = sink.read_for_replay(spark, before)
-            found = few_rows_after(log, sink.warehouse.store, step, changes, there, on_missing)
-            if found is not None:
-                kinds = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
-                rows = naming.for_dataset(spark.createDataFrame(found, kinds).coalesce(1))
-                return _with_most_rows(sink, sink.overwrite(spark, step.dataset, rows), found.num_rows)
+    if sink.overwrites_few and most is not None and most <= sink.few_rows + changes.summary.changes:
+        few = FewRows.from_step(log, sink, step, changes, on_missing)
+        overwritten = None if few is None else _overwritten(spark, sink, step, before, few)
+        if overwritten is not None:
+            return overwritten
     if can_merge:
         merged = _net_of_step(log, step.table, changes, on_missing, naming)
         if merged is not None:
             return _with_most_rows(sink, sink.merge(spark, step.dataset, merged), most)
     return None
+
+
+def _overwritten(
+    spark: SparkSession, sink: MergingSink, step: TableStep, before: Dataset, few: FewRows
+) -> Dataset | None:
+    """Overwrite a table of few rows; return its dataset, None if it has more, or needs the general way."""
+    files = sink.new_files(spark, step.dataset, few.stored_schema, before, FilesUse.OVERWRITE)
+    if files is not None:
+        is_few = sum(files.present.values()) <= sink.few_bytes
+        written = few.overwrite(sink.warehouse.store, files) if is_few else None
+        return None if written is None else _with_most_rows(sink, files.commit(written[0]), written[1])
+    with sink.for_few_rows(spark):
+        there = sink.read_for_replay(spark, before)
+        if {*there.columns} != {*few.schema.names}:
+            return None
+        rows = there.select(*map(column, few.schema.names)).toArrow()
+        found = few.after(rows) if rows.nbytes <= sink.few_bytes else None
+        if found is None:
+            return None
+        kinds = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)
+        frame = sink.naming_of(step.dataset).for_dataset(spark.createDataFrame(found, kinds).coalesce(1))
+        return _with_most_rows(sink, sink.overwrite(spark, step.dataset, frame), found.num_rows)
 
 
 def _most_rows(before: Dataset, changes: int) -> int | None:

@@ -110,6 +110,11 @@ class SegmentScanTask(InputPartition):
     copies: tuple[TableCopy, ...] = ()
     """The selected copies."""
 
+    @property
+    def size(self) -> int:
+        """The bytes of the payloads of all messages in the segments."""
+        return sum(segment.payload_bytes for segment in self.segments)
+
 
 def plan_segments(
     log: ChangeLog, index: LogIndex, selected: LogRange, found: SelectedRuns

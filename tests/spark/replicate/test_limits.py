@@ -86,9 +86,9 @@ def test_a_first_load_that_was_killed(spark: Any, shop: Shop, tmp_path: Path, mo
     warehouse, together, noted = tmp_path / "wh", list[int](), list[str]()
     stage, note = staging._stage_changes, Warehouse.write_note
 
-    def staged(log: Any, store: Any, wanted: Any, masks: Any) -> Any:
+    def staged(log: Any, path: str, store: Any, wanted: Any, masks: Any) -> Any:
         together.append(len(wanted))
-        return stage(log, store, wanted, masks)
+        return stage(log, path, store, wanted, masks)
 
     def die(place: Warehouse, dataset: Dataset) -> None:
         if len(noted) == 2:

@@ -67,9 +67,9 @@ def test_what_lies_besides_the_tables(spark: Any, shop: Shop, tmp_path: Path, mo
     """The tables of a batch are taken in groups of no more than the limit, unless one alone has more."""
     groups, stage = list[tuple[str, ...]](), staging._stage_changes
 
-    def staged(log: Any, store: Any, wanted: Any, masks: Any) -> Any:
+    def staged(log: Any, path: str, store: Any, wanted: Any, masks: Any) -> Any:
         groups.append(tuple(each.table for each in wanted))
-        return stage(log, store, wanted, masks)
+        return stage(log, path, store, wanted, masks)
 
     monkeypatch.setattr(staging, "_stage_changes", staged)
     last = shop.log().segments[-1].last_seq

@@ -1,0 +1,217 @@
+"""Tables of few rows in formats with a log of commits: overwritten without Spark, where their files allow that."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.spark import read_current, replicate
+from pgoutput_construct.spark._replicate import delta_sink, table_write
+from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable
+from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
+from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
+from pgoutput_construct.spark._replicate.small_tables import FewRows
+from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from tests.postgres.shop import Shop
+from tests.spark.replicate.rounds import check_equal
+from tests.spark.replicate.test_table_readers import TABLES as ALL_TYPES
+from tests.table_formats import ALL_FORMATS
+
+pytestmark = [pytest.mark.server, pytest.mark.spark]
+
+LAKES = ALL_FORMATS[1:]
+COMMITS = {"delta": PlainDeltaTable, "iceberg": IcebergTable}
+
+
+@pytest.fixture
+def shop(server18: EmbeddedServer, tmp_path: Path, lake: Any) -> Iterator[Shop]:
+    """A database, and its log."""
+    with Shop.create(server18, "few_rows", tmp_path / "log") as shop:
+        yield shop
+
+
+@pytest.fixture
+def overwritten(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows of tables that are overwritten without Spark, in their order."""
+    found, overwrite = list[int](), FewRows.overwrite
+
+    def counted(few: FewRows, *arguments: Any) -> Any:
+        written = overwrite(few, *arguments)
+        found.append(-1 if written is None else written[1])
+        return written
+
+    monkeypatch.setattr(FewRows, "overwrite", counted)
+    return found
+
+
+@pytest.mark.parametrize("into", LAKES)
+def test_all_types(lake: Any, shop: Shop, tmp_path: Path, into: str, overwritten: list[int]) -> None:
+    """Rows are those of the server after updates, deletes, keys that move, and values that were not sent."""
+    shop.execute(*(each.replace('"Select"', "kinds") for each in ALL_TYPES if "Mapped" not in each))
+    shop.capture(snapshot=True)
+    warehouse, names = tmp_path / "wh [1] ü", ["kinds"]
+    rounds = (
+        (),
+        ("UPDATE kinds SET s = 7, day = 'infinity' WHERE id = 3", "DELETE FROM kinds WHERE id = 4"),
+        ("UPDATE kinds SET id = 40 WHERE id = 3", "UPDATE kinds SET t = repeat('x', 40) WHERE id = 40"),
+        ("DELETE FROM kinds WHERE id = 40", "INSERT INTO kinds (id, s) VALUES (40, 1)"),
+    )
+    for statements in rounds:
+        shop.execute(*statements)
+        shop.capture()
+        replicate(lake, shop.directory, warehouse, into)
+        check_equal(lake, shop, warehouse, names)
+    assert len(overwritten) == 3 and min(overwritten) > 0
+
+
+@pytest.mark.parametrize("into", LAKES)
+def test_the_metadata_columns_that_are_asked_for(
+    lake: Any, shop: Shop, tmp_path: Path, into: str, overwritten: list[int]
+) -> None:
+    """Without positions in the files, rows before come before all changes."""
+    shop.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    shop.capture(snapshot=True)
+    for statement in ("SELECT", "UPDATE t SET v = 'c' WHERE id = 1", "UPDATE t SET id = 3 WHERE id = 1"):
+        shop.execute(statement)
+        shop.capture()
+        replicate(lake, shop.directory, tmp_path / "wh", into, metadata_columns="none", untyped="never")
+    rows = read_current(lake, tmp_path / "wh", "t")
+    assert rows.columns == ["id", "v"] and sorted(map(tuple, rows.collect())) == [(2, "b"), (3, "c")]
+    assert overwritten == [2, 2]
+
+
+@pytest.mark.parametrize("into", LAKES)
+def test_killed(
+    lake: Any, shop: Shop, tmp_path: Path, into: str, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before its commit a file is not read; after it, and before the note, the table is not changed a second time."""
+    shop.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    shop.capture(snapshot=True)
+    warehouse = tmp_path / "wh"
+    replicate(lake, shop.directory, warehouse, into)
+    for number, (patched_class, name) in enumerate(((COMMITS[into], "commit"), (Warehouse, "write_note"))):
+        shop.execute(f"UPDATE t SET v = 'c{number}' WHERE id = 1", f"INSERT INTO t VALUES ({10 + number}, 'd')")
+        shop.execute("DELETE FROM t WHERE id = 2")
+        shop.capture()
+        with monkeypatch.context() as patched:
+            patched.setattr(patched_class, name, _kill)
+            with pytest.raises(_Killed):
+                replicate(lake, shop.directory, warehouse, into)
+        assert len(overwritten) == 3 * number + 1
+        replicate(lake, shop.directory, warehouse, into)
+        check_equal(lake, shop, warehouse, ["t"])
+        shop.execute("UPDATE t SET v = 'e' WHERE id >= 10")
+        shop.capture()
+        replicate(lake, shop.directory, warehouse, into)
+        check_equal(lake, shop, warehouse, ["t"])
+
+
+class _Killed(BaseException):
+    """The process ends here."""
+
+
+def _kill(*_: object, **__: object) -> None:
+    raise _Killed
+
+
+@pytest.mark.parametrize("into", LAKES)
+def test_files_that_have_other_columns(
+    lake: Any, shop: Shop, tmp_path: Path, into: str, overwritten: list[int]
+) -> None:
+    """After ALTER TABLE files are read by Spark; a column with the name of a dropped one is another."""
+    shop.execute("CREATE TABLE t (id int PRIMARY KEY, v int, w text)", "INSERT INTO t VALUES (1, 1, 'a'), (2, 2, 'b')")
+    shop.capture(snapshot=True)
+    rounds = (
+        ("UPDATE t SET v = 3 WHERE id = 1",),
+        ("ALTER TABLE t DROP w", "ALTER TABLE t ADD w text", "UPDATE t SET v = 4 WHERE id = 1"),
+        ("UPDATE t SET w = 'c' WHERE id = 1",),
+        ("UPDATE t SET w = 'd' WHERE id = 2",),
+        ("ALTER TABLE t ALTER v TYPE bigint", "UPDATE t SET v = 1 << 30 WHERE id = 1"),
+        ("UPDATE t SET v = v + 1",),
+        ("DELETE FROM t",),
+        ("INSERT INTO t VALUES (5, 5, 'e')", "UPDATE t SET v = 6"),
+    )
+    for statements in rounds:
+        shop.execute(*statements)
+        shop.capture()
+        replicate(lake, shop.directory, tmp_path / "wh", into)
+        check_equal(lake, shop, tmp_path / "wh", ["t"])
+    assert overwritten.count(-1) < len(overwritten) >= 3
+
+
+def test_a_table_of_delta_lake_that_is_not_plain(
+    lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark writes one with other features or properties, and all where the library is not installed."""
+    shop.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    shop.capture(snapshot=True)
+    warehouse = tmp_path / "wh"
+    replicate(lake, shop.directory, tmp_path / "100%20", "delta")
+    check_equal(lake, shop, tmp_path / "100%20", ["t"])
+    table = f"delta.`{warehouse}/public.t`"
+    alterations = (
+        f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+        f"DELETE FROM {table} WHERE id = 0",
+        f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'false')",
+    )
+    replicate(lake, shop.directory, warehouse, "delta")
+    for number, statement in enumerate(alterations):
+        lake.sql(statement)
+        shop.execute(f"UPDATE t SET v = '{number}' WHERE id = 1")
+        shop.capture()
+        replicate(lake, shop.directory, warehouse, "delta")
+        check_equal(lake, shop, warehouse, ["t"])
+    assert overwritten == []
+    with monkeypatch.context() as patched:
+        patched.setattr(delta_sink, "has_deltalake", lambda: False)
+        for number in range(2):
+            shop.execute(f"UPDATE t SET v = 'x{number}' WHERE id = 1")
+            shop.capture()
+            replicate(lake, shop.directory, tmp_path / "other", "delta")
+            check_equal(lake, shop, tmp_path / "other", ["t"])
+    assert overwritten == []
+    shop.execute("UPDATE t SET v = 'y' WHERE id = 1")
+    shop.capture()
+    replicate(lake, shop.directory, tmp_path / "other", "delta")
+    check_equal(lake, shop, tmp_path / "other", ["t"])
+    assert overwritten == [2]
+
+
+def test_more_rows(
+    lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more bytes than that, changes are merged into a table; of Delta Lake also into what the library wrote."""
+    monkeypatch.setattr(DeltaSink, "few_bytes", 20_000)
+    shop.execute(
+        "CREATE TABLE t (id bigint PRIMARY KEY, v text)",
+        "INSERT INTO t SELECT i, md5(i::text) FROM generate_series(1, 500) i",
+    )
+    shop.capture(snapshot=True)
+    warehouse, merged = tmp_path / "wh", table_write._net_of_step
+    merges = list[str]()
+
+    def counted(log: Any, table: str, *arguments: Any) -> Any:
+        merges.append(table)
+        return merged(log, table, *arguments)
+
+    monkeypatch.setattr(table_write, "_net_of_step", counted)
+    for statement in ("SELECT", "INSERT INTO t SELECT i, 'x' FROM generate_series(501, 520) i", "UPDATE t SET v = 'y'"):
+        shop.execute(statement if statement != "UPDATE t SET v = 'y'" else f"{statement} WHERE id IN (7, 510)")
+        shop.capture()
+        replicate(lake, shop.directory, warehouse, "delta")
+        check_equal(lake, shop, warehouse, ["t"])
+    assert overwritten == [] and merges == ["public.t"]
+    history = lake.sql(f"DESCRIBE HISTORY delta.`{warehouse}/public.t`").orderBy("version").collect()
+    assert [row["operation"] for row in history] == ["CREATE TABLE", "WRITE", "MERGE"]
+    metrics = history[-1]["operationMetrics"]
+    assert metrics["numTargetFilesRemoved"] == "2" and metrics["numTargetRowsUpdated"] == "2"
+    added = [json.loads(line) for line in (warehouse / "public.t/_delta_log/00000000000000000001.json").open()]
+    (statistics,) = (json.loads(each["add"]["stats"]) for each in added if "add" in each)
+    assert statistics["minValues"]["id"] == 501 and statistics["maxValues"]["id"] == 520
+    shop.execute("UPDATE t SET v = 'z' WHERE id BETWEEN 501 AND 503")
+    shop.capture()
+    replicate(lake, shop.directory, warehouse, "delta")
+    check_equal(lake, shop, warehouse, ["t"])
