@@ -1,17 +1,14 @@
 """``replicate``: bring the tables of a warehouse up to a change log, batch after batch, once or following the log."""
 
-import threading
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from pgoutput_construct.changelog._facts.completeness import IncompleteTableWarning, Lack, lacks_of
 from pgoutput_construct.changelog._store.address import open_store
@@ -39,7 +36,6 @@ from pgoutput_construct.spark._replicate.table_batches import Batch, WarehouseTa
 from pgoutput_construct.spark._replicate.troubles import combined_error
 from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
 from pgoutput_construct.spark._replicate.warehouse_notes import Progress, Warehouse
-from pgoutput_construct.spark._source.datasource import PgoutputSource, register
 from pgoutput_construct.spark._source.micro_batches import Limits, latest_seq, next_seq
 from pgoutput_construct.spark._state.demands import OnMissing, check_on_missing
 from pgoutput_construct.spark.formats import check_format
@@ -50,7 +46,6 @@ _WORKERS: Final = 4
 _TICK: Final = 0.2
 """Seconds between two looks for a log, and at ``stop``."""
 _NAME_OPTIONS: Final = ("namespace", "table-name", "schema-column")
-_QUERY: Final = "pgoutput replicate"
 GivenNames = tuple[str | None, str | None, str | None]
 """The templates of namespaces and of names, and the column of the schema, as a caller gives them, or None."""
 
@@ -119,7 +114,7 @@ def replicate(
         as_of: Bring the tables to the last commit at or before this LSN or time, instead of the end of the log; with
             ``once`` alone, and not for a warehouse that is later already.
         keep_dropped: Retain the datasets of tables that were dropped.
-        interval: Seconds between two polls for new changes, by a streaming query.
+        interval: Seconds between two polls for new changes.
         workers: How many tables are written at the same time.
         on_missing: What an update or delete of a row is that should exist and does not (see ``OpenLog.state``): an
             ``error`` of its table, which stays as it is, or reported (``report``, see ``read_missing``).
@@ -277,7 +272,7 @@ def replicate(
 
         advance_to(known.index.last_seq if as_of is None else _target(known, as_of, all_tables, once))
         if not once:
-            follow(spark, log, batches[0].seq, advance_to, interval, stop, between)
+            follow(log, batches[0].seq, advance_to, interval, stop, between)
         while is_maintained and not stop() and maintenance.maintain_one():
             lock.check()
         if once and batches[0].troubled:
@@ -485,7 +480,6 @@ def _check_tables(log: ChangeLog, destination: Warehouse, tables: Collection[str
 
 
 def follow(
-    spark: SparkSession,
     log: Address,
     after: int,
     apply: Callable[[int], None],
@@ -493,62 +487,23 @@ def follow(
     stop: Callable[[], bool],
     between: Callable[[], None] = lambda: None,
 ) -> None:
-    """Call ``apply`` with the last seq of each micro-batch of a log, until ``stop``; raises what ``apply`` raises.
-
-    The query has a checkpoint for this run alone: the seq is written with the tables.
+    """Call ``apply`` with the seq of the last commit or event of a log, whenever that is a later one, until ``stop``.
 
     Args:
-        spark: The session.
         log: The change log's address.
-        after: The seq after which the first micro-batch begins.
-        apply: Applies a micro-batch; a call under way when it is time to stop is completed.
+        after: The seq that is applied already.
+        apply: Brings the tables up to a seq.
         interval: Seconds between two polls.
         stop: Returns True to end.
-        between: Called again and again while no ``apply`` is under way.
+        between: Called again and again.
     """
-    failures: list[BaseException] = []
-    working = threading.Lock()
-
-    def work(rows: DataFrame, _: int) -> None:
-        with working:
-            try:
-                for row in rows.collect():
-                    apply(row["seq"])
-            except BaseException as error:
-                failures.append(error)
-                raise
-
-    with TemporaryDirectory(prefix="pgoutput-") as checkpoint:
-        query = _start_query(spark, log, after, work, interval, f"file://{checkpoint}")
-        try:
-            while query.isActive and not stop():
-                query.awaitTermination(_TICK)
-                if working.acquire(blocking=False):
-                    try:
-                        between()
-                    finally:
-                        working.release()
-            with working:
-                query.stop()
-        except StreamingQueryException:
-            if not failures:
-                raise
-        finally:
-            query.stop()
-    if failures:
-        raise failures[0]
-
-
-def _start_query(
-    spark: SparkSession,
-    log: Address,
-    after: int,
-    work: Callable[[DataFrame, int], None],
-    interval: float,
-    checkpoint: str,
-) -> Any:
-    register(spark)
-    options = {"path": open_store(log).address, "view": "batches", "fromSeq": str(after + 1)}
-    batches = spark.readStream.format(PgoutputSource.name()).options(**options).load()
-    writer = batches.writeStream.foreachBatch(work).queryName(_QUERY).option("checkpointLocation", checkpoint)
-    return writer.trigger(processingTime=f"{interval} seconds").start()
+    known, due = None, time.monotonic()
+    while not stop():
+        if time.monotonic() >= due:
+            known = ChangeLog(log, known)
+            if (latest := latest_seq(known.index, after)) > after:
+                apply(latest)
+                after = latest
+            due = time.monotonic() + interval
+        between()
+        time.sleep(min(_TICK, max(due - time.monotonic(), 0.0)))
