@@ -33,6 +33,7 @@ from pgoutput_construct.spark._replicate.sink import (
     MergingSink,
     NetChanges,
     NewFiles,
+    PresentFile,
     Retention,
     WriteMode,
     WriteOptions,
@@ -135,31 +136,33 @@ class DeltaSink(MergingSink):
         self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, use: FilesUse
     ) -> NewFiles | None:
         """Return the files of a plain table (``delta_files``), for which no properties were asked."""
-        store = self.warehouse.store
         is_plain = has_deltalake() and not self._wanted and not mapped_names(schema.names)
-        if not is_plain or not isinstance(store, LocalStore):
+        if not is_plain or partition_fields(dataset, self._partitions, schema.names):
             return None
-        if partition_fields(dataset, self._partitions, schema.names):
+        table = self._plain_table(spark, dataset, schema, before, use)
+        present = {} if table is None or use is not FilesUse.OVERWRITE else table.files
+        if table is None or present is None:
             return None
-        path = store.directory.absolute() / dataset.directory
-        if "%" in str(path):  # which the library decodes once too often
+        return _TableFiles(self, dataset, table, codec_of(spark), use, schema, present)
+
+    def _plain_table(
+        self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, use: FilesUse
+    ) -> PlainDeltaTable | None:
+        """Return a table as ``new_files`` is asked for it, None where it is not a plain one."""
+        store = self.warehouse.store
+        path = store.directory.absolute() / dataset.directory if isinstance(store, LocalStore) else None
+        if path is None or "%" in str(path):  # which the library decodes once too often
             return None
-        if use is not FilesUse.REPLACE:
-            table = PlainDeltaTable.opened(path)
-            if table is None or not table.has(schema):
-                return None
-        elif self._exists(dataset):
+        if self._exists(dataset):
             is_ours = before is not None or self.existing(spark, dataset) is None
             table = PlainDeltaTable.opened(path) if is_ours else None
-            if table is None or not table.can_have(schema):
-                return None
-        elif any(name.startswith(_DEFAULTS) for name in spark.conf.getAll) or self.existing(spark, dataset):
+            is_fit = table is not None and (table.can_have(schema) if use is FilesUse.REPLACE else table.has(schema))
+            return table if is_fit else None
+        has_defaults = any(name.startswith(_DEFAULTS) for name in spark.conf.getAll)
+        if use is not FilesUse.REPLACE or has_defaults or self.existing(spark, dataset):
             return None
-        else:
-            self._claim(spark, dataset)
-            table = PlainDeltaTable(path)
-        present = table.files if use is FilesUse.OVERWRITE else {}
-        return None if present is None else _TableFiles(self, dataset, table, codec_of(spark), use, schema, present)
+        self._claim(spark, dataset)
+        return PlainDeltaTable(path)
 
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
         """Return the table, or the files, in a directory that has no claim of this package, and none of its commits."""
@@ -325,10 +328,10 @@ class _TableFiles(NewFiles):
         present: Mapping[str, int],
     ) -> None:
         self.folder, self.schema, self.codec = dataset.directory, schema, codec
-        self.present = {f"{self.folder}/{name}": size for name, size in present.items()}
+        self.present = [PresentFile(f"{self.folder}/{name}", size) for name, size in present.items()]
         self._sink, self._dataset, self._table, self._use = sink, dataset, table, use
 
-    def commit(self, files: Mapping[str, int]) -> Dataset:
+    def commit(self, files: Mapping[str, int], deletes: Mapping[str, int] | None = None) -> Dataset:
         """Commit the files; the commit has the version."""
         warehouse, dataset, footers = self._sink.warehouse, self._dataset, dict[str, tuple[int, pq.FileMetaData]]()
         for name, size in files.items():

@@ -18,9 +18,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.spark._log_view.change_columns import quoted
+from pgoutput_construct.spark._replicate.sink import PresentFile
 
 _FIELD_ID: Final = b"PARQUET:field_id"
 """The metadata of a field of Arrow by which Parquet's writer gives a column its ID."""
+
+_WITH_POSITION_DELETES: Final = 2
+"""The version of the format that has files of position deletes."""
 
 
 class IcebergTable:
@@ -100,23 +104,27 @@ class IcebergTable:
         known = {each["name"]: each for each in fields}
         return pa.schema([_with_id(field, known[field.name]["id"], known[field.name]["type"]) for field in schema])
 
-    def files(self, folder: str) -> dict[str, int] | None:
-        """Return the bytes of its data files, by their names under a folder of the warehouse.
+    @property
+    def takes_deletes(self) -> bool:
+        """Whether files of position deletes can be added; version 3 of the format has bitmaps instead."""
+        return int(self._table.operations().current().formatVersion()) == _WITH_POSITION_DELETES
+
+    def files(self, folder: str) -> list[PresentFile] | None:
+        """Return its data files; None where files are elsewhere, or rows are deleted by other than positions.
 
         Args:
-            folder: The folder, with which the names begin.
-
-        Returns:
-            None where files are elsewhere, or rows of them are deleted.
+            folder: Their folder in the warehouse.
         """
-        found = dict[str, int]()
+        found = list[PresentFile]()
         scan = self._table.newScan().planFiles()
         try:
             for task in scan.iterator():
-                place, _, name = str(task.file().location()).rpartition("/")
-                if not place.endswith(f"/{folder}") or not task.deletes().isEmpty():
+                deletes = [_place_of(each, folder) for each in task.deletes() if _has_positions(each)]
+                name = _place_of(task.file(), folder)
+                if name is None or None in deletes or len(deletes) < task.deletes().size():
                     return None
-                found[f"{folder}/{name}"] = int(task.file().fileSizeInBytes())
+                size, address = int(task.file().fileSizeInBytes()), str(task.file().location())
+                found.append(PresentFile(name, size, address, tuple(filter(None, deletes))))
         finally:
             scan.close()
         return found
@@ -130,7 +138,6 @@ class IcebergTable:
             is_overwrite: Whether they take the place of all that it has.
         """
         iceberg, table = self._jvm.org.apache.iceberg, self._table
-        metrics, io = iceberg.MetricsConfig.forTable(table), table.io()
         change: Any
         if is_overwrite:
             change = table.newOverwrite().overwriteByRowFilter(iceberg.expressions.Expressions.alwaysTrue())
@@ -139,15 +146,40 @@ class IcebergTable:
             change = (self._transaction or table).newAppend()
             add = change.appendFile
         for path in paths:
-            file = io.newInputFile(path)
-            found = iceberg.parquet.ParquetUtil.fileMetrics(file, metrics)
-            data = iceberg.DataFiles.builder(table.spec()).withInputFile(file).withFormat("parquet").withMetrics(found)
-            add(data.build())
+            add(self._data_file(path))
         for name, value in properties.items():
             change.set(name, value)
         change.commit()
         if self._transaction is not None:
             self._transaction.commitTransaction()
+
+    def change(self, paths: Iterable[str], deletes: Iterable[str], properties: Mapping[str, str]) -> None:
+        """Add files, and such as say which rows of others are gone, in one commit.
+
+        Args:
+            paths: The addresses of the files.
+            deletes: Those of files of position deletes.
+            properties: The properties of the snapshot.
+        """
+        iceberg, table = self._jvm.org.apache.iceberg, self._table
+        change, metrics = table.newRowDelta(), iceberg.MetricsConfig.forPositionDelete(table)
+        for path in paths:
+            change.addRows(self._data_file(path))
+        for path in deletes:
+            file = table.io().newInputFile(path)
+            builder = iceberg.FileMetadata.deleteFileBuilder(table.spec()).ofPositionDeletes().withInputFile(file)
+            found = iceberg.parquet.ParquetUtil.fileMetrics(file, metrics)
+            change.addDeletes(builder.withFormat("parquet").withMetrics(found).build())
+        for name, value in properties.items():
+            change.set(name, value)
+        change.commit()
+
+    def _data_file(self, path: str) -> Any:
+        iceberg, table = self._jvm.org.apache.iceberg, self._table
+        file = table.io().newInputFile(path)
+        found = iceberg.parquet.ParquetUtil.fileMetrics(file, iceberg.MetricsConfig.forTable(table))
+        builder = iceberg.DataFiles.builder(table.spec()).withInputFile(file)
+        return builder.withFormat("parquet").withMetrics(found).build()
 
     def identify(self, key: Sequence[str]) -> None:
         """Make columns the identifier fields, and the only required ones: a commit of its own, without a snapshot."""
@@ -168,6 +200,17 @@ def _jvm_of(spark: SparkSession) -> Any:
 def _session_of(spark: SparkSession) -> Any:
     session: Any = spark
     return session._jsparkSession
+
+
+def _has_positions(file: Any) -> bool:
+    """Return whether a file says by their positions which rows are gone."""
+    return str(file.content()) == "POSITION_DELETES" and str(file.format()) == "PARQUET"
+
+
+def _place_of(file: Any, folder: str) -> str | None:
+    """Return the name of a file in the warehouse, given the folder that it is to be in; None if it is elsewhere."""
+    place, _, name = str(file.location()).rpartition("/")
+    return f"{folder}/{name}" if place.endswith(f"/{folder}") else None
 
 
 def _with_id(field: pa.Field, number: int, kind: Any) -> pa.Field:

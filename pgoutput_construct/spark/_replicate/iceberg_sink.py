@@ -43,6 +43,7 @@ from pgoutput_construct.spark._replicate.sink import (
     NetChanges,
     NewFiles,
     PartitionField,
+    PresentFile,
     Retention,
     WriteMode,
     WriteOptions,
@@ -102,6 +103,7 @@ class IcebergSink(MergingSink):
     format = "iceberg"
     has_comments = True
     has_keys = True
+    few_rows, few_bytes = 1 << 15, 1 << 20
 
     def __init__(self, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> None:
         """Take the warehouse, and how tables are written; without a catalog it is of files there (``type=hadoop``)."""
@@ -242,7 +244,7 @@ class IcebergSink(MergingSink):
             return None
         if not table.location.endswith(f"/{folder}"):
             return None
-        present = table.files(f"{folder}/data") if use is FilesUse.OVERWRITE else {}
+        present = table.files(f"{folder}/data") if use is FilesUse.OVERWRITE else []
         if present is None:
             return None
         return _TableFiles(self, dataset, table, f"{folder}/data", codec, use, schema, present)
@@ -476,17 +478,21 @@ class _TableFiles(NewFiles):
         codec: str,
         use: FilesUse,
         schema: pa.Schema,
-        present: Mapping[str, int],
+        present: Sequence[PresentFile],
     ) -> None:
         self.folder, self.schema, self.codec, self.present = folder, table.with_ids(schema), codec, present
+        self.takes_deletes = table.takes_deletes
         self._sink, self._dataset, self._table, self._use = sink, dataset, table, use
 
-    def commit(self, files: Mapping[str, int]) -> Dataset:
+    def commit(self, files: Mapping[str, int], deletes: Mapping[str, int] | None = None) -> Dataset:
         """Add the files; the snapshot has the version."""
         warehouse, dataset = self._sink.warehouse, self._dataset
-        paths = [f"{warehouse.path}/{name}" for name in files]
+        paths, others = ([f"{warehouse.path}/{name}" for name in each] for each in (files, deletes or {}))
         version = {_PROPERTY: warehouse.commit_text(dataset.version)}
-        self._table.commit(paths, version, is_overwrite=self._use is FilesUse.OVERWRITE)
+        if deletes is not None:
+            self._table.change(paths, others, version)
+        else:
+            self._table.commit(paths, version, is_overwrite=self._use is FilesUse.OVERWRITE)
         if self._use is not FilesUse.REPLACE:
             return dataset
         self._sink.written_whole(dataset)

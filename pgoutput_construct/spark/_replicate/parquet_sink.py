@@ -403,7 +403,7 @@ class _PartFiles(NewFiles):
         self._sink, self._dataset, self._parts, self._before = sink, dataset, parts, before
         sink.remove_left_rows(before or dataset)
 
-    def commit(self, files: Mapping[str, int]) -> Dataset:
+    def commit(self, files: Mapping[str, int], deletes: Mapping[str, int] | None = None) -> Dataset:
         """Return the dataset with its new part."""
         if self._parts is None:
             kinds = from_arrow_schema(self.schema, prefer_timestamp_ntz=True)

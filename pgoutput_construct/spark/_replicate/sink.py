@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum, auto
-from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import pyarrow as pa
@@ -187,6 +186,29 @@ class FilesUse(Enum):
     """All of its rows, with columns of their own; it need not exist."""
 
 
+class PresentFile(NamedTuple):
+    """A data file that a dataset has."""
+
+    name: str
+    """Its name in the warehouse."""
+    size: int
+    """Its bytes."""
+    address: str = ""
+    """What files of deletes call it."""
+    deletes: tuple[str, ...] = ()
+    """The names of the files that say which of its rows are gone."""
+
+
+DELETES: Final = pa.schema(
+    [
+        pa.field("file_path", pa.string(), False, {b"PARQUET:field_id": b"2147483546"}),
+        pa.field("pos", pa.int64(), False, {b"PARQUET:field_id": b"2147483545"}),
+    ]
+)
+"""The columns of files of deletes: the address of a file, and the place of a row in it (Iceberg's specification,
+"Position Delete Files")."""
+
+
 class NewFiles(ABC):
     """Data files that are written without Spark, and how they become part of a dataset."""
 
@@ -196,15 +218,18 @@ class NewFiles(ABC):
     """Their columns."""
     codec: str
     """The compression of their pages, by Arrow's name."""
-    present: Mapping[str, int] = MappingProxyType({})
-    """The bytes of the files that they overwrite, which have all present rows, by their names in the warehouse."""
+    present: Sequence[PresentFile] = ()
+    """The files that they overwrite, which have all present rows."""
+    takes_deletes: bool = False
+    """Whether files can say which rows of ``present`` are gone, instead of overwriting these."""
 
     @abstractmethod
-    def commit(self, files: Mapping[str, int]) -> Dataset:
+    def commit(self, files: Mapping[str, int], deletes: Mapping[str, int] | None = None) -> Dataset:
         """Make files part of the dataset, in one commit. Return it with its details.
 
         Args:
             files: The bytes of each, by its name in the warehouse.
+            deletes: Those of files that say which rows are gone (``DELETES``), where the others overwrite nothing.
         """
 
 
@@ -403,11 +428,11 @@ class MergingSink(Sink):
     alters: ClassVar[bool] = True
     """Whether changes may come with other columns."""
     overwrites_few: bool = False
-    """Whether a table of few rows is overwritten, rather than changes merged into it."""
+    """Whether the driver brings a table of few rows up to date, rather than a MERGE of Spark (``few_rows``)."""
     few_rows: ClassVar[int] = 2_000
     """The most rows of such a table,"""
     few_bytes: ClassVar[int] = 1 << 18
-    """and the most bytes of its files, where these are written without Spark: so many as a merge would write."""
+    """and the most bytes of its files, where these are written without Spark."""
 
     def can_widen(self, spark: SparkSession, dataset: Dataset) -> bool:
         """Return whether the types of columns can be made wider without writing rows."""

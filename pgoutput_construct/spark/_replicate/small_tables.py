@@ -3,14 +3,13 @@
 A ``SmallTableRule`` says what changes do to the rows of a table while its definition stays the same. Those of Parquet
 are written by one job (``advance_together``): a task reads its tables, with their changes, one after the other, and
 writes each as a file. Formats with a log of commits need one for each table in any case: the driver reads a table of
-few rows (``FewRows``), and overwrites it, which is cheaper than to plan a MERGE. A table that is not as simple as that
-is left to the job of its own that larger tables have.
+few rows and writes what has changed (``few_rows``), which is cheaper than to plan a MERGE. A table that is not as
+simple as that is left to the job of its own that larger tables have.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
-from uuid import uuid4
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -43,8 +42,7 @@ from pgoutput_construct.spark._parquet_file import RowsFile, codec_of
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
 from pgoutput_construct.spark._replicate.parquet_sink import SMALL, ParquetSink
-from pgoutput_construct.spark._replicate.sink import NewFiles, Sink
-from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, TableChanges, write_file
+from pgoutput_construct.spark._replicate.staging import ChangeRequest, StagedChanges, write_file
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import (
@@ -254,25 +252,25 @@ def advance_small(task: SmallTask) -> Iterator[dict[str, Any]]:
 
 def _advance(task: SmallTask, table: SmallTable) -> bool:
     store, schema = task.store, table.schema
-    changes = _read(store, dict.fromkeys(table.changes), table.changed)
+    changes = read_files(store, dict.fromkeys(table.changes), table.changed)
     there = {} if table.before is None else store.files(table.before)
     files = {f"{table.before}/{name}": size for name, size in there.items() if _is_data(name)}
     names, stored_names = zip(*table.named, strict=True)
-    before = _read(store, files, pa.schema([schema.field(name).with_name(other) for name, other in table.named]))
+    before = read_files(store, files, pa.schema([schema.field(name).with_name(other) for name, other in table.named]))
     if changes is None or before is None or (table.before is not None and not files):
         return False  # a version is lost: a table without rows has a file, too
-    stored = None if table.before is None else _filled(before.rename_columns(names), schema, table.last)
+    stored = None if table.before is None else filled_rows(before.rename_columns(names), schema, table.last)
     rows = (recorded_rows if table.is_history else advanced_rows)(stored, changes, table.rule)
     if rows is None:
         return False
     for name in store.files(table.path).keys() - {_FILE}:
         store.delete(f"{table.path}/{name}")
     rows = rows.select(names).rename_columns(stored_names)
-    write_file(store, f"{table.path}/{_FILE}", _content(rows, task.codec))
+    write_file(store, f"{table.path}/{_FILE}", content_of(rows, task.codec))
     return True
 
 
-def _filled(stored: pa.Table, schema: pa.Schema, last: ChangePosition) -> pa.Table:
+def filled_rows(stored: pa.Table, schema: pa.Schema, last: ChangePosition) -> pa.Table:
     """Return rows with all columns: those that the files do not have are as ``Sink.read_all_for_replay`` has them."""
     known = dict(zip(POSITION, last, strict=True))
     for field in schema:
@@ -286,7 +284,7 @@ def _is_data(name: str) -> bool:
     return not name.startswith("_")
 
 
-def _read(store: LogStore, files: Mapping[str, int | None], schema: pa.Schema) -> pa.Table | None:
+def read_files(store: LogStore, files: Mapping[str, int | None], schema: pa.Schema) -> pa.Table | None:
     """Return rows; None if they are more than a task should hold, or files are not as they are written now.
 
     That is, they have the calendar of Spark before 3.0, or other columns, such as before an ALTER TABLE.
@@ -322,7 +320,7 @@ def _id(field: pa.Field) -> bytes | None:
     return found
 
 
-def _content(rows: pa.Table, codec: str) -> pa.Buffer:
+def content_of(rows: pa.Table, codec: str) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with RowsFile(sink, rows.schema, codec) as file:
         for batch in rows.to_batches():
@@ -380,107 +378,32 @@ def _tables(
         table, request = log.table(step.table), _request(step)
         summary = staged.summary(request)
         is_free = step.replaced is not None or sink.existing(log.spark, step.dataset) is None
-        if is_free and _is_simple(log, step, table, summary) and not staged.errors(request):
+        if is_free and is_simple(log, step, table, summary) and not staged.errors(request):
             before = step.before if step.mode is UpdateMode.CHANGED else None
             there = before.details["path"] if before is not None else None
-            rule = _rule(table, summary, table.relation_oid in lacking)
+            rule = rule_of(table, summary, table.relation_oid in lacking)
             changed, path = changes_schema(table.columns), sink.path(step.dataset)
             naming, last = sink.naming_of(step.dataset), (-1, -1) if before is None else before.version.last
             files, is_history = staged.files(request), step.dataset.is_history
             schema = (history_schema if is_history else rows_schema)(rule.columns)
-            named = _named(schema, naming)
+            named = named_columns(schema, naming)
             stored = {} if before is None else before.details["schema"]["fields"]
             if before is None or {name for _, name in named} == {field["name"] for field in stored}:
                 yield SmallTable(number, path, there, files, changed, rule, named, last, is_history)
 
 
-def _named(schema: pa.Schema, naming: Naming) -> tuple[tuple[str, str], ...]:
+def named_columns(schema: pa.Schema, naming: Naming) -> tuple[tuple[str, str], ...]:
     """Return the columns of rows that a dataset has, each with its name there."""
     return tuple((name, naming.reader_name(name)) for name in schema.names if naming.holds(name))
 
 
-def _rule(table: Table, summary: ChangeSummary, lacks_rows: bool) -> SmallTableRule:
+def rule_of(table: Table, summary: ChangeSummary, lacks_rows: bool) -> SmallTableRule:
     unsent = tuple(name for name in table.current if name in summary.unsent)
     keys = None if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
     return SmallTableRule(table.current_columns, keys, unsent, table.base, lacks_rows)
 
 
-@dataclass(frozen=True)
-class FewRows:
-    """A table of few rows, of which the driver makes what they are after changes."""
-
-    rule: SmallTableRule
-    changes: pa.Table
-    """The changes."""
-    named: tuple[tuple[str, str], ...]
-    """The columns of its rows that the dataset has, each with its name there."""
-    last: ChangePosition
-    """The position of the last change before: that of rows whose own the dataset does not have."""
-
-    @classmethod
-    def from_step(
-        cls, log: OpenLog, sink: Sink, step: TableStep, changes: TableChanges, on_missing: OnMissing
-    ) -> Self | None:
-        """Return a table whose rows before count; None if the changes need the general way.
-
-        Args:
-            log: The log.
-            sink: What writes the format.
-            step: What is done for the table.
-            changes: The changes.
-            on_missing: As in ``OpenLog.state``.
-        """
-        table = log.table(step.table)
-        if step.before is None or not _is_simple(log, step, table, changes.summary):
-            return None
-        changed = _read(sink.warehouse.store, dict.fromkeys(changes.files), changes_schema(table.columns))
-        if changed is None:
-            return None
-        lacks_rows = on_missing == "error" and table.relation_oid in {lack.relation_oid for lack in log.lacks}
-        rule, naming = _rule(table, changes.summary, lacks_rows), sink.naming_of(step.dataset)
-        return cls(rule, changed, _named(rows_schema(rule.columns), naming), step.before.version.last)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of its rows."""
-        return rows_schema(self.rule.columns)
-
-    @property
-    def stored_schema(self) -> pa.Schema:
-        """The columns of the dataset."""
-        return pa.schema([self.schema.field(name).with_name(other) for name, other in self.named])
-
-    def after(self, before: pa.Table) -> pa.Table | None:
-        """Return the rows after the changes, given those before; None if a change needs the general way."""
-        try:
-            return advanced_rows(before.cast(self.schema), self.changes, self.rule)
-        except (PgoutputError, pa.ArrowException):
-            return None  # the general way says what is wrong
-
-    def overwrite(self, store: LogStore, files: NewFiles) -> tuple[dict[str, int], int] | None:
-        """Write the rows after the changes as a file; None if the general way is needed.
-
-        Args:
-            store: The store of the warehouse.
-            files: What files the dataset has, and how they are written.
-
-        Returns:
-            The bytes of the file by its name, and the number of rows.
-        """
-        names, stored_names = zip(*self.named, strict=True)
-        before = _read(store, files.present, files.schema)
-        if before is None:
-            return None
-        rows = self.after(_filled(before.rename_columns(names), self.schema, self.last))
-        if rows is None:
-            return None
-        stored = rows.select(names).rename_columns(stored_names).cast(files.schema)
-        name, content = f"{files.folder}/part-{uuid4().hex}.parquet", _content(stored, files.codec)
-        write_file(store, name, content)
-        return {name: content.size}, rows.num_rows
-
-
-def _is_simple(log: OpenLog, step: TableStep, table: Table, summary: ChangeSummary) -> bool:
+def is_simple(log: OpenLog, step: TableStep, table: Table, summary: ChangeSummary) -> bool:
     """Return whether few rows changed, all told apart by one identity, and nothing else did."""
     return (
         (step.before is None or not step.before.details.get("changes"))

@@ -1,7 +1,7 @@
 """How changes come into the dataset of a table: appended, merged, or with the table written as a whole.
 
 - **Appended**, where all changes are inserts of rows that cannot be there: no row is read.
-- **Overwritten**, where the table has few rows and its format a log of commits: that is cheaper than to plan a merge.
+- By the **driver**, where the table has few rows and its format a log of commits: that is cheaper than to plan a merge.
 - **Merged**, where the rows before can be found by the key that all changes have, and the columns are the same or the
   format alters them: what is written is about what has changed.
 - **As a whole** otherwise: the rows before are replayed with the changes. ``WrittenTable.reason`` says why.
@@ -20,9 +20,9 @@ from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
+from pgoutput_construct.spark._replicate.few_rows import FewRows
 from pgoutput_construct.spark._replicate.new_rows import NewRows
 from pgoutput_construct.spark._replicate.sink import MOST_ROWS, FilesUse, MergingSink, NetChanges, Sink
-from pgoutput_construct.spark._replicate.small_tables import FewRows
 from pgoutput_construct.spark._replicate.soft_deletes import SoftWrite, is_soft
 from pgoutput_construct.spark._replicate.staging import TableChanges
 from pgoutput_construct.spark._replicate.table_comments import commented
@@ -183,9 +183,9 @@ def _changed_dataset(
         return _with_most_rows(sink, sink.append(spark, step.dataset, rows), most)
     if sink.overwrites_few and most is not None and most <= sink.few_rows + changes.summary.changes:
         few = FewRows.from_step(log, sink, step, changes, on_missing)
-        overwritten = None if few is None else _overwritten(spark, sink, step, before, few)
-        if overwritten is not None:
-            return overwritten
+        written = None if few is None else _with_few_rows(spark, sink, step, before, few)
+        if written is not None:
+            return written
     if can_merge:
         merged = _net_of_step(log, step.table, changes, on_missing, naming)
         if merged is not None:
@@ -193,15 +193,15 @@ def _changed_dataset(
     return None
 
 
-def _overwritten(
+def _with_few_rows(
     spark: SparkSession, sink: MergingSink, step: TableStep, before: Dataset, few: FewRows
 ) -> Dataset | None:
-    """Overwrite a table of few rows; return its dataset, None if it has more, or needs the general way."""
+    """Change a table of few rows; return its dataset, None if it has more, or needs the general way."""
     files = sink.new_files(spark, step.dataset, few.stored_schema, before, FilesUse.OVERWRITE)
     if files is not None:
-        is_few = sum(files.present.values()) <= sink.few_bytes
-        written = few.overwrite(sink.warehouse.store, files) if is_few else None
-        return None if written is None else _with_most_rows(sink, files.commit(written[0]), written[1])
+        is_few = sum(file.size for file in files.present) <= sink.few_bytes
+        written = few.write(sink.warehouse.store, files) if is_few else None
+        return None if written is None else _with_most_rows(sink, *written)
     with sink.for_few_rows(spark):
         there = sink.read_for_replay(spark, before)
         if {*there.columns} != {*few.schema.names}:

@@ -1,6 +1,7 @@
 """Tables of few rows in formats with a log of commits: overwritten without Spark, where their files allow that."""
 
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,13 @@ from typing import Any
 import pytest
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.spark import read_current, replicate
+from pgoutput_construct.spark import Retention, maintain, read_current, replicate
 from pgoutput_construct.spark._replicate import delta_sink, table_write
 from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable
 from pgoutput_construct.spark._replicate.delta_sink import DeltaSink
+from pgoutput_construct.spark._replicate.few_rows import FewRows
 from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
-from pgoutput_construct.spark._replicate.small_tables import FewRows
+from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
@@ -36,14 +38,14 @@ def shop(server18: EmbeddedServer, tmp_path: Path, lake: Any) -> Iterator[Shop]:
 @pytest.fixture
 def overwritten(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The rows of tables that are overwritten without Spark, in their order."""
-    found, overwrite = list[int](), FewRows.overwrite
+    found, write = list[int](), FewRows.write
 
     def counted(few: FewRows, *arguments: Any) -> Any:
-        written = overwrite(few, *arguments)
+        written = write(few, *arguments)
         found.append(-1 if written is None else written[1])
         return written
 
-    monkeypatch.setattr(FewRows, "overwrite", counted)
+    monkeypatch.setattr(FewRows, "write", counted)
     return found
 
 
@@ -100,7 +102,7 @@ def test_killed(
             patched.setattr(patched_class, name, _kill)
             with pytest.raises(_Killed):
                 replicate(lake, shop.directory, warehouse, into)
-        assert len(overwritten) == 3 * number + 1
+        assert len(overwritten) == 3 * number
         replicate(lake, shop.directory, warehouse, into)
         check_equal(lake, shop, warehouse, ["t"])
         shop.execute("UPDATE t SET v = 'e' WHERE id >= 10")
@@ -215,3 +217,82 @@ def test_more_rows(
     shop.capture()
     replicate(lake, shop.directory, warehouse, "delta")
     check_equal(lake, shop, warehouse, ["t"])
+
+
+def test_deletes_by_position(
+    lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of Iceberg that is not tiny gets files of new rows and of deletes, until it has many files."""
+    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows._FILES", 6)
+    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows._TINY", 0)
+    shop.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v text)",
+        "INSERT INTO t SELECT i, md5(i::text) || md5((-i)::text) FROM generate_series(1, 3000) i",
+    )
+    shop.capture(snapshot=True)
+    warehouse, counts = tmp_path / "wh", list[int]()
+    replicate(lake, shop.directory, warehouse, "iceberg")
+    chance = random.Random(7)
+    for number in range(9):
+        low = chance.randrange(2900)
+        shop.execute(
+            f"UPDATE t SET v = 'u{number}' WHERE id BETWEEN {low} AND {low + 60}",
+            f"DELETE FROM t WHERE id BETWEEN {low + 30} AND {low + 35}",
+            f"UPDATE t SET id = id + 10000 WHERE id = {low + 1}",
+            f"INSERT INTO t VALUES ({low + 31}, 'again')",
+        )
+        shop.capture()
+        replicate(lake, shop.directory, warehouse, "iceberg")
+        check_equal(lake, shop, warehouse, ["t"])
+        table = _iceberg_table(lake, warehouse)
+        counts.append(lake.sql(f"SELECT * FROM {table}.delete_files").count())
+    assert len(overwritten) == 9 and min(overwritten) > 2900
+    assert counts == [1, 2, 3, 4, 5, 0, 1, 2, 3]
+    lake.sql(f"DELETE FROM {table} WHERE false")
+    maintain(lake, warehouse, retention=Retention(age=0, count=1, grace=0))
+    check_equal(lake, shop, warehouse, ["t"])
+    # A MERGE of Spark, and then deletes in its files; and those that are killed before their commit.
+    with monkeypatch.context() as patched:
+        patched.setattr(IcebergSink, "few_bytes", 0)
+        shop.execute("UPDATE t SET v = 'merged' WHERE id % 500 = 3")
+        shop.capture()
+        replicate(lake, shop.directory, warehouse, "iceberg")
+    check_equal(lake, shop, warehouse, ["t"])
+    shop.execute("UPDATE t SET v = 'after' WHERE id % 250 = 3", "DELETE FROM t WHERE id % 500 = 4")
+    shop.capture()
+    with monkeypatch.context() as patched:
+        patched.setattr(IcebergTable, "change", _kill)
+        with pytest.raises(_Killed):
+            replicate(lake, shop.directory, warehouse, "iceberg")
+    replicate(lake, shop.directory, warehouse, "iceberg")
+    check_equal(lake, shop, warehouse, ["t"])
+    shop.execute("UPDATE t SET v = 'most'")
+    shop.capture()
+    replicate(lake, shop.directory, warehouse, "iceberg")
+    check_equal(lake, shop, warehouse, ["t"])
+    assert lake.sql(f"SELECT * FROM {table}.delete_files").count() == 0
+
+
+def test_a_table_of_iceberg_with_deletion_vectors(
+    lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int]
+) -> None:
+    """Version 3 of the format has no files of deletes by position: one that is not tiny is overwritten, or merged."""
+    shop.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v text)",
+        "INSERT INTO t SELECT i, md5(i::text) || md5((-i)::text) FROM generate_series(1, 3000) i",
+    )
+    shop.capture(snapshot=True)
+    options: dict[str, Any] = {"table_properties": {"format-version": "3"}}
+    for statement in ("SELECT", "UPDATE t SET v = 'x' WHERE id < 9", "DELETE FROM t WHERE id < 3"):
+        shop.execute(statement)
+        shop.capture()
+        replicate(lake, shop.directory, tmp_path / "wh", "iceberg", **options)
+        check_equal(lake, shop, tmp_path / "wh", ["t"])
+    files = lake.sql(f"SELECT file_format FROM {_iceberg_table(lake, tmp_path / 'wh')}.delete_files").collect()
+    assert {row["file_format"] for row in files} <= {"PUFFIN"}
+
+
+def _iceberg_table(lake: Any, warehouse: Path) -> str:
+    sink = IcebergSink(Warehouse(warehouse))
+    sink.prepare(lake)
+    return sink._table("public.t")
