@@ -10,6 +10,7 @@ import selectors
 import socket
 import sys
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from ctypes import c_int, c_void_p
 from dataclasses import dataclass
@@ -57,6 +58,10 @@ class FrameReader:
         self._pgconn = pgconn
         self._lock = nullcontext() if lock is None else lock
         self._gatherer = Gatherer()
+        self._other: Gatherer | None = None
+        """Has the frames that ``read`` returned last, while others are read ahead."""
+        self._pool: ThreadPoolExecutor | None = None
+        self._reading: Future[Frames] | None = None
         self._ahead = _NONE
         self._problem: psycopg.Error | None = None
         self._waker, self._woken = socket.socketpair()
@@ -69,9 +74,13 @@ class FrameReader:
     def read(self, timeout: float, most: int = _BATCH_FRAMES) -> Frames:
         """Return the available frames, at most ``most``; wait up to ``timeout`` seconds for the first one.
 
-        A frame that has arrived only in part is returned by a later call. Raises psycopg.Error if the connection is
-        broken, after everything that was received has been returned.
+        A frame that has arrived only in part is returned by a later call. Frames that are read ahead are returned when
+        that ends, also if it found none. Raises psycopg.Error if the connection is broken, after everything that was
+        received has been returned.
         """
+        if self._reading is not None:
+            reading, self._reading = self._reading, None
+            return reading.result()
         self.fed = False
         if self._ahead:
             frames, self._ahead = self._ahead, _NONE
@@ -79,6 +88,32 @@ class FrameReader:
         if self._problem is not None:
             raise self._problem
         return _NONE if self.ended else self._gather(timeout, min(most, _BATCH_FRAMES))
+
+    @property
+    def is_reading_ahead(self) -> bool:
+        """Whether frames were read ahead, or are, that ``read`` has not returned."""
+        return self._reading is not None
+
+    def read_ahead(self) -> None:
+        """Read the next frames in a thread, while the caller works on those that ``read`` has returned.
+
+        A server waits while the socket is full, which it is after some hundred messages. Until the next ``read``
+        nothing else may read or wait, but for ``wake``; the lock is held by the thread.
+        """
+        if self._reading is None and not self._ahead and self._problem is None and not self.ended:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(1, thread_name_prefix="frames")
+            self._gatherer, self._other = self._other or Gatherer(), self._gatherer
+            self.fed = False
+            self._reading = self._pool.submit(self._gather, self.gather, _BATCH_FRAMES)
+
+    def end_reading_ahead(self) -> None:
+        """Wait until nothing is read ahead, and forget what was."""
+        if self._reading is not None:
+            self.wake()
+            reading, self._reading = self._reading, None
+            with suppress(psycopg.Error):
+                reading.result()
 
     def wait(self, timeout: float, *, write: bool = False) -> bool:
         """Wait until the socket is readable, or with ``write`` writable; return False after ``timeout`` or ``wake``."""
@@ -104,7 +139,10 @@ class FrameReader:
             self._waker.send(b"\0")
 
     def close(self) -> None:
-        """Close the sockets that are used for waiting."""
+        """Close the sockets that are used for waiting, and end the thread that reads ahead."""
+        self.end_reading_ahead()
+        if self._pool is not None:
+            self._pool.shutdown()
         self._selector.close()
         self._waker.close()
         self._woken.close()

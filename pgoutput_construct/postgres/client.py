@@ -50,6 +50,9 @@ _WAIT: Final = 1.0
 _TOGETHER: Final = 0.1
 """Seconds for which confirmations are gathered while more has arrived: each status wakes up the server's process."""
 
+_MANY: Final = 1024
+"""Frames that take so long to read that the next ones are received meanwhile."""
+
 Item = TypeVar("Item")
 """What a transaction is made of: a CommittedChange, or a message."""
 
@@ -390,8 +393,14 @@ class TransactionStream(Generic[Item]):
     def _next(self) -> PgoutputMessage | None:
         """Return the next message, which is no change of a row; None if none arrived for a while."""
         if not self._arrived:
-            self._connection.send_confirmed()
+            was_read_ahead = self._connection.frames.is_reading_ahead
+            if not was_read_ahead:
+                self._connection.send_confirmed()
             frames = self._connection.drain(_WAIT)
+            if was_read_ahead:
+                self._connection.send_confirmed(together=_TOGETHER)
+            if len(frames) >= _MANY:
+                self._connection.frames.read_ahead()
             if not frames:
                 return None
             batch = self._batches.read(frames)

@@ -116,6 +116,7 @@ class ReplicationStream:
         if the server ends the stream, skips changes or is silent for too long, or the connection breaks, after
         everything before has been returned.
         """
+        was_read_ahead = self.frames.is_reading_ahead
         try:
             frames = self.frames.read(timeout, most)
             with self._lock:
@@ -127,7 +128,7 @@ class ReplicationStream:
             self.silence.note_activity()
         if not frames and self.frames.ended:
             raise _server_error(result, _ENDED)
-        if not frames:
+        if not frames and not was_read_ahead:  # which may have ended long ago
             self.silence.check()
         return frames
 
@@ -169,12 +170,12 @@ class ReplicationStream:
         """
         if lsn > self._confirmed:
             self._confirmed = lsn
-            if not together or time.monotonic() >= self._status_sent + together:
-                self.send_status()
+            if not (together and self.frames.is_reading_ahead):  # which has the connection
+                self.send_confirmed(together=together)
 
-    def send_confirmed(self) -> None:
-        """Send a status if an LSN was confirmed since the last one."""
-        if self._confirmed > self._told:
+    def send_confirmed(self, *, together: float = 0.0) -> None:
+        """Send a status if an LSN was confirmed since the last one, and ``together`` seconds have passed since that."""
+        if self._confirmed > self._told and (not together or time.monotonic() >= self._status_sent + together):
             self.send_status()
 
     def send_status(self, *, reply_requested: bool = False) -> None:
@@ -192,6 +193,7 @@ class ReplicationStream:
         """End the stream after the server has read the last status update, then close the connection."""
         self._closed.set()
         self._statuses.join()
+        self.frames.end_reading_ahead()
         try:
             if not self._connection.closed:
                 self.send_confirmed()

@@ -23,6 +23,8 @@ from pgoutput_construct.spark._replicate.sink import PresentFile
 _FIELD_ID: Final = b"PARQUET:field_id"
 """The metadata of a field of Arrow by which Parquet's writer gives a column its ID."""
 
+_MERGED: Final = "spark.merge-into.num-target-rows-"
+"""How the properties of a snapshot begin that say what a MERGE of Spark did."""
 _WITH_POSITION_DELETES: Final = 2
 """The version of the format that has files of position deletes."""
 
@@ -180,6 +182,35 @@ class IcebergTable:
         found = iceberg.parquet.ParquetUtil.fileMetrics(file, iceberg.MetricsConfig.forTable(table))
         builder = iceberg.DataFiles.builder(table.spec()).withInputFile(file)
         return builder.withFormat("parquet").withMetrics(found).build()
+
+    @property
+    def rows(self) -> int:
+        """How many rows its files have, with those that are deleted, as its last snapshot says; 0 for none."""
+        snapshot = self._table.currentSnapshot()
+        return 0 if snapshot is None else int(snapshot.summary().get("total-records") or 0)
+
+    def create_branch(self, name: str) -> None:
+        """Create a branch of the last snapshot; one that an interrupted batch has left is moved there."""
+        self.drop_branch(name)
+        self._table.manageSnapshots().createBranch(name).commit()
+
+    def merged_rows(self, name: str) -> int:
+        """Return how many rows the latest MERGE of a branch updated or deleted, as its snapshot says; -1 if not so."""
+        self._table.refresh()
+        summary = self._table.snapshot(name).summary()
+        counts = [summary.get(f"{_MERGED}{each}") for each in ("updated", "deleted")]
+        return -1 if None in counts else sum(map(int, counts))
+
+    def fast_forward(self, name: str) -> None:
+        """Move ``main`` to the last snapshot of a branch."""
+        self._table.refresh()
+        self._table.manageSnapshots().fastForwardBranch("main", name).commit()
+
+    def drop_branch(self, name: str) -> None:
+        """Drop a branch, if it exists."""
+        self._table.refresh()
+        if self._table.refs().containsKey(name):
+            self._table.manageSnapshots().removeBranch(name).commit()
 
     def identify(self, key: Sequence[str]) -> None:
         """Make columns the identifier fields, and the only required ones: a commit of its own, without a snapshot."""

@@ -71,7 +71,6 @@ _LARGE_ROWS: Final = 1_000_000
 """Tables of more rows are merged into in two parts."""
 _BRANCH: Final = "pgoutput"
 """The branch of a table that has a batch until it is published."""
-_MERGED: Final = "spark.merge-into.num-target-rows-"
 _PLAIN_NAME: Final = re.compile(r"[\w-][\w.-]*", re.ASCII)
 """A name that is the same in the address of a file."""
 _FOLDERS: Final = {"data", "metadata"}
@@ -330,37 +329,26 @@ class IcebergSink(MergingSink):
         ``main`` is moved to the second one when it has changed as many rows as it must. Else the whole statement says
         which row does not exist.
         """
-        if not self._is_large(spark, table, most) or (parts := statements.in_parts()) is None:
+        if is_remote() or (most is not None and most <= _LARGE_ROWS):
+            return False
+        opened = IcebergTable(spark, table)
+        if opened.rows <= _LARGE_ROWS or (parts := statements.in_parts()) is None:
             return False
         if not parts.is_there:
             spark.sql(statements.insert(table)).collect()
             return True
         branch = f"{table}.{quoted(f'branch_{_BRANCH}')}"
-        spark.sql(f"ALTER TABLE {table} CREATE OR REPLACE BRANCH {quoted(_BRANCH)}")
+        opened.create_branch(_BRANCH)
         try:
             if parts.comes:
                 spark.sql(statements.insert(branch)).collect()
             spark.sql(statements.update(branch)).collect()
-            is_right = self._merged_rows(spark, table) == parts.is_there
+            is_right = opened.merged_rows(_BRANCH) == parts.is_there
             if is_right:
-                self._rows(spark, "fast_forward", table, f"branch => 'main', to => {literal(_BRANCH)}")
+                opened.fast_forward(_BRANCH)
         finally:
-            self._drop_branch(spark, table)
+            opened.drop_branch(_BRANCH)
         return is_right
-
-    def _is_large(self, spark: SparkSession, table: str, most: int | None) -> bool:
-        if most is not None and most <= _LARGE_ROWS:
-            return False
-        refs = f"{table}.refs r ON s.snapshot_id = r.snapshot_id WHERE r.name = 'main'"
-        found = spark.sql(f"SELECT s.summary['total-records'] FROM {table}.snapshots s JOIN {refs}").collect()
-        return bool(found) and int(found[0][0] or 0) > _LARGE_ROWS
-
-    def _merged_rows(self, spark: SparkSession, table: str) -> int:
-        """Return how many rows the latest MERGE updated or deleted, which its snapshot says."""
-        counts = (f"CAST(s.summary['{_MERGED}{each}'] AS bigint)" for each in ("updated", "deleted"))
-        snapshots = f"{table}.snapshots s JOIN {table}.refs r ON s.snapshot_id = r.snapshot_id"
-        found = spark.sql(f"SELECT {' + '.join(counts)} FROM {snapshots} WHERE r.name = {literal(_BRANCH)}").collect()
-        return -1 if found[0][0] is None else int(found[0][0])
 
     def _drop_branch(self, spark: SparkSession, table: str) -> None:
         spark.sql(f"ALTER TABLE {table} DROP BRANCH IF EXISTS {quoted(_BRANCH)}")

@@ -13,6 +13,7 @@ import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import MaintenanceReport, Retention, maintain, read_current, replicate
 from pgoutput_construct.spark._replicate import iceberg_sink
+from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.sinks import open_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
@@ -171,6 +172,7 @@ def test_a_merge_in_two_parts(
     A batch that ends before they see it is done again, and nothing of it is there twice.
     """
     monkeypatch.setattr(iceberg_sink, "_LARGE_ROWS", 0)  # so are large tables
+    monkeypatch.setattr(IcebergSink, "few_bytes", 0)
     warehouse = tmp_path / "wh"
     replicate(lake, shop.directory, warehouse, into)
     for number in range(2):
@@ -182,8 +184,8 @@ def test_a_merge_in_two_parts(
         shop.capture()
         if number:
             with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt):
-                patched.setattr(IcebergSink, "_merged_rows", _interrupt)
-                patched.setattr(IcebergSink, "_drop_branch", lambda *_: None)
+                patched.setattr(IcebergTable, "fast_forward", _interrupt)
+                patched.setattr(IcebergTable, "drop_branch", lambda *_: None)
                 replicate(lake, shop.directory, warehouse, into)
             assert _branches(lake, warehouse, "article") == ["main", "pgoutput"]
             assert read_current(lake, warehouse, "article").where("id = -2").count() == 0
