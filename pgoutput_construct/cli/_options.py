@@ -73,7 +73,7 @@ def retention_options(command: Command) -> Command:
         default=100,
         show_default=True,
         metavar="NUMBER",
-        help="Iceberg: maximum number of snapshots that are retained, but for those of the last ten minutes.",
+        help="Delta, Iceberg: maximum number of snapshots that are retained, but for those of the last ten minutes.",
     )
     age = click.option(
         "--retain",

@@ -497,13 +497,14 @@ def follow(
         stop: Returns True to end.
         between: Called again and again.
     """
-    known, due = None, time.monotonic()
+    store, files, known, due = open_store(log), dict[str, int](), None, time.monotonic()
     while not stop():
         if time.monotonic() >= due:
-            known = ChangeLog(log, known)
-            if (latest := latest_seq(known.index, after)) > after:
-                apply(latest)
-                after = latest
+            if (there := store.files()) != files:  # else the log has not changed
+                files, known = there, ChangeLog(store, known)
+                if (latest := latest_seq(known.index, after)) > after:
+                    apply(latest)
+                    after = latest
             due = time.monotonic() + interval
         between()
         time.sleep(min(_TICK, max(due - time.monotonic(), 0.0)))

@@ -1,7 +1,9 @@
 """Tables of Delta Lake: each a directory, in whose log a commit has the version in its ``userMetadata``."""
 
 import logging
+import math
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace as with_values
@@ -278,7 +280,11 @@ class DeltaSink(MergingSink):
         """
         if (version := self.version(spark, dataset)) is None:
             raise PgoutputError(f"{dataset.version.table}: no version in its data: run pgoutput replicate first")
-        hours = max(retention.age, retention.grace) / 3600
+        history = spark.sql(f"DESCRIBE HISTORY {self._table(dataset)} LIMIT {retention.count + 1}")
+        committed = [row["seconds"] for row in history.selectExpr("unix_micros(timestamp) / 1e6 AS seconds").collect()]
+        now = time.time()
+        # VACUUM rounds to whole hours (VacuumCommand): ten minutes would be none.
+        hours = math.ceil((now - retention.expired_before(committed, now)) / 3600)
         # The check is for other writers: there are none. VACUUM lists a table in as many tasks as _LISTING has.
         settings = {_RETENTION_CHECK: "false", _LISTING: "16"}
         settings[_COMMIT_METADATA] = self.warehouse.commit_text(version)
@@ -286,7 +292,7 @@ class DeltaSink(MergingSink):
             for row in spark.sql(f"OPTIMIZE {self._table(dataset)}").collect():
                 yield "files added", row["metrics"]["numFilesAdded"]
                 yield "files removed", row["metrics"]["numFilesRemoved"]
-            spark.sql(f"VACUUM {self._table(dataset)} RETAIN {hours:.6f} HOURS").collect()
+            spark.sql(f"VACUUM {self._table(dataset)} RETAIN {hours} HOURS").collect()
 
     def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
         """Return whether the store is a directory, and no others have files in the place."""

@@ -125,7 +125,7 @@ class Retention:
     age: float = 86_400.0
     """Seconds after which a replaced snapshot expires."""
     count: int = 100
-    """The most snapshots that are retained, for formats that can tell (Iceberg): older ones expire earlier."""
+    """The most snapshots that are retained: older ones expire earlier."""
     grace: float = 600.0
     """Seconds for which each is retained in any case, for readers that began with it."""
     orphan_age: float = 3 * 86_400.0

@@ -8,7 +8,7 @@
 """
 
 from dataclasses import replace as with_values
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
@@ -33,6 +33,11 @@ from pgoutput_construct.spark._state.copy_visibility import counted_changes, res
 from pgoutput_construct.spark._state.demands import OnMissing, demand_of
 from pgoutput_construct.spark._state.table_state import advance, net_changes
 from pgoutput_construct.wire.protocol import RelationReplicaIdentity
+
+_FEWEST: Final = 2_000
+"""The most rows of a table that Spark overwrites, with those that the driver has, and"""
+_FEWEST_BYTES: Final = 1 << 18
+"""the most bytes of them in memory: what a commit of Spark writes about itself is as much."""
 
 
 class WrittenTable(NamedTuple):
@@ -183,7 +188,7 @@ def _changed_dataset(
         return _with_most_rows(sink, sink.append(spark, step.dataset, rows), most)
     if sink.overwrites_few and most is not None and most <= sink.few_rows + changes.summary.changes:
         few = FewRows.from_step(log, sink, step, changes, on_missing)
-        written = None if few is None else _with_few_rows(spark, sink, step, before, few)
+        written = None if few is None else _with_few_rows(spark, sink, step, before, few, most)
         if written is not None:
             return written
     if can_merge:
@@ -194,20 +199,22 @@ def _changed_dataset(
 
 
 def _with_few_rows(
-    spark: SparkSession, sink: MergingSink, step: TableStep, before: Dataset, few: FewRows
+    spark: SparkSession, sink: MergingSink, step: TableStep, before: Dataset, few: FewRows, most: int
 ) -> Dataset | None:
-    """Change a table of few rows; return its dataset, None if it has more, or needs the general way."""
+    """Change a table of few rows, at ``most`` so many; return its dataset, None if it needs the general way."""
     files = sink.new_files(spark, step.dataset, few.stored_schema, before, FilesUse.OVERWRITE)
     if files is not None:
         is_few = sum(file.size for file in files.present) <= sink.few_bytes
         written = few.write(sink.warehouse.store, files) if is_few else None
         return None if written is None else _with_most_rows(sink, *written)
+    if most > _FEWEST + few.changes.num_rows:
+        return None
     with sink.for_few_rows(spark):
         there = sink.read_for_replay(spark, before)
         if {*there.columns} != {*few.schema.names}:
             return None
         rows = there.select(*map(column, few.schema.names)).toArrow()
-        found = few.after(rows) if rows.nbytes <= sink.few_bytes else None
+        found = few.after(rows) if rows.nbytes <= _FEWEST_BYTES else None
         if found is None:
             return None
         kinds = from_arrow_schema(found.schema, prefer_timestamp_ntz=True)

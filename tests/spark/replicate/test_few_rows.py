@@ -219,6 +219,22 @@ def test_more_rows(
     check_equal(lake, shop, warehouse, ["t"])
 
 
+def test_how_long_versions_are_retained(lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int]) -> None:
+    """Replaced files of Delta Lake stay for readers that began with them; then those of the latest commit are left."""
+    shop.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    shop.capture(snapshot=True)
+    warehouse = tmp_path / "wh"
+    for number in range(3):
+        shop.execute(f"UPDATE t SET v = '{number}' WHERE id = 1")
+        shop.capture()
+        replicate(lake, shop.directory, warehouse, "delta")
+    assert overwritten == [2] * 2
+    for grace, files in ((600, 3), (0, 1)):
+        list(maintain(lake, warehouse, retention=Retention(age=0, count=1, grace=grace)))
+        assert len([*warehouse.glob("public.t/*.parquet")]) == files
+        check_equal(lake, shop, warehouse, ["t"])
+
+
 def test_deletes_by_position(
     lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
