@@ -49,8 +49,8 @@ class RowSearch:
         self._changes, self._table = changes, changes.table
         self._keys: dict[RowKey, None] = dict.fromkeys(keys)
         """All keys that the rows had, in the order in which they were found."""
-        self._by_text = {column for key in self._keys for column, value in key if not isinstance(value, Binary)}
-        """The columns of keys that are given as text."""
+        self._are_binary = {column: isinstance(value, Binary) for key in self._keys for column, value in key}
+        """The columns of the keys that were given, and whether they are in binary format."""
         self._identities = {tuple(column for column, _ in key) for key in self._keys} | self._table.identities()
         self._searched = dict.fromkeys(changes.places, 0)
         """How many keys each segment was searched for."""
@@ -84,21 +84,26 @@ class RowSearch:
         if sent is None:
             return True
         had = {key for row in _whole_rows(sent) for key in self._keys_of(row, sent.shape.is_full)}
-        self._check_texts(sent)
+        self._check_formats(sent)
         if not had & keys:
             return False
         self._keys |= dict.fromkeys(sorted(had, key=str))
         return True
 
-    def _check_texts(self, sent: SentRows) -> None:
-        """Raise PgoutputError where a row cannot be compared with the text of a key: only the server knows its own."""
+    def _check_formats(self, sent: SentRows) -> None:
+        """Raise PgoutputError where a row cannot be compared with a key: only the server knows the text of one."""
         for row in _whole_rows(sent):
-            for column in self._by_text:
-                if isinstance(row.get(column), Binary):
+            for column, is_binary in self._are_binary.items():
+                value = row.get(column)
+                if value is not None and isinstance(value, Binary) != is_binary:
                     table = full_name(sent.shape.description.relation)
+                    name = quote_identifier(sent.shape.names()[column])
                     raise PgoutputError(
-                        f"{table}: values of {quote_identifier(sent.shape.names()[column])} were captured in binary "
-                        f"format, and only the server knows their text: give its bytes as a Binary, in Python"
+                        f"{table}: values of {name} are in binary format in the log, and only the server knows their "
+                        "text: give the bytes of a key as a Binary, in Python"
+                        if isinstance(value, Binary)
+                        else f"{table}: values of {name} are text in the log, and one in binary format cannot be "
+                        "compared with them, since only the server knows its text"
                     )
 
     def _keys_of(self, row: Row, is_full: bool) -> Iterator[RowKey]:
@@ -125,6 +130,8 @@ class RowSearch:
 
     def _form(self, column: ColumnId, value: bytes, is_binary: bool) -> Collection[bytes]:
         """Return the bytes that a value may have on the wire; empty if only the server knows them."""
+        if isinstance(value, Binary) and not is_binary:
+            return ()
         found = {_on_wire(value)}
         for description in self._table.descriptions if is_binary else ():
             shape = self._table.shape(description)

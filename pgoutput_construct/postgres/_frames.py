@@ -10,7 +10,7 @@ import selectors
 import socket
 import sys
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext, suppress
 from ctypes import c_int, c_void_p
 from dataclasses import dataclass
@@ -75,11 +75,12 @@ class FrameReader:
         """Return the available frames, at most ``most``; wait up to ``timeout`` seconds for the first one.
 
         A frame that has arrived only in part is returned by a later call. Frames that are read ahead are returned when
-        that ends, also if it found none. Raises psycopg.Error if the connection is broken, after everything that was
-        received has been returned.
+        that ends, as many as these are, also if it found none. Raises psycopg.Error if the connection is broken, after
+        everything that was received has been returned.
         """
-        if self._reading is not None:
-            reading, self._reading = self._reading, None
+        if (reading := self._reading) is not None:
+            wait([reading])  # an interrupt leaves it to be read, or ended
+            self._reading = None
             return reading.result()
         self.fed = False
         if self._ahead:
@@ -108,12 +109,11 @@ class FrameReader:
             self._reading = self._pool.submit(self._gather, self.gather, _BATCH_FRAMES)
 
     def end_reading_ahead(self) -> None:
-        """Wait until nothing is read ahead, and forget what was."""
-        if self._reading is not None:
+        """Wait until nothing is read ahead, and forget what was; the thread ends."""
+        if self._pool is not None:
             self.wake()
-            reading, self._reading = self._reading, None
-            with suppress(psycopg.Error):
-                reading.result()
+            self._pool.shutdown()
+            self._pool = self._reading = None
 
     def wait(self, timeout: float, *, write: bool = False) -> bool:
         """Wait until the socket is readable, or with ``write`` writable; return False after ``timeout`` or ``wake``."""
@@ -141,8 +141,6 @@ class FrameReader:
     def close(self) -> None:
         """Close the sockets that are used for waiting, and end the thread that reads ahead."""
         self.end_reading_ahead()
-        if self._pool is not None:
-            self._pool.shutdown()
         self._selector.close()
         self._waker.close()
         self._woken.close()

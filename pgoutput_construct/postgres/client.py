@@ -214,6 +214,9 @@ class TransactionStream(Generic[Item]):
                 current.end_lsn = current._received_end
             begin = None if self._stops else self._begin()
             if begin is None:
+                if not self._closed.is_set():
+                    with suppress(ReplicationError):  # it may be lost
+                        self._connection.send_confirmed()
                 raise StopIteration
             self._current = CommittedTransaction(self, begin)
             while self._current._received_end is None and self._arrived:

@@ -17,6 +17,8 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
+from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 
 _OURS = re.compile(r"(pgoutput_construct(?:\.\w+)*)\.(\w+Error): (.+)")
@@ -104,6 +106,17 @@ _LITTLE: Final = 16 << 20
 """Bytes that are worked on here in less time than Spark takes to plan and run a job: a quarter of a second."""
 
 
+def reaches_files(spark: SparkSession, store: LogStore) -> bool:
+    """Return whether this process has the same files in a store as executors: a directory may be another on each host.
+
+    Args:
+        spark: The session.
+        store: The store.
+    """
+    is_one_host = not is_remote() and (spark.conf.get("spark.master") or "").startswith("local")
+    return is_one_host or not isinstance(store, LocalStore)
+
+
 def run_tasks(
     spark: SparkSession,
     tasks: Sequence[Any],
@@ -118,7 +131,7 @@ def run_tasks(
         tasks: What each task works on; pickled.
         work: Yields the rows of one task; pickled, and its errors are raised here.
         schema: The columns of the rows.
-        size: How many bytes all tasks work on; None where that is not known.
+        size: How many bytes all tasks work on; None where that is not known, or they are to run in executors.
     """
     if not tasks:
         return []

@@ -245,11 +245,15 @@ def test_a_key_without_text(shop: Shop) -> None:
     )
     shop.capture(binary=True)
     for key in ("integer", "23"):
-        with pytest.raises(pgo.PgoutputError, match=r"public.kinds: values of kind were captured in binary.* a Binary"):
+        with pytest.raises(pgo.PgoutputError, match=r"public.kinds: values of kind are in binary.* a Binary"):
             blame(shop.directory, "kinds", key)
     found = blame(shop.directory, "kinds", pgo.Binary((23).to_bytes(4)))
     assert [(touch.op, (touch.new or {})["name"]) for touch in found] == [("insert", b"a"), ("update", b"c")]
     assert blame(shop.directory, "kinds", {"kind": pgo.Binary(bytes(4))}) == []
+    shop.execute("UPDATE kinds SET name = 'd' WHERE kind = 'integer'::regtype")
+    shop.capture(binary=False)
+    with pytest.raises(pgo.PgoutputError, match=r"values of kind are text in the log, and one in binary format"):
+        blame(shop.directory, "kinds", pgo.Binary((23).to_bytes(4)))
 
 
 @server

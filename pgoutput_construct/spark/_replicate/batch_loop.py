@@ -45,6 +45,7 @@ from pgoutput_construct.wire import Lsn, Timestamp
 _WORKERS: Final = 4
 _TICK: Final = 0.2
 """Seconds between two looks for a log, and at ``stop``."""
+_LEAST_INTERVAL: Final = 0.01
 _NAME_OPTIONS: Final = ("namespace", "table-name", "schema-column")
 GivenNames = tuple[str | None, str | None, str | None]
 """The templates of namespaces and of names, and the column of the schema, as a caller gives them, or None."""
@@ -505,6 +506,6 @@ def follow(
                 if (latest := latest_seq(known.index, after)) > after:
                     apply(latest)
                     after = latest
-            due = time.monotonic() + interval
+            due = time.monotonic() + max(interval, _LEAST_INTERVAL)
         between()
         time.sleep(min(_TICK, max(due - time.monotonic(), 0.0)))

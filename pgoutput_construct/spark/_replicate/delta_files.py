@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from functools import cache
-from importlib.util import find_spec
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -22,6 +22,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pgoutput_construct.spark._replicate.sink import FilesUse
 
+_LIBRARY: Final = "1."
 _VERSIONS: Final = ((1, 1), (1, 2), (1, 7), (3, 7))
 """The versions of the protocol, for readers and writers, that a plain table may have,"""
 _NTZ: Final = "timestampNtz"
@@ -39,8 +40,10 @@ _ALMOST: Final = timedelta(microseconds=999)
 
 @cache
 def has_deltalake() -> bool:
-    """Return whether the library is installed."""
-    return find_spec("deltalake") is not None
+    """Return whether the library is installed, in a version that is known."""
+    with suppress(PackageNotFoundError):
+        return version("deltalake").startswith(_LIBRARY)
+    return False
 
 
 class PlainDeltaTable:
@@ -56,10 +59,14 @@ class PlainDeltaTable:
 
     @classmethod
     def opened(cls, path: Path) -> Self | None:
-        """Return the table in a directory; None where it is not a plain one."""
+        """Return the table in a directory; None where it is not a plain one, or the library cannot read it."""
         from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
 
-        found = DeltaTable(path.as_uri())
+        try:
+            found = DeltaTable(path.as_uri())
+        except DeltaError:
+            return None
         protocol, metadata = found.protocol(), found.metadata()
         versions = (protocol.min_reader_version, protocol.min_writer_version)
         features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
@@ -70,8 +77,16 @@ class PlainDeltaTable:
 
     @property
     def files(self) -> dict[str, int] | None:
-        """The bytes of its files, by their names in the directory; None where some are elsewhere."""
-        added = pa.table(self._table.get_add_actions(flatten=True))
+        """The bytes of its files, by their names in the directory; None where some are elsewhere, or it cannot tell.
+
+        It parses the statistics of each, and fails for dates after the year 9999 that Spark has written.
+        """
+        from deltalake.exceptions import DeltaError
+
+        try:
+            added = pa.table(self._table.get_add_actions(flatten=True))
+        except DeltaError:
+            return None
         found = dict(zip(added["path"].to_pylist(), added["size_bytes"].to_pylist(), strict=True))
         return None if any(sign in name for name in found for sign in "%:/") else found
 

@@ -6,7 +6,9 @@ others are gone (Iceberg's position deletes), a larger one gets a file of the ro
 **deletes**; when it has many files, it is overwritten.
 
 A row keeps its ``_commit_lsn`` and ``_seq`` until it changes, by which the rows that are gone are found among those
-before. ``Sink.new_files`` says which files a table has, and refuses those that may be read in more than one way.
+before. Rows of a copy are counted in another way than changes (``dataset_columns.ROW_KEY``), so a change that commits
+at the LSN of the snapshot may have the position of a copied row: then the table is overwritten. ``Sink.new_files`` says
+which files a table has, and refuses those that may be read in more than one way.
 """
 
 from dataclasses import dataclass
@@ -41,10 +43,10 @@ from pgoutput_construct.spark._replicate.staging import TableChanges, write_file
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._state.demands import OnMissing
 
-_TINY: Final = 1 << 17
+TINY: Final = 1 << 17
 """A table of so many bytes is overwritten: a merge would write as much, with what a commit says of itself."""
-_FILES: Final = 32
-"""A table of more files is overwritten, so that readers need not open many."""
+_FILES: Final = 64
+"""A table of more files, those of deletes included, is overwritten, so that readers need not open many."""
 
 
 class _RowsBefore(NamedTuple):
@@ -123,8 +125,9 @@ class FewRows:
         after = None if before is None else self.after(before.rows)
         if before is None or after is None:
             return None
-        is_tiny = sum(file.size for file in files.present) <= _TINY
-        if is_tiny or not files.takes_deletes or len(files.present) >= _FILES:
+        is_tiny = sum(file.size for file in files.present) <= TINY
+        number = len({*files.present, *(name for file in files.present for name in file.deletes)})
+        if is_tiny or not files.takes_deletes or number >= _FILES or self._has_position_of(before.rows):
             return files.commit(self._write(store, files, after)), after.num_rows
         was, now = _positions(before.rows), _positions(after)
         if len(np.unique(was)) < len(was) or len(np.unique(now)) < len(now):
@@ -134,6 +137,10 @@ class FewRows:
             return files.commit(self._write(store, files, after)), after.num_rows
         added = self._write(store, files, new) if new.num_rows else {}
         return files.commit(added, _write_deletes(store, files, before, gone)), after.num_rows
+
+    def _has_position_of(self, before: pa.Table) -> bool:
+        """Return whether a change may have the position of a row before: it is applied again, or the row was copied."""
+        return bool(np.isin(before[POSITION[0]].to_numpy(), self.changes[POSITION[0]].to_numpy()).any())
 
     def _read(self, store: LogStore, files: NewFiles) -> _RowsBefore | None:
         """Return the rows before; None where files are not as they are written now."""

@@ -27,6 +27,7 @@ _MERGED: Final = "spark.merge-into.num-target-rows-"
 """How the properties of a snapshot begin that say what a MERGE of Spark did."""
 _WITH_POSITION_DELETES: Final = 2
 """The version of the format that has files of position deletes."""
+_MODE, _ON_READ = "write.merge.mode", "merge-on-read"
 
 
 class IcebergTable:
@@ -108,8 +109,12 @@ class IcebergTable:
 
     @property
     def takes_deletes(self) -> bool:
-        """Whether files of position deletes can be added; version 3 of the format has bitmaps instead."""
-        return int(self._table.operations().current().formatVersion()) == _WITH_POSITION_DELETES
+        """Whether files of position deletes are what a merge would write.
+
+        Version 3 of the format has bitmaps instead, and one of a file is of the same partitions as that.
+        """
+        version, mode = self._table.operations().current().formatVersion(), self.properties.get(_MODE)
+        return version == _WITH_POSITION_DELETES and mode == _ON_READ and self._table.specs().size() == 1
 
     def files(self, folder: str) -> list[PresentFile] | None:
         """Return its data files; None where files are elsewhere, or rows are deleted by other than positions.

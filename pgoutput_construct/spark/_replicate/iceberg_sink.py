@@ -27,6 +27,7 @@ from pgoutput_construct.spark._replicate.existing_tables import (
     entries_of,
     remove_entry,
 )
+from pgoutput_construct.spark._replicate.few_rows import TINY
 from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
 from pgoutput_construct.spark._replicate.merge_statement import (
     MergeStatements,
@@ -244,7 +245,7 @@ class IcebergSink(MergingSink):
         if not table.location.endswith(f"/{folder}"):
             return None
         present = table.files(f"{folder}/data") if use is FilesUse.OVERWRITE else []
-        if present is None:
+        if present is None or (not table.takes_deletes and sum(file.size for file in present) > TINY):
             return None
         return _TableFiles(self, dataset, table, f"{folder}/data", codec, use, schema, present)
 
@@ -351,6 +352,7 @@ class IcebergSink(MergingSink):
         return is_right
 
     def _drop_branch(self, spark: SparkSession, table: str) -> None:
+        """Drop the branch by SQL, which Spark Connect has, too."""
         spark.sql(f"ALTER TABLE {table} DROP BRANCH IF EXISTS {quoted(_BRANCH)}")
 
     def append(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:

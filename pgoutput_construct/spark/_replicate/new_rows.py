@@ -48,7 +48,9 @@ from pgoutput_construct.spark._state.change_survey import ADDED, ChangeSummary
 from pgoutput_construct.spark._state.copy_visibility import counted_changes_arrow, restore_copy_lsn_arrow
 
 _LEAST: Final = 10_000
-"""Fewer rows of Parquet are staged: small tables are written together."""
+"""Fewer rows are staged: those of Parquet, whose small tables are written together, and"""
+_TABLES: Final = 32
+"""those of more tables than that, since each would read the segments of the log again."""
 _WRITTEN: Final = pa.schema({"file": pa.string(), "bytes": pa.int64()})
 
 
@@ -56,9 +58,14 @@ class StagingNeededError(ChangeLogError):
     """Changes that are not all new rows: nothing was written, and they can be staged."""
 
 
-def least_new_rows(sink: Sink) -> int:
-    """Return how many new rows of a table at least are written by the tasks that decode them."""
-    return _LEAST if isinstance(sink, ParquetSink) else 1
+def least_new_rows(sink: Sink, tables: int) -> int:
+    """Return how many new rows of a table at least are written by the tasks that decode them.
+
+    Args:
+        sink: What writes the format.
+        tables: The number of tables in the batch.
+    """
+    return _LEAST if isinstance(sink, ParquetSink) or tables > _TABLES else 1
 
 
 def new_rows_summary(count: int) -> ChangeSummary:
@@ -130,7 +137,7 @@ class NewRows:
         try:
             with plain_errors():
                 works = [(self.store, task) for task in self.tasks]
-                written = run_tasks(spark, works, work, _WRITTEN, size_of(self.tasks))
+                written = run_tasks(spark, works, work, _WRITTEN, size_of(spark, self.tasks))
         except BaseException:
             for task in self.tasks:
                 with suppress(ChangeLogError, OSError):

@@ -321,6 +321,7 @@ def _id(field: pa.Field) -> bytes | None:
 
 
 def content_of(rows: pa.Table, codec: str) -> pa.Buffer:
+    """Return rows as a file, its pages compressed by a codec of Arrow."""
     sink = pa.BufferOutputStream()
     with RowsFile(sink, rows.schema, codec) as file:
         for batch in rows.to_batches():
@@ -354,7 +355,8 @@ def advance_together(
     number = max(min(len(tables), _TASKS), -(-len(tables) // _TABLES_OF_TASK))
     codec, store = codec_of(spark), sink.warehouse.store
     tasks = [SmallTask(store, codec, tuple(tables[place::number])) for place in range(number)]
-    size = staged.size + sum(_size(sink, table) for table in tables) if sink.warehouse.is_local else None
+    is_known = staged.size is not None and sink.warehouse.is_local  # elsewhere each listing is a request
+    size = (staged.size or 0) + sum(_size(sink, table) for table in tables) if is_known else None
     with plain_errors():
         done = {row["table"] for row in run_tasks(spark, tasks, advance_small, RESULT, size) if row["done"]}
     return {table.number: _dataset(sink, steps[table.number], table) for table in tables if table.number in done}
@@ -398,6 +400,7 @@ def named_columns(schema: pa.Schema, naming: Naming) -> tuple[tuple[str, str], .
 
 
 def rule_of(table: Table, summary: ChangeSummary, lacks_rows: bool) -> SmallTableRule:
+    """Return what must be known of a table, given the summary of its changes (see SmallTableRule)."""
     unsent = tuple(name for name in table.current if name in summary.unsent)
     keys = None if table.replica_identity == RelationReplicaIdentity.FULL else table.key_columns
     return SmallTableRule(table.current_columns, keys, unsent, table.base, lacks_rows)

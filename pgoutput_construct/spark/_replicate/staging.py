@@ -28,7 +28,7 @@ from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore, MissingFileError
 from pgoutput_construct.columnar.column_masks import Mask, masked_batch
 from pgoutput_construct.errors import ChangeLogError, EngineError, PgoutputError
-from pgoutput_construct.spark._execution import is_alive, plain_errors, reason_of, run_tasks, task_rows
+from pgoutput_construct.spark._execution import is_alive, plain_errors, reaches_files, reason_of, run_tasks, task_rows
 from pgoutput_construct.spark._log_view.added_columns import MARK, escaped
 from pgoutput_construct.spark._log_view.change_columns import DELETE, TRUNCATE, changes_schema
 from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
@@ -79,11 +79,11 @@ class _StagedFiles:
 class StagedChanges:
     """Changes of tables, as files."""
 
-    def __init__(self, path: str, files: Mapping[ChangeRequest, _StagedFiles], size: int) -> None:
+    def __init__(self, path: str, files: Mapping[ChangeRequest, _StagedFiles], size: int | None) -> None:
         self._path = path
         self._files = files
         self.size = size
-        """The bytes of the messages that were read for them."""
+        """The bytes of the messages that were read for them (``size_of``)."""
 
     def summary(self, requested: ChangeRequest) -> ChangeSummary:
         """Return the summary of changes."""
@@ -154,12 +154,13 @@ def _stage_changes(
         results = list(_stage_one_by_one(log, store, requested, tables, masks))
     for row in results:
         files[row["table"]] = _with(files[row["table"]], row)
-    return StagedChanges(path, dict(zip(requested, files, strict=True)), size_of(tasks))
+    return StagedChanges(path, dict(zip(requested, files, strict=True)), size_of(log.spark, tasks))
 
 
-def size_of(tasks: Iterable["StagingTask"]) -> int:
-    """Return the bytes of the messages that tasks read."""
-    return sum(task.group.size for task in tasks)
+def size_of(spark: SparkSession, tasks: Sequence["StagingTask"]) -> int | None:
+    """Return the bytes of the messages that tasks read; None where only executors have the files of the warehouse."""
+    is_here = all(reaches_files(spark, store) for store in {task.store for task in tasks})
+    return sum(task.group.size for task in tasks) if is_here else None
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ class StagingTask:
 
 def _run_staging(spark: SparkSession, tasks: Sequence[StagingTask]) -> list[Row]:
     with plain_errors():
-        return run_tasks(spark, tasks, stage, STAGING_RESULT, size_of(tasks))
+        return run_tasks(spark, tasks, stage, STAGING_RESULT, size_of(spark, tasks))
 
 
 def _stage_one_by_one(

@@ -557,7 +557,7 @@ class WarehouseTables:
         """
         found = dict[str, ChangeSummary]()
         requests = Counter(map(_request, group))
-        least = least_new_rows(self._sink)
+        least = least_new_rows(self._sink, len(group))
         for step in group if self._on_missing == "error" else ():
             count = self._reporter.rows_of([step])
             is_alone = requests[_request(step)] == 1 and count >= least

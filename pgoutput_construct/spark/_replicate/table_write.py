@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pgoutput_construct.spark._execution import reaches_files
 from pgoutput_construct.spark._log_view.added_columns import MARK, escaped
 from pgoutput_construct.spark._log_view.change_columns import POSITION, column
 from pgoutput_construct.spark._log_view.replicated_tables import Table
@@ -186,7 +187,8 @@ def _changed_dataset(
     if _can_append(log, step, before.version, changes.summary):
         rows = naming.for_dataset(_inserted_rows(log, step.table, changes))
         return _with_most_rows(sink, sink.append(spark, step.dataset, rows), most)
-    if sink.overwrites_few and most is not None and most <= sink.few_rows + changes.summary.changes:
+    is_few = most is not None and most <= sink.few_rows + changes.summary.changes
+    if most is not None and is_few and sink.overwrites_few and reaches_files(spark, sink.warehouse.store):
         few = FewRows.from_step(log, sink, step, changes, on_missing)
         written = None if few is None else _with_few_rows(spark, sink, step, before, few, most)
         if written is not None:
@@ -230,10 +232,9 @@ def _most_rows(before: Dataset, changes: int) -> int | None:
 
 def _with_most_rows(sink: Sink, dataset: Dataset, most: int | None) -> Dataset:
     """Return a dataset whose note says how many rows it has at most, where that decides how it is written."""
-    if not isinstance(sink, MergingSink) or not sink.overwrites_few:
-        return dataset
     others = {name: each for name, each in dataset.details.items() if name != MOST_ROWS}
-    return with_values(dataset, details=others if most is None else {**others, MOST_ROWS: most})
+    is_needed = isinstance(sink, MergingSink) and sink.overwrites_few and most is not None
+    return with_values(dataset, details={**others, MOST_ROWS: most} if is_needed else others)
 
 
 def _obstacle(log: OpenLog, spark: SparkSession, sink: Sink, step: TableStep, before: Dataset) -> str:

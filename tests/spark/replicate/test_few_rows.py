@@ -239,8 +239,8 @@ def test_deletes_by_position(
     lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table of Iceberg that is not tiny gets files of new rows and of deletes, until it has many files."""
-    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows._FILES", 6)
-    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows._TINY", 0)
+    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows._FILES", 12)
+    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows.TINY", 0)
     shop.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v text)",
         "INSERT INTO t SELECT i, md5(i::text) || md5((-i)::text) FROM generate_series(1, 3000) i",
@@ -263,10 +263,26 @@ def test_deletes_by_position(
         table = _iceberg_table(lake, warehouse)
         counts.append(lake.sql(f"SELECT * FROM {table}.delete_files").count())
     assert len(overwritten) == 9 and min(overwritten) > 2900
-    assert counts == [1, 2, 3, 4, 5, 0, 1, 2, 3]
+    assert counts == [1, 2, 3, 4, 5, 6, 0, 1, 2]
     lake.sql(f"DELETE FROM {table} WHERE false")
     maintain(lake, warehouse, retention=Retention(age=0, count=1, grace=0))
     check_equal(lake, shop, warehouse, ["t"])
+
+
+def test_deletes_by_position_among_others(
+    lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are in files of a MERGE, too; a batch that is killed is done again; a table in copy-on-write has none."""
+    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows._FILES", 12)
+    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows.TINY", 0)
+    shop.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v text)",
+        "INSERT INTO t SELECT i, md5(i::text) || md5((-i)::text) FROM generate_series(1, 3000) i",
+    )
+    shop.capture(snapshot=True)
+    warehouse = tmp_path / "wh"
+    replicate(lake, shop.directory, warehouse, "iceberg")
+    table = _iceberg_table(lake, warehouse)
     # A MERGE of Spark, and then deletes in its files; and those that are killed before their commit.
     with monkeypatch.context() as patched:
         patched.setattr(IcebergSink, "few_bytes", 0)
@@ -282,7 +298,28 @@ def test_deletes_by_position(
             replicate(lake, shop.directory, warehouse, "iceberg")
     replicate(lake, shop.directory, warehouse, "iceberg")
     check_equal(lake, shop, warehouse, ["t"])
+    # One that is applied a second time, since it was killed before its note.
+    shop.execute("UPDATE t SET v = 'twice' WHERE id % 250 = 5")
+    shop.capture()
+    with monkeypatch.context() as patched:
+        patched.setattr(Warehouse, "write_note", _kill)
+        with pytest.raises(_Killed):
+            replicate(lake, shop.directory, warehouse, "iceberg")
+    replicate(lake, shop.directory, warehouse, "iceberg")
+    check_equal(lake, shop, warehouse, ["t"])
+    for number in range(8):  # of which each has deletes alone
+        shop.execute(f"DELETE FROM t WHERE id % 250 = {number + 6}")
+        shop.capture()
+        replicate(lake, shop.directory, warehouse, "iceberg")
+        assert lake.sql(f"SELECT * FROM {table}.delete_files").count() < 12
+    check_equal(lake, shop, warehouse, ["t"])
     shop.execute("UPDATE t SET v = 'most'")
+    shop.capture()
+    replicate(lake, shop.directory, warehouse, "iceberg")
+    check_equal(lake, shop, warehouse, ["t"])
+    assert lake.sql(f"SELECT * FROM {table}.delete_files").count() == 0
+    lake.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.merge.mode' = 'copy-on-write')")
+    shop.execute("UPDATE t SET v = 'copied' WHERE id = 1")
     shop.capture()
     replicate(lake, shop.directory, warehouse, "iceberg")
     check_equal(lake, shop, warehouse, ["t"])

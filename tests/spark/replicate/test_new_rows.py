@@ -36,7 +36,7 @@ def shop(server18: EmbeddedServer, tmp_path: Path, lake: Any) -> Iterator[Shop]:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks write new rows, however few they are."""
-    monkeypatch.setattr(table_batches, "least_new_rows", lambda sink: 1)
+    monkeypatch.setattr(table_batches, "least_new_rows", lambda sink, tables: 1)
 
 
 def _files(warehouse: Path, name: str = "") -> set[Path]:
