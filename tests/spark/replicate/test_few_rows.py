@@ -235,17 +235,27 @@ def test_how_long_versions_are_retained(lake: Any, shop: Shop, tmp_path: Path, o
         check_equal(lake, shop, warehouse, ["t"])
 
 
-def test_deletes_by_position(
-    lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A table of Iceberg that is not tiny gets files of new rows and of deletes, until it has many files."""
-    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows._FILES", 12)
-    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows.TINY", 0)
+def _fill(shop: Shop) -> None:
+    """Create a table of 3,000 rows, and copy it."""
     shop.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v text)",
         "INSERT INTO t SELECT i, md5(i::text) || md5((-i)::text) FROM generate_series(1, 3000) i",
     )
     shop.capture(snapshot=True)
+
+
+def _have_none_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no table overwritten because it is tiny, and each when it has twelve files."""
+    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows._FILES", 12)
+    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows.TINY", 0)
+
+
+def test_deletes_by_position(
+    lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of Iceberg that is not tiny gets files of new rows and of deletes, until it has many files."""
+    _have_none_tiny(monkeypatch)
+    _fill(shop)
     warehouse, counts = tmp_path / "wh", list[int]()
     replicate(lake, shop.directory, warehouse, "iceberg")
     chance = random.Random(7)
@@ -273,13 +283,8 @@ def test_deletes_by_position_among_others(
     lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are in files of a MERGE, too; a batch that is killed is done again; a table in copy-on-write has none."""
-    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows._FILES", 12)
-    monkeypatch.setattr("pgoutput_construct.spark._replicate.few_rows.TINY", 0)
-    shop.execute(
-        "CREATE TABLE t (id int PRIMARY KEY, v text)",
-        "INSERT INTO t SELECT i, md5(i::text) || md5((-i)::text) FROM generate_series(1, 3000) i",
-    )
-    shop.capture(snapshot=True)
+    _have_none_tiny(monkeypatch)
+    _fill(shop)
     warehouse = tmp_path / "wh"
     replicate(lake, shop.directory, warehouse, "iceberg")
     table = _iceberg_table(lake, warehouse)
@@ -330,11 +335,7 @@ def test_a_table_of_iceberg_with_deletion_vectors(
     lake: Any, shop: Shop, tmp_path: Path, overwritten: list[int]
 ) -> None:
     """Version 3 of the format has no files of deletes by position: one that is not tiny is overwritten, or merged."""
-    shop.execute(
-        "CREATE TABLE t (id int PRIMARY KEY, v text)",
-        "INSERT INTO t SELECT i, md5(i::text) || md5((-i)::text) FROM generate_series(1, 3000) i",
-    )
-    shop.capture(snapshot=True)
+    _fill(shop)
     options: dict[str, Any] = {"table_properties": {"format-version": "3"}}
     for statement in ("SELECT", "UPDATE t SET v = 'x' WHERE id < 9", "DELETE FROM t WHERE id < 3"):
         shop.execute(statement)
