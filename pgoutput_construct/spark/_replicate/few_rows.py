@@ -148,7 +148,7 @@ class FewRows:
         opened = lru_cache(maxsize=None)(lambda name: _deletes_of(store, name))
         parts, kept = [files.schema.empty_table()], list[Flags]()
         for file in files.present:
-            rows = read_files(store, {file.name: file.size}, files.schema)
+            rows = read_files(store, {file.name: file.size}, files.schema, most=file.size)
             if rows is None:
                 return None
             is_kept = np.ones(len(rows), np.bool_)

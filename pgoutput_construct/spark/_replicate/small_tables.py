@@ -284,17 +284,25 @@ def _is_data(name: str) -> bool:
     return not name.startswith("_")
 
 
-def read_files(store: LogStore, files: Mapping[str, int | None], schema: pa.Schema) -> pa.Table | None:
+def read_files(
+    store: LogStore, files: Mapping[str, int | None], schema: pa.Schema, most: int = SMALL
+) -> pa.Table | None:
     """Return rows; None if they are more than a task should hold, or files are not as they are written now.
 
     That is, they have the calendar of Spark before 3.0, or other columns, such as before an ALTER TABLE.
+
+    Args:
+        store: The store of the files.
+        files: The bytes of each by its name; None where they are not known.
+        schema: The columns.
+        most: The most bytes that are read.
     """
     parts, rows = [schema.empty_table()], 0
-    if sum(size or 0 for size in files.values()) > SMALL:
+    if sum(size or 0 for size in files.values()) > most:
         return None
     for name in files:
         with store.explained("cannot be read", name), store.open(name) as file:
-            if file.size() > SMALL:
+            if file.size() > most:
                 return None
             parquet = pq.ParquetFile(pa.BufferReader(file.read_buffer()), coerce_int96_timestamp_unit="us")
         rows += parquet.metadata.num_rows
