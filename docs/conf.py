@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from pygments.lexers.special import TextLexer
+from sphinx.ext.napoleon.docstring import GoogleDocstring
 
 from pgoutput_construct import __version__
 
@@ -29,6 +30,8 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 smartquotes = False  # options of commands begin with two hyphens
 
+# "Whether it is so; None: it is not known." is no type and its description.
+GoogleDocstring._consume_inline_attribute = lambda self: ("", self._dedent(self._consume_to_end()))
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True

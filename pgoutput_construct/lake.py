@@ -370,7 +370,21 @@ def _read_delta(found: Location, columns: Collection[str] | None) -> pa.RecordBa
         from deltalake import DeltaTable, QueryBuilder
     chosen = "*" if columns is None else ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}"' for name in columns)
     query = QueryBuilder().register("t", DeltaTable(found.path)).execute(f"SELECT {chosen} FROM t")
-    return pa.RecordBatchReader.from_stream(query)
+    rows = pa.RecordBatchReader.from_stream(query)
+    return rows.cast(pa.schema([field.with_type(_without_views(field.type)) for field in rows.schema]))
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """Return a type as tables of the other formats have it: views of text in lists cannot become values of pandas."""
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return pa.string() if pa.types.is_string_view(kind) else pa.binary()
+    if pa.types.is_map(kind):
+        return pa.map_(_without_views(kind.key_type), _without_views(kind.item_type))
+    if pa.types.is_list(kind):
+        return pa.list_(_without_views(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([part.with_type(_without_views(part.type)) for part in kind.fields])
+    return kind
 
 
 def _read_iceberg(found: Location, columns: Collection[str] | None) -> pa.RecordBatchReader:

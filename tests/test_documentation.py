@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import types
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from decimal import Decimal
@@ -115,18 +116,30 @@ def test_publisher_example_runs(server18: EmbeddedServer) -> None:
         connection.execute("CREATE TABLE orders (id int PRIMARY KEY, note text)")
         subscriber = Subscriber(server18, connection, "", "mine")
 
-        def my_client(dsn: str) -> None:
+        def my_client(dsn: str) -> dict[str, Any]:
             subscriber.publisher = dsn
             subscriber.subscribe()
             _until(lambda: subscriber.rows("orders") == [(1, "second")] or 1 / 0)
+            rows = [(str(key).encode(), note.encode()) for key, note in subscriber.rows("orders")]
+            return {"orders": {(key,): {"id": key, "note": note} for key, note in rows}}
 
         # What is applied is confirmed when it has been flushed, a little later.
         for _ in range(int(os.environ.get("PGOUTPUT_README_ROUNDS", "3"))):
-            known: dict[str, Any] = {"my_client": my_client}
-            exec(compile(PUBLISHER, "<page>", "exec"), known)
-            known["test_my_client"]()
+            _test_of(my_client)()
             subscriber.unsubscribe(keeps_slot=True)
             connection.execute("TRUNCATE orders")
+
+
+def _test_of(client: Callable[[str], Any]) -> Callable[[], None]:
+    """Return the test of the tutorial, with a client in the module that it imports."""
+    module = types.ModuleType("my_client")
+    vars(module)["my_client"] = client
+    known: dict[str, Any] = {}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(sys.modules, "my_client", module)
+        exec(compile(PUBLISHER, "<page>", "exec"), known)
+    test: Callable[[], None] = known["test_my_client"]
+    return test
 
 
 def test_client_example_runs() -> None:
@@ -134,10 +147,12 @@ def test_client_example_runs() -> None:
     from pgoutput_construct import testing
     from pgoutput_construct.publisher.faults import FAULTS
 
-    known: dict[str, Any] = {}
+    known, broken = dict[str, Any](), dict[str, Any]()
     exec(compile(CLIENT, "<page>", "exec"), known)
-    exec(compile(PUBLISHER, "<page>", "exec"), known)
-    known["test_my_client"]()
+    exec(compile(CLIENT.replace("= kept", "= before"), "<page>", "exec"), broken)
+    _test_of(known["my_client"])()
+    with pytest.raises(AssertionError):
+        _test_of(broken["my_client"])()
     rows = re.findall(r"^\| `([\w ]+)` \|", PAGES["docs/tutorials/testing-a-consumer.md"], re.MULTILINE)
     assert rows == [*FAULTS]
     for fault in {*FAULTS} - {"stall"}:

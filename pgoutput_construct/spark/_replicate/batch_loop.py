@@ -1,5 +1,6 @@
 """``replicate``: bring the tables of a warehouse up to a change log, batch after batch, once or following the log."""
 
+import logging
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping
@@ -45,6 +46,7 @@ from pgoutput_construct.wire import Lsn, Timestamp
 _WORKERS: Final = 4
 _TICK: Final = 0.2
 """Seconds between two looks for a log, and at ``stop``."""
+_LOG: Final = logging.getLogger("pgoutput_construct")
 _LEAST_INTERVAL: Final = 0.01
 _NAME_OPTIONS: Final = ("namespace", "table-name", "schema-column")
 GivenNames = tuple[str | None, str | None, str | None]
@@ -459,9 +461,13 @@ def _check_names(destination: Warehouse, known: Progress, names: GivenNames) -> 
 
 def await_log(log: Address, stop: Callable[[], bool]) -> bool:
     """Wait until a log has a segment, such as while its capture begins; return False if it is time to stop."""
+    is_said = False
     while not _has_begun(log):
         if stop():
             return False
+        if not is_said:
+            _LOG.info("%s: waiting for the capture's first segment", open_store(log))
+            is_said = True
         time.sleep(_TICK)
     return True
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import Retention, maintain, read_current, replicate
 from pgoutput_construct.spark._replicate import delta_sink, table_write
@@ -350,3 +351,18 @@ def _iceberg_table(lake: Any, warehouse: Path) -> str:
     sink = IcebergSink(Warehouse(warehouse))
     sink.prepare(lake)
     return sink._table("public.t")
+
+
+def test_delta_lake_without_spark(lake: Any, shop: Shop, tmp_path: Path) -> None:
+    """``lake.read`` has the types that it has of Parquet, of which pandas can have values."""
+    shop.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, words text[], doc bytea, day date)",
+        "INSERT INTO t VALUES (1, '{a,NULL}', '\\x00', '2026-01-31'), (2, NULL, NULL, 'infinity')",
+    )
+    shop.capture(snapshot=True)
+    for into in ("parquet", "delta"):
+        replicate(lake, shop.directory, tmp_path / into, into)
+    one, other = (lake_tables.read(tmp_path / into, "t") for into in ("parquet", "delta"))
+    assert [(each.name, each.type) for each in one.schema] == [(each.name, each.type) for each in other.schema]
+    assert sorted(one.to_pandas()["id"]) == sorted(other.to_pandas()["id"]) == [1, 2]
+    assert sorted(one.to_pylist(), key=str) == sorted(other.to_pylist(), key=str)
