@@ -117,7 +117,7 @@ def blame(
 
 def row_steps(changes: TableChanges, keys: Sequence[RowKey]) -> Iterator[RowStep]:
     """Yield what happened to all rows that may have had one of some keys, in the order of the table's changes."""
-    located = changes.locate(RowSearch(changes, keys).seqs())
+    located = changes.locate(RowSearch(changes, keys, are_given=True).seqs())
     return RowStates(changes.table).follow(changes.ordered(located))
 
 

@@ -39,17 +39,20 @@ def row_key(columns: Iterable[ColumnId], row: Row | None) -> RowKey | None:
 class RowSearch:
     """The changes of rows that have one of some keys at any time."""
 
-    def __init__(self, changes: TableChanges, keys: Iterable[RowKey]) -> None:
+    def __init__(self, changes: TableChanges, keys: Iterable[RowKey], *, are_given: bool = False) -> None:
         """Begin to look for rows.
 
         Args:
             changes: The changes of their table.
             keys: The keys; each has a value for each column.
+            are_given: Whether a person gave them: then rows that cannot be compared with them are an error. Those of
+                rows of the log are found in the format that these have.
         """
         self._changes, self._table = changes, changes.table
         self._keys: dict[RowKey, None] = dict.fromkeys(keys)
         """All keys that the rows had, in the order in which they were found."""
-        self._are_binary = {column: isinstance(value, Binary) for key in self._keys for column, value in key}
+        given = self._keys if are_given else ()
+        self._are_binary = {column: isinstance(value, Binary) for key in given for column, value in key}
         """The columns of the keys that were given, and whether they are in binary format."""
         self._identities = {tuple(column for column, _ in key) for key in self._keys} | self._table.identities()
         self._searched = dict.fromkeys(changes.places, 0)
