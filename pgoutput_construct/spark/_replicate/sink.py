@@ -429,9 +429,9 @@ class MergingSink(Sink):
     """Whether changes may come with other columns."""
     overwrites_few: bool = False
     """Whether the driver brings a table of few rows up to date, rather than a MERGE of Spark (``few_rows``)."""
-    few_rows: ClassVar[int] = 2_000
+    few_rows: ClassVar[int] = 0
     """The most rows of such a table,"""
-    few_bytes: ClassVar[int] = 1 << 18
+    few_bytes: ClassVar[int] = 0
     """and the most bytes of its files, where these are written without Spark."""
 
     def can_widen(self, spark: SparkSession, dataset: Dataset) -> bool:

@@ -203,7 +203,7 @@ def _changed_dataset(
 def _with_few_rows(
     spark: SparkSession, sink: MergingSink, step: TableStep, before: Dataset, few: FewRows, most: int
 ) -> Dataset | None:
-    """Change a table of few rows, at ``most`` so many; return its dataset, None if it needs the general way."""
+    """Change a table of few rows, ``most`` at the most; return its dataset, None if it needs the general way."""
     files = sink.new_files(spark, step.dataset, few.stored_schema, before, FilesUse.OVERWRITE)
     if files is not None:
         is_few = sum(file.size for file in files.present) <= sink.few_bytes
