@@ -44,7 +44,7 @@ from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._state.demands import OnMissing
 
 TINY: Final = 1 << 17
-"""The most bytes of a table that is always overwritten: a merge would write as much, with what a commit says of itself."""
+"""The most bytes of a table that is always overwritten: a merge would write as much, counting what a commit adds."""
 _FILES: Final = 64
 """A table of more files, those of deletes included, is overwritten, so that readers need not open many."""
 
