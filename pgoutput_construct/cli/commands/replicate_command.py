@@ -183,7 +183,7 @@ _NAMED: Final = 8
     "--maintain/--no-maintain",
     "maintains",
     default=None,
-    help="Delta, Iceberg: rewrite small files and expire old snapshots between batches.  [default: with --continuous]",
+    help="Rewrite small files and expire old snapshots between batches.  [default: with --continuous]",
 )
 @click.option(
     "--maintain-every",
@@ -297,9 +297,9 @@ def replicate_command(
     of sha256(SALT), which is not stored, must be given each time. What is made of a column changes only together with
     --resync TABLE.
 
-    With --continuous, tables of Delta Lake and Iceberg are maintained between batches, each after every 50 of its
-    batches: small files are rewritten, and snapshots that are older than --retain expire. With --once, give --maintain,
-    or run pgoutput maintain.
+    With --continuous, tables are maintained between batches, each after every 50 of its batches: small files are
+    rewritten, and snapshots that are older than --retain expire. With --once, give --maintain, or run pgoutput
+    maintain.
 
     Ctrl-C or SIGTERM ends after the current batch; a second one ends at once, and loses nothing either.
 

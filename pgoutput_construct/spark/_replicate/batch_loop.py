@@ -170,8 +170,8 @@ def replicate(
             ``metadata_columns`` is given, ``never`` with ``none``, else ``always``.
         types: Types of columns in place of the usual ones, such as ``numeric=decimal(38,10),uuid=binary`` (see
             ``open_log``). None for as in the warehouse.
-        maintains: Whether tables of Delta Lake and Iceberg are maintained between batches, with ``once`` in the end
-            (see ``maintain``); None for unless ``once``.
+        maintains: Whether tables are maintained between batches, with ``once`` in the end (see ``maintain``); None for
+            unless ``once``.
         maintain_every: After how many of its batches a table is maintained; with ``once`` it is in any case.
         retention: What that retains of former snapshots.
         on_batch: Called after each batch.
@@ -243,7 +243,9 @@ def replicate(
             layout,
         )
         sink.prepare(spark)
-        maintenance = TableMaintenance(spark, sink, retention, on_maintenance, every=1 if once else maintain_every)
+        maintenance = TableMaintenance(
+            spark, sink, retention, on_maintenance, 1 if once else maintain_every, all_tables.record_maintained
+        )
         is_maintained = maintains if maintains is not None else not once
         known, limits = ChangeLog(log), Limits(batch_transactions, batch_bytes)
         all_tables.attach(known, adopt)

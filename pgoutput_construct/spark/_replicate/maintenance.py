@@ -2,8 +2,8 @@
 
 A batch adds small files, marks of deleted rows and snapshots; each table stays right, and becomes slower to read and
 larger with every one. Maintenance does what the formats' own procedures do: it rewrites small files, expires snapshots,
-and removes files that no retained snapshot has. It changes no row, and no version: a dataset's ``Version`` is that of
-the batch before (``Sink.maintain``).
+and removes files that no retained snapshot has; for Parquet, it writes the base of a table again. It changes no row,
+and no version: a dataset's ``Version`` is that of the batch before (``Sink.maintain``, ``Sink.compacted``).
 
 It runs between batches of the process that has the warehouse's lock, a dataset at a time, so that it never meets a
 batch; it may be killed at any point, since each procedure commits as a batch does, and removes files afterwards.
@@ -58,6 +58,7 @@ class TableMaintenance:
         retention: Retention,
         report: Callable[[MaintenanceReport], None] = lambda report: None,
         every: int = MAINTAIN_EVERY,
+        record: Callable[[Dataset], None] = lambda dataset: None,
     ) -> None:
         """Begin with no commits.
 
@@ -67,12 +68,14 @@ class TableMaintenance:
             retention: What is retained of former snapshots.
             report: Called with what was done for a dataset.
             every: The number of commits of a dataset after which it is maintained again.
+            record: Called with a dataset whose note has changed.
         """
         self._spark = spark
         self._sink = sink
         self._retention = retention
         self._report = report
         self._every = every
+        self._record = record
         self._commits: dict[str, int] = {}
         self._latest: dict[str, str] = {}
         """The dataset that was written last in each place."""
@@ -95,7 +98,7 @@ class TableMaintenance:
         except PgoutputError:
             return True  # its note is damaged, which the next batch reports
         if dataset is not None:
-            self._report(_maintained(self._spark, self._sink, dataset, self._retention))
+            self._report(_maintained(self._spark, self._sink, dataset, self._retention, self._record))
         return True
 
 
@@ -149,10 +152,20 @@ def _chosen(place: Warehouse, tables: Collection[str] | None) -> list[Dataset]:
     return [each for each in found if each.version.table in names]
 
 
-def _maintained(spark: SparkSession, sink: Sink, dataset: Dataset, retention: Retention) -> MaintenanceReport:
+def _maintained(
+    spark: SparkSession,
+    sink: Sink,
+    dataset: Dataset,
+    retention: Retention,
+    record: Callable[[Dataset], None] = lambda dataset: None,
+) -> MaintenanceReport:
     began, table = time.monotonic(), dataset.version.table
     done, error = dict[str, int](), ""
     try:
+        if (compacted := sink.compacted(spark, dataset)) is not None:
+            sink.warehouse.write_note(compacted)
+            record(compacted)
+            dataset, done["bases written"] = compacted, 1
         for what, number in sink.maintain(spark, dataset, retention):
             done[what] = done.get(what, 0) + number
     except Exception as problem:  # of any class: the table is right, and batches continue

@@ -9,12 +9,14 @@ is.
 
 Readers have more to do for each part and each place. So parts are put together when they add up (``first_merged``): a
 batch that does this writes the rows of some latest parts together with its own. It is the base, too, when changes have
-replaced a third of it, and each time if the table is small.
+replaced a third of it, and each time if the table is small. Maintenance writes the base again sooner (``compacted``),
+since it is not what a batch waits for.
 
 The note is the table: readers see the parts that it names, which do not change any more; what it no longer names is
 retained for a while.
 """
 
+import functools
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -29,6 +31,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from pgoutput_construct.spark._execution import session_settings
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import column
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
@@ -66,6 +69,10 @@ _PARTS: Final = 16
 """The most parts of changes."""
 _SHARE: Final = 3
 """The base is written again when changes that replaced rows have this part of its bytes, or places of its rows."""
+_SHARE_OF_MAINTENANCE: Final = 10
+"""As ``_SHARE``, for maintenance: what it writes stays in proportion to what changed, however seldom that is read."""
+_MAINTAINED: Final = 1 << 30
+"""The most bytes that maintenance writes again: of larger tables it would be in the way of batches."""
 _DELETED: Final = "-deleted"
 """The suffix of the directory of deleted places."""
 _DIRECTORIES: Final = {"changes", "deleted", "replaced"}
@@ -73,11 +80,18 @@ _DIRECTORIES: Final = {"changes", "deleted", "replaced"}
 _ROWS: Final = "-rows"
 """The suffix of a part that tasks have written, not Spark. One of them may still write when the batch has given it up,
 and its changes are staged: what they become is in another directory."""
-_PART: Final = re.compile(rf"v\d+({_DELETED}|{_ROWS})?")
+_WHOLE: Final = "-whole"
+"""The suffix of a base that maintenance has written: that of the batch may be a part of changes."""
+_PART: Final = re.compile(rf"v\d+({_DELETED}|{_ROWS}|{_WHOLE})?")
 _PLACES: Final = T.StructType().add("part", "string").add("file", "string").add("row", "long")
 """A place: the names of a part and of a file in it, which no other file has, and the number of a row, from 0 on."""
+_CASE: Final = "spark.sql.caseSensitive"
 _FEW: Final = 1_000_000
 """The most changes of which each task of a lookup gets the keys of all."""
+_NUMBERED: Final = 32
+"""The most files whose rows are numbered as one sequence: the name of its file is compared for each row."""
+_ROWS_OF_FILE: Final = 1 << 40
+"""More than a file has."""
 
 
 class ParquetSink(MergingSink):
@@ -109,7 +123,16 @@ class ParquetSink(MergingSink):
         parts = Parts.of(dataset)
         if not parts.deleted:
             return self._rows(spark, dataset, parts.paths)
-        return self._live_rows(spark, dataset, parts.paths).drop(*_place_names(dataset))
+        names = _place_names(dataset)
+        rows, places = self._placed_rows(spark, dataset, parts.paths), self._places(spark, parts.deleted).toDF(*names)
+        found = sorted(rows.inputFiles(), key=lambda path: f"/{parts.base}/" not in path)  # most rows are in the base
+        files = [path.rpartition("/")[2] for path in found]
+        if len(files) > _NUMBERED:
+            return _without(rows, places, parts.places).drop(*names)
+        # A number alone is looked up in a third of the time.
+        rows, places = (_with_row_numbers(each, names, files) for each in (rows, places))
+        deleted = _broadcast_if_few(places.select(column(names[-1])), parts.places)
+        return rows.join(deleted, names[-1], "left_anti").drop(*names)
 
     def _rows(self, spark: SparkSession, dataset: Dataset, paths: Collection[str]) -> DataFrame:
         schema = StructType.fromJson(dataset.details["schema"])
@@ -307,13 +330,30 @@ class ParquetSink(MergingSink):
         return self.noted(dataset, dataset.details["schema"], Parts(parts.base, parts.rows, changes, deleted), dataset)
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
-        """Remove former parts whose grace is over; else the next batch of the table does."""
-        grace, parts, removed = max(self._grace, retention.grace), Parts.of(dataset), 0
-        for path, replaced_at in dataset.details["replaced"].items():
-            if replaced_at + grace <= time.time() and path not in parts.directories:
-                removed += bool(self.warehouse.store.files(path))
+        """Remove parts that no note has, and former ones whose grace is over: else the next batch of the table does."""
+        grace, known, now = max(self._grace, retention.grace), Parts.of(dataset).directories, time.time()
+        retained = {path for path, replaced_at in dataset.details["replaced"].items() if replaced_at + grace > now}
+        removed = 0
+        for name in self.warehouse.store.folders(dataset.directory):
+            path = f"{dataset.directory}/{name}"
+            if _PART.fullmatch(name) and path not in known | retained:
                 self.warehouse.store.remove(path)
+                removed += 1
         yield "directories removed", removed
+
+    def compacted(self, spark: SparkSession, dataset: Dataset) -> Dataset | None:
+        """Write the base again if changes have replaced a tenth of it."""
+        parts = Parts.of(dataset)
+        sizes = [self._size(parts.base), *parts.changes.values()]
+        if not parts.deleted or sum(sizes) > _MAINTAINED:
+            return None
+        rows = self._row_count(parts.base) if parts.rows is None else parts.rows
+        if max(sum(sizes[1:]) / sizes[0], parts.places / max(rows, 1)) * _SHARE_OF_MAINTENANCE < 1:
+            return None
+        path = f"{self.path(dataset)}{_WHOLE}"
+        with session_settings(spark, {_CASE: "true"}):  # the names of two columns may differ by case alone
+            self.read(spark, dataset).write.mode("overwrite").parquet(f"{self.warehouse.path}/{path}")
+        return self.noted(dataset, dataset.details["schema"], Parts(path), dataset)
 
     def _first_merged(self, parts: "Parts", replaces_rows: bool) -> int:
         if self._mode is WriteMode.COPY_ON_WRITE and (replaces_rows or parts.deleted):
@@ -366,8 +406,8 @@ class ParquetSink(MergingSink):
         """Remove an incomplete part."""
         path = _path(dataset.directory, batch)
         known = Parts.of(dataset).directories if dataset.details else frozenset[str]()
-        if not known & {path, f"{path}{_ROWS}"}:
-            for suffix in ("", _ROWS, _DELETED):
+        if not known & {path, f"{path}{_ROWS}", f"{path}{_WHOLE}"}:
+            for suffix in ("", _ROWS, _WHOLE, _DELETED):
                 self.warehouse.store.remove(f"{path}{suffix}")
 
     def remove_left_rows(self, dataset: Dataset) -> None:
@@ -487,6 +527,20 @@ def _as_places(placed: DataFrame, names: Sequence[str]) -> DataFrame:
     path, file, row = map(column, names)
     part = F.substring_index(F.substring_index(path, "/", -2), "/", 1)
     return placed.select(part, file, row).toDF(*_PLACES.names)
+
+
+def _with_row_numbers(rows: DataFrame, names: Sequence[str], files: Sequence[str]) -> DataFrame:
+    """Return rows whose number in their file becomes one in all files; null for another file.
+
+    Args:
+        rows: The rows.
+        names: The names of the columns of their places.
+        files: The names of the files.
+    """
+    _, file, row = map(column, names)
+    first = F.when(file == files[0], 0)
+    number = functools.reduce(lambda found, each: found.when(file == each[1], each[0]), enumerate(files[1:], 1), first)
+    return rows.withColumn(names[-1], number * _ROWS_OF_FILE + row)
 
 
 def _without(placed: DataFrame, places: DataFrame, most: int) -> DataFrame:

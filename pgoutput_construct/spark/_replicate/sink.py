@@ -417,6 +417,14 @@ class Sink(ABC):
         """
         return iter(())
 
+    def compacted(self, spark: SparkSession, dataset: Dataset) -> Dataset | None:
+        """Write a dataset again that its note describes, where readers then have less to do; its rows stay.
+
+        The result is current once its note is written. None where there is little to gain, and for formats whose notes
+        do not say what files a dataset has: ``maintain`` puts these together.
+        """
+        return None
+
     def is_small(self, dataset: Dataset) -> bool:
         """Return whether a dataset is small; False unless a format can tell."""
         return False

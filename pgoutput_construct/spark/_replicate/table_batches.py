@@ -637,6 +637,10 @@ class WarehouseTables:
         self._warehouse.write_note(written)
         return written
 
+    def record_maintained(self, dataset: Dataset) -> None:
+        """Take a dataset whose note maintenance has written."""
+        self._datasets[dataset.directory] = dataset
+
     def _record_done(self, datasets: Collection[Dataset]) -> None:
         self._datasets |= {each.directory: each for each in datasets}
         self.written |= {each.directory for each in datasets}

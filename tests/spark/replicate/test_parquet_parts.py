@@ -1,5 +1,6 @@
 """Tables of Parquet in parts: a base, and what changes added and removed; and what reads them."""
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 import pgoutput_construct as pgo
 from pgoutput_construct import lake
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.spark import read_current, replicate
+from pgoutput_construct.spark import MaintenanceReport, maintain, read_current, replicate
 from pgoutput_construct.spark._replicate import read_history
 from pgoutput_construct.spark._replicate.parquet_sink import first_merged
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
@@ -128,6 +129,60 @@ def test_an_interrupted_part(spark: Any, shop: Shop, tmp_path: Path, monkeypatch
     replicate(spark, shop.directory, warehouse, **IN_PARTS)
     base = Path(_dataset(warehouse).details["path"]).name
     assert {path.name for path in (warehouse / "public.piece").iterdir()} == {base, "v3", "v3-deleted"}
+    _check(spark, shop, warehouse)
+
+
+@pytest.mark.server
+@pytest.mark.spark
+def test_maintained_parts(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once a tenth was replaced, the base is written again; batches of the same process continue with it."""
+    warehouse, done = tmp_path / "wh", list[MaintenanceReport]()
+    maintained: dict[str, Any] = {**IN_PARTS, "maintains": True, "on_maintenance": done.append}
+    replicate(spark, shop.directory, warehouse, **IN_PARTS)
+    first = _dataset(warehouse)
+    for last in (ROWS // 20, ROWS // 8):
+        shop.execute(f"UPDATE piece SET note = 'new' WHERE id < {last}")
+        shop.capture()
+        replicate(spark, shop.directory, warehouse, **maintained)
+        there = _dataset(warehouse).details["path"]
+        assert (there == first.details["path"]) == (last == ROWS // 20)
+    assert [each.done.get("bases written") for each in done] == [None, 1] and not any(each.error for each in done)
+    second = _dataset(warehouse)
+    assert not second.details["changes"] and not second.details["deleted"] and second.version.batch == 3
+    assert (warehouse / first.details["path"]).exists()  # for readers that began with it
+    _check(spark, shop, warehouse)
+
+    batches, turns = list[Any](), iter(range(3))
+
+    def change(report: MaintenanceReport | None = None) -> None:
+        for turn in itertools.islice(turns, 1):
+            shop.execute(f"UPDATE piece SET note = '{turn}' WHERE id % 2 = 1 AND id < {ROWS // 4}")
+            shop.capture()
+        done.extend([report] if report is not None else [])
+
+    done.clear()
+    change()
+    following: dict[str, Any] = {"maintain_every": 1, "on_maintenance": change, "on_batch": batches.append}
+    replicate(
+        spark, shop.directory, warehouse, once=False, grace=0, stop=lambda: len(done) == 3, **IN_PARTS, **following
+    )
+    assert [each.done.get("bases written") for each in done] == [1, 1, 1] and len(batches) == 3
+    _check(spark, shop, warehouse)
+
+    shop.execute(f"DELETE FROM piece WHERE id < {ROWS // 5}")
+    shop.capture()
+    replicate(spark, shop.directory, warehouse, **IN_PARTS)
+    with monkeypatch.context() as patched:
+        patched.setattr(Warehouse, "write_note", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            list(maintain(spark, warehouse, ["piece"]))
+    (warehouse / "public.piece" / "v1-rows").mkdir()
+    names = {path.name for path in (warehouse / "public.piece").iterdir()}
+    assert {"v7", "v7-deleted", "v7-whole"} <= names
+    monkeypatch.setattr("pgoutput_construct.spark._replicate.parquet_sink._SHARE_OF_MAINTENANCE", 1)
+    (report,) = maintain(spark, warehouse, ["piece"])
+    assert report.done == {"directories removed": 2}
+    monkeypatch.setattr("pgoutput_construct.spark._replicate.parquet_sink._NUMBERED", 0)
     _check(spark, shop, warehouse)
 
 
