@@ -170,6 +170,7 @@ def main(arguments: Sequence[str]) -> int:
     settings = Settings(
         into=options.format,
         write_mode=options.write_mode,
+        is_maintained=options.maintain,
         with_history=not options.no_history,
         states=options.states,
         kills=options.kills,
@@ -215,6 +216,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--versions", type=int, nargs="+", choices=RELEASES, default=[18], help="PostgreSQL's (default 18)")
     add("--format", choices=SINKS, default="parquet", help="of the tables (default parquet)")
     add("--write-mode", choices=WRITE_MODES, help="of the tables (default: the format's own)")
+    add("--maintain", action="store_true", help="maintain tables after each batch")
     add("--notes", type=int, default=6, help="moments of each history that are compared with its history (default 6)")
     add("--batches", type=int, default=3, help="how often each is replicated on the way, at most (default 3)")
     add("--states", type=int, default=2, help="tables of each that are compared as of an earlier seq (default 2)")

@@ -25,7 +25,7 @@ from pgoutput_construct.changelog.reader import EmptyLogError
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import capture, current_lsn, snapshot
-from pgoutput_construct.spark import open_log, plain_errors, replicate
+from pgoutput_construct.spark import MaintenanceReport, Retention, open_log, plain_errors, replicate
 from pgoutput_construct.spark._log_view.added_columns import PREFIX
 from pgoutput_construct.spark._replicate import Batch
 from pgoutput_construct.spark._replicate.dataset_columns import Naming
@@ -70,6 +70,8 @@ class Settings:
     into: str = "parquet"
     write_mode: str | None = None
     """As ``replicate`` has it."""
+    is_maintained: bool = False
+    """Whether tables are maintained after each batch, and nothing of before is retained."""
     with_history: bool = True
     """Whether the warehouse has histories, too."""
     states: int = 2
@@ -366,6 +368,10 @@ class _Run:
     def replicate(self, warehouse: Path, stage: str, options: Mapping[str, Any]) -> bool:
         """Replicate; return whether there is something to compare."""
         troubled: dict[str, str] = {}
+        maintained: dict[str, Any] = {}
+        if self.settings.is_maintained:
+            kept = Retention(age=0, count=1, grace=0)
+            maintained = {"maintains": True, "retention": kept, "on_maintenance": self.check_maintenance}
 
         def done(batch: Batch) -> None:
             troubled.clear()
@@ -374,7 +380,7 @@ class _Run:
         try:
             with warnings.catch_warnings(), self.timed(REPLICATE):
                 warnings.simplefilter("ignore")
-                replicate(self.spark, self.log, warehouse, **options, on_batch=done)
+                replicate(self.spark, self.log, warehouse, **options, **maintained, on_batch=done)
         except Exception as error:
             if not troubled:
                 self.differ(stage, "", f"{type(error).__name__}: {_one_line(error)}")
@@ -383,6 +389,11 @@ class _Run:
             self.differ(stage, name, _shortened(reason), is_reported=self.is_refused(name, reason))
         self.excluded = set(troubled)
         return True
+
+    def check_maintenance(self, report: MaintenanceReport) -> None:
+        """Take an error of maintenance for a difference."""
+        if report.error:
+            self.differ("maintain", report.table, report.error)
 
     # What is compared.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from pgoutput_construct.cli._options import TABLE_FORMATS
+from pgoutput_construct.cli._options import TABLE_FORMATS, WRITE_MODES
 from pgoutput_construct.columnar.column_masks import Mask
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.demo.processes import Supervised
@@ -75,6 +75,8 @@ class _Attack:
     """Whether deleted rows stay in tables."""
     is_maintained: bool = False
     """Whether tables are maintained often."""
+    write_mode: str | None = None
+    """As ``replicate`` has it."""
     counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -94,6 +96,7 @@ class _Attack:
         replicated = ["replicate", log, "--into", self.into, "--warehouse", warehouse]
         replicated += [word for name, mask in self.masks.items() for word in ("--mask", f"{name}={mask}")]
         replicated += ["--soft-delete"] if self.soft_delete else []
+        replicated += [] if self.write_mode is None else ["--write-mode", self.write_mode]
         continuous = [*replicated, "--continuous", *(_MAINTAINED if self.is_maintained else ())]
         self.replica = Supervised(continuous, self.directory / "replicate.txt")
         self.rest = Supervised([*replicated, "--once"], self.directory / "rest.txt")
@@ -190,6 +193,7 @@ def attack(
     masks: bool = False,
     soft_delete: bool = False,
     maintains: bool = False,
+    write_mode: str | None = None,
 ) -> list[str]:
     """Replicate a bank into one sink, and kill what does it so often; return how its tables differ from the source.
 
@@ -204,6 +208,7 @@ def attack(
         masks: Whether columns are masked.
         soft_delete: Whether deleted rows stay in tables.
         maintains: Whether tables are maintained often.
+        write_mode: How tables are written, None for as the format does.
 
     Raises:
         FaultsError: The tables do not come to the end.
@@ -213,7 +218,8 @@ def attack(
 
     with Bank(server) as bank:
         os.environ.setdefault(_SALT, f"a-salt-{chance.getrandbits(64):x}")
-        attacked = _Attack(bank, directory, into, chance, say, _MASKS if masks else {}, soft_delete, maintains)
+        masked = _MASKS if masks else {}
+        attacked = _Attack(bank, directory, into, chance, say, masked, soft_delete, maintains, write_mode)
         attacked.run(kills, seconds)
         counts = ", ".join(f"{name} {count}" for name, count in sorted(attacked.counts.items()))
         ended = [*attacked.capture.ended, *attacked.replica.ended]
@@ -233,7 +239,8 @@ def _attack(
 ) -> list[str]:
     if into == _SLOT:
         return attack_slot(server, place, *kills, chance, say)
-    return attack(server, place, into, *kills, chance, say, options.mask, options.soft_delete, options.maintain)
+    chosen = options.mask, options.soft_delete, options.maintain, options.write_mode
+    return attack(server, place, into, *kills, chance, say, *chosen)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -274,6 +281,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--mask", action="store_true", help="mask columns, that of a key among them")
     parser.add_argument("--soft-delete", action="store_true", help="keep deleted rows in tables")
     parser.add_argument("--maintain", action="store_true", help="maintain tables after every two of their batches")
+    parser.add_argument("--write-mode", choices=WRITE_MODES, help="of the tables (default: the format's own)")
     parser.add_argument("--version", type=int, default=18, help="PostgreSQL's (default 18)")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of what is drawn")
     parser.add_argument("--directory", type=Path, metavar="FOLDER", help="where files go; those of a failure are kept")
