@@ -27,8 +27,7 @@ a later batch begins there.
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -47,7 +46,6 @@ from pgoutput_construct.spark._replicate.batch_plan import (
     BatchPlanner,
     Reporter,
     TableStep,
-    UpdateMode,
     aside_directory,
     latest_datasets,
     obsolete_datasets,
@@ -56,26 +54,11 @@ from pgoutput_construct.spark._replicate.column_layout import DEFAULT_LAYOUT, Co
 from pgoutput_construct.spark._replicate.column_rules import NO_RULES, ColumnRules
 from pgoutput_construct.spark._replicate.dataset_columns import escape_log
 from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES, DatasetNames
-from pgoutput_construct.spark._replicate.new_rows import (
-    NewRows,
-    StagingNeededError,
-    least_new_rows,
-    new_rows_summary,
-)
-from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink
 from pgoutput_construct.spark._replicate.sink import Sink
-from pgoutput_construct.spark._replicate.small_tables import advance_together
-from pgoutput_construct.spark._replicate.staging import (
-    ChangeRequest,
-    StagedChanges,
-    TableChanges,
-    TableMasks,
-    staging,
-)
+from pgoutput_construct.spark._replicate.staging import TableMasks
+from pgoutput_construct.spark._replicate.step_writer import StepWriter
 from pgoutput_construct.spark._replicate.table_description import describe, has_other_comments, undescribed
-from pgoutput_construct.spark._replicate.table_history import record_history
 from pgoutput_construct.spark._replicate.table_moves import Move, complete_move, planned_moves, settle_move
-from pgoutput_construct.spark._replicate.table_write import appends_new_rows, write_new_rows, write_table
 from pgoutput_construct.spark._replicate.troubles import Troubles, WaitingError
 from pgoutput_construct.spark._replicate.warehouse_log import (
     Coverage,
@@ -89,13 +72,11 @@ from pgoutput_construct.spark._replicate.warehouse_log import (
     release_tables,
 )
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Moving, Progress, Version, note_name
-from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing, report_missing
-from pgoutput_construct.spark._state.change_survey import ChangeSummary
+from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing
 from pgoutput_construct.spark._state.demands import OnMissing
 from pgoutput_construct.wire import Lsn, Timestamp
 
 _LOG: Final = logging.getLogger("pgoutput_construct")
-_CASE: Final = "spark.sql.caseSensitive"
 
 
 @dataclass(frozen=True)
@@ -546,55 +527,9 @@ class WarehouseTables:
             for step in steps:
                 self._recover(step, self._interrupted)
         steps = self._without_blocked(log, self._with_copies(log, steps))
+        writer = StepWriter(log, self._spark, self._sink, self._sessions, masks, self._on_missing, self._reporter)
         for group in self._reporter.groups(log, self._progress.batch, steps) if steps else ():
-            self._apply_group(log, group, masks, self._with_new_rows(log, group))
-        self._interrupted = None
-
-    def _with_new_rows(self, log: OpenLog, group: Sequence[TableStep]) -> dict[str, ChangeSummary]:
-        """Return the summaries of changes that are new rows to append, by directory: these are not staged.
-
-        Of a table with a history changes are needed twice.
-        """
-        found = dict[str, ChangeSummary]()
-        requests = Counter(map(_request, group))
-        least = least_new_rows(self._sink, len(group))
-        for step in group if self._on_missing == "error" else ():
-            count = self._reporter.rows_of([step])
-            is_alone = requests[_request(step)] == 1 and count >= least
-            if is_alone and self._reporter.has_inserts_alone(step):
-                summary = new_rows_summary(count)
-                if appends_new_rows(log, self._sink, step, summary):
-                    found[step.dataset.directory] = summary
-        return found
-
-    def _apply_group(
-        self, log: OpenLog, group: Sequence[TableStep], masks: TableMasks, new: Mapping[str, ChangeSummary]
-    ) -> None:
-        """Bring the tables of a group up to date.
-
-        A table of which other changes than ``new`` rows are found is staged in the end.
-        """
-        others = [step for step in group if step.dataset.directory not in new]
-        began, refused = time.monotonic(), list[TableStep]()
-        with staging(log, self._warehouse, map(_request, others), masks) as staged:
-            staged_at = time.monotonic()
-            self._step_seconds["stage"] += staged_at - began
-
-            def apply(spark: SparkSession, step: TableStep) -> Dataset:
-                summary, request = new.get(step.dataset.directory), _request(step)
-                if summary is None:
-                    return self._apply_step(log, spark, step, lambda: staged.changes(spark, request))
-                return self._apply_step(
-                    log, spark, step, lambda: NewRows.from_log(log, self._warehouse.store, request, summary, masks)
-                )
-
-            left = self._apply_small(log, others, staged)
-            self._reporter.report_done([step for step in others if step not in left])
-            with_new = [step for step in group if step.dataset.directory in new]
-            for step, done in self._sessions.run([*with_new, *left], apply):
-                if isinstance(done, StagingNeededError):
-                    refused.append(step)
-                    continue
+            for step, done in writer.write(group):
                 if isinstance(done, Exception):
                     self._fail(step.oid, step.table, done)
                     self._unsure.add(step.dataset.directory)
@@ -602,9 +537,9 @@ class WarehouseTables:
                 else:
                     self._record_done([done])
                 self._reporter.report_done([step])
-            self._step_seconds["write"] += time.monotonic() - staged_at
-        if refused:
-            self._apply_group(log, refused, masks, {})
+        self._missing, self._step_seconds = writer.missing, writer.seconds
+        self._reasons |= writer.reasons
+        self._interrupted = None
 
     def _with_copies(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
         """Copy histories out of the way of other tables that take their directories; return the steps, to read these
@@ -652,21 +587,6 @@ class WarehouseTables:
         except Exception as error:
             self._fail(step.oid, step.table, error)
 
-    def _apply_small(self, log: OpenLog, steps: Sequence[TableStep], staged: StagedChanges) -> list[TableStep]:
-        """Bring small tables up to date together where the format can; return the other steps."""
-        done: Mapping[int, Dataset] = {}
-        if isinstance(self._sink, ParquetSink) and self._sink.writes_small_as_whole:
-            try:
-                done = advance_together(log, self._spark, self._sink, steps, staged, self._on_missing)
-            except Exception:
-                done = {}  # one by one they show whose error it is
-        for place, dataset in done.items():
-            if steps[place].mode is UpdateMode.WRITTEN:
-                forget_missing(self._warehouse, dataset)
-        self._warehouse.write_notes(done.values())
-        self._record_done(done.values())
-        return [step for place, step in enumerate(steps) if place not in done]
-
     def _tables(self, log: OpenLog, mine: Iterable[Dataset]) -> list[Table]:
         """Return the tables to replicate; one that has a dataset may have another name now."""
         found = [*log.opened.tables.values()]
@@ -674,36 +594,6 @@ class WarehouseTables:
             return found
         known = {each.version.oid for each in mine}
         return [table for table in found if table.qualified in self._chosen or table.relation_oid in known]
-
-    def _apply_step(
-        self, log: OpenLog, spark: SparkSession, step: TableStep, opened: Callable[[], TableChanges | NewRows]
-    ) -> Dataset:
-        # Only for tables that need it: Delta Lake folds names in any case.
-        needs_case = log.table(step.table).has_equal_names or self._spark.conf.get(_CASE) == "true"
-        spark.conf.set(_CASE, str(needs_case).lower())
-        with self._sink.exclusive(step.dataset):
-            dataset = self._write(log, spark, step, opened())
-            self._warehouse.write_note(dataset)
-        return dataset
-
-    def _write(self, log: OpenLog, spark: SparkSession, step: TableStep, changes: TableChanges | NewRows) -> Dataset:
-        """Write a table, or its history, as it is now; return its dataset."""
-        before, sink = None if step.mode is UpdateMode.WRITTEN else step.before, self._sink
-        if before is None and not step.dataset.is_history:
-            forget_missing(self._warehouse, step.dataset)
-        if isinstance(changes, NewRows):
-            new = write_new_rows(log, spark, sink, step, changes)
-            return describe(spark, sink, new, log.table(step.table))
-        if step.dataset.is_history:
-            return record_history(log, spark, sink, step, changes)
-        if self._on_missing == "report":
-            there = None if before is None else sink.read_for_replay(spark, before)
-            found = report_missing(self._warehouse, step, log.missing_rows(step.table, changes.rows, there))
-            self._missing |= {step.table: found} if found else {}
-        written = write_table(log, spark, sink, step, changes, before, self._on_missing)
-        if written.reason:
-            self._reasons[step.table] = written.reason
-        return describe(spark, sink, written.dataset, log.table(step.table))
 
     def _describe_others(self, tables: Iterable[Table], written: Collection[int]) -> None:
         """Describe the tables that a batch has not written, and whose comments have changed."""
@@ -738,10 +628,6 @@ class WarehouseTables:
 def _named_as(version: Version, dataset: Dataset) -> Version:
     """Return the version of data with the name that the note has: data that were moved do not know it."""
     return replace(version, table=dataset.version.table)
-
-
-def _request(step: TableStep) -> ChangeRequest:
-    return ChangeRequest(step.table, step.after)
 
 
 def _exists(log: OpenLog, oid: int) -> bool:

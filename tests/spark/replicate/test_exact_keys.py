@@ -17,7 +17,7 @@ from pgoutput_construct.errors import ChangeLogError
 from pgoutput_construct.postgres import snapshot
 from pgoutput_construct.spark import plain_errors
 from pgoutput_construct.spark._log_view.change_columns import POSITION
-from pgoutput_construct.spark._replicate import read_current, replicate, table_batches
+from pgoutput_construct.spark._replicate import read_current, replicate, step_writer
 from pgoutput_construct.spark._state.demands import Demand
 from tests.postgres.shop import PUBLICATION, Shop
 from tests.table_formats import SHORT_IN_PARQUET
@@ -59,7 +59,7 @@ ROUNDS = (
 def into(request: pytest.FixtureRequest, lake: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each format in turn, and both ways into Parquet."""
     if request.param != "parquet":
-        monkeypatch.setattr(table_batches, "advance_together", lambda *_: {})
+        monkeypatch.setattr(step_writer, "advance_together", lambda *_: {})
     return str(request.param).partition(",")[0]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.spark import open_log
-from pgoutput_construct.spark._replicate import read_history, replicate, table_batches
+from pgoutput_construct.spark._replicate import read_history, replicate, step_writer
 from tests.spark.test_copies import DESCRIBED, Log
 from tests.spark.test_phases import delete, insert, relation, update
 from tests.table_formats import SHORT_IN_PARQUET
@@ -115,7 +115,7 @@ def test_a_text_of_a_row_that_moves_twice(lake: Any, tmp_path: Path, monkeypatch
 
     By Spark: the replay in Arrow does without links from key to key.
     """
-    monkeypatch.setattr(table_batches, "advance_together", lambda *_: {})
+    monkeypatch.setattr(step_writer, "advance_together", lambda *_: {})
     columns = (pgo.RelationColumn(1, "id", 23, -1), pgo.RelationColumn(0, "a", 1007, -1))
     described = pgo.build(pgo.Relation(None, 1, "public", "t", "d", columns))
     log = Log(tmp_path / "log")

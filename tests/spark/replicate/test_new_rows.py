@@ -11,7 +11,7 @@ from psycopg import sql
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.spark._replicate import read_current, replicate, table_batches
+from pgoutput_construct.spark._replicate import read_current, replicate, step_writer
 from pgoutput_construct.spark._replicate.batch_plan import Reporter
 from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable
 from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
@@ -36,7 +36,7 @@ def shop(server18: EmbeddedServer, tmp_path: Path, lake: Any) -> Iterator[Shop]:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks write new rows, however few they are."""
-    monkeypatch.setattr(table_batches, "least_new_rows", lambda sink, tables: 1)
+    monkeypatch.setattr(step_writer, "least_new_rows", lambda sink, tables: 1)
 
 
 def _files(warehouse: Path, name: str = "") -> set[Path]:

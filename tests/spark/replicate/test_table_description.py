@@ -12,7 +12,7 @@ from pgoutput_construct import lake as lake_tables
 from pgoutput_construct.catalog_queries import COMMENTS
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.postgres._catalog import table_catalog
-from pgoutput_construct.spark._replicate import read_current, replicate, table_batches
+from pgoutput_construct.spark._replicate import read_current, replicate, step_writer
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
 
@@ -104,7 +104,7 @@ def test_killed_before_the_description(
             shop.execute("COMMENT ON TABLE said IS NULL", "COMMENT ON COLUMN said.code IS 'after'", statement)
             shop.capture(snapshot=True)
         with monkeypatch.context() as patched:
-            patched.setattr(table_batches, "describe", kill)
+            patched.setattr(step_writer, "describe", kill)
             with pytest.raises(_Killed):
                 replicate(lake, shop.directory, warehouse, into)
         replicate(lake, shop.directory, warehouse, into)
