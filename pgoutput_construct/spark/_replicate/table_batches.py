@@ -54,6 +54,7 @@ from pgoutput_construct.spark._replicate.column_layout import DEFAULT_LAYOUT, Co
 from pgoutput_construct.spark._replicate.column_rules import NO_RULES, ColumnRules
 from pgoutput_construct.spark._replicate.dataset_columns import escape_log
 from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES, DatasetNames
+from pgoutput_construct.spark._replicate.shared_tables import SharedTables
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.staging import TableMasks
 from pgoutput_construct.spark._replicate.step_writer import StepWriter
@@ -190,6 +191,8 @@ class WarehouseTables:
         """The directories of the datasets that the last batch wrote."""
         self._unsure = set() if self._interrupted is None else set(self._datasets)
         """The datasets whose notes may be older than their data."""
+        self._has_strays = self._interrupted is not None
+        """Whether tables may have rows of a dataset without a note."""
 
     @property
     def is_due(self) -> bool:
@@ -272,6 +275,7 @@ class WarehouseTables:
         ]
         for dataset in removed:
             self._remove(dataset)
+        self._remove_strays()
         for oid, (name, error) in self._failed.items():
             self._troubles.note(oid, name, error)
         self._troubles.retain_only(waiting | self._failed.keys())
@@ -533,6 +537,7 @@ class WarehouseTables:
                 if isinstance(done, Exception):
                     self._fail(step.oid, step.table, done)
                     self._unsure.add(step.dataset.directory)
+                    self._has_strays = True
                     self._recover(step, step.dataset.version.batch)
                 else:
                     self._record_done([done])
@@ -618,6 +623,12 @@ class WarehouseTables:
                 self._forget(dataset)
         except Exception as error:
             self._fail(dataset.version.oid, dataset.version.table, error)
+
+    def _remove_strays(self) -> None:
+        if self._has_strays and not self._failed and not self._damaged:
+            if isinstance(self._sink, SharedTables):
+                self._sink.remove_strays(self._spark, self._datasets.values())
+            self._has_strays = False
 
     def _forget(self, dataset: Dataset) -> None:
         self._warehouse.remove_note(dataset.directory)

@@ -242,6 +242,21 @@ def test_killed(tenants: Tenants, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.server
 @pytest.mark.spark
+def test_killed_before_a_drop(tenants: Tenants, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first rows of a schema are there, their note is not, and its table goes before the batch is repeated."""
+    tenants.replicate()
+    tenants.execute(*_schema("d"))
+    with monkeypatch.context() as patched, pytest.raises(_Killed):
+        patched.setattr(Warehouse, "write_note", lambda *_: (_ for _ in ()).throw(_Killed()))
+        tenants.replicate()
+    assert {row["tenant"] for row in tenants.table().collect()} == {"a", "b", "c", "d"}
+    tenants.execute("DROP SCHEMA d CASCADE", "UPDATE a.orders SET v = 'changed' WHERE id = 1")
+    tenants.replicate()
+    tenants.check("id, v", "a", "b", "c")
+
+
+@pytest.mark.server
+@pytest.mark.spark
 def test_maintenance(tenants: Tenants) -> None:
     """It is that of the shared table, once for all schemas; versions of those that have not changed are known after."""
     tenants.replicate()
