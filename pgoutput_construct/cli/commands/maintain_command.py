@@ -39,8 +39,9 @@ def maintain_command(
     """Maintain the tables of a WAREHOUSE of pgoutput replicate, by the procedures of their formats.
 
     Iceberg: small data files and position deletes are rewritten, snapshots expire, orphan files are removed. Delta
-    Lake: OPTIMIZE and VACUUM. Parquet: a table of which a tenth was replaced is written again, and replaced files are
-    removed. Tables and histories have the same rows before and after, and may be read meanwhile.
+    Lake: OPTIMIZE and VACUUM, and commits of expired versions are removed. Parquet: a table of which a tenth was
+    replaced is written again, and replaced files are removed. Tables and histories have the same rows before and after,
+    and may be read meanwhile.
 
     pgoutput replicate --continuous does so itself; this is for warehouses that are updated with --once. Both lock the
     warehouse. An object store has no locks: end replicate first, since the second of the two makes the other one fail.

@@ -99,6 +99,10 @@ class PlainDeltaTable:
         is_ntz = any("timestamp_ntz" in json.dumps(kind) for _, kind in _kinds(schema))
         return self._table is None or not is_ntz or _NTZ in (self._table.protocol().writer_features or ())
 
+    def write_checkpoint(self) -> None:
+        """Write a checkpoint of the latest version."""
+        self._table.create_checkpoint()
+
     def commit(
         self, use: FilesUse, files: Mapping[str, tuple[int, pq.FileMetaData]], schema: pa.Schema, metadata: str
     ) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace as with_values
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from pgoutput_construct.spark._execution import session_settings
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._parquet_file import codec_of
 from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable, has_deltalake
+from pgoutput_construct.spark._replicate.delta_log import remove_expired_entries
 from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
     columns_of_files,
@@ -63,6 +65,7 @@ _DETAIL: Final = "mapped_columns"
 _LOG_FOLDER: Final = "_delta_log"
 CLAIM: Final = "_pgoutput"
 """A file that this package writes into the directory of a table before all others; readers go by the log alone."""
+_LOG_RETENTION: Final = "delta.logRetentionDuration"
 _HISTORY: Final = 100
 """How many of the latest commits are searched for one of this program: others are of VACUUM or OPTIMIZE."""
 
@@ -151,9 +154,7 @@ class DeltaSink(MergingSink):
         self, spark: SparkSession, dataset: Dataset, schema: pa.Schema, before: Dataset | None, use: FilesUse
     ) -> PlainDeltaTable | None:
         """Return a table as ``new_files`` is asked for it, None where it is not a plain one."""
-        store = self.warehouse.store
-        path = store.directory.absolute() / dataset.directory if isinstance(store, LocalStore) else None
-        if path is None or "%" in str(path):  # which the library decodes once too often
+        if (path := self._local_path(dataset)) is None:
             return None
         if self._exists(dataset):
             is_ours = before is not None or self.existing(spark, dataset) is None
@@ -165,6 +166,12 @@ class DeltaSink(MergingSink):
             return None
         self._claim(spark, dataset)
         return PlainDeltaTable(path)
+
+    def _local_path(self, dataset: Dataset) -> Path | None:
+        """Return the directory of a table for ``deltalake``; None for one elsewhere."""
+        store = self.warehouse.store
+        path = store.directory.absolute() / dataset.directory if isinstance(store, LocalStore) else None
+        return None if path is None or "%" in str(path) else path  # which the library decodes once too often
 
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
         """Return the table, or the files, in a directory that has no claim of this package, and none of its commits."""
@@ -273,18 +280,22 @@ class DeltaSink(MergingSink):
         return session_settings(spark, {_COMMIT_METADATA: self.warehouse.commit_text(version)})
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
-        """Put small files together (OPTIMIZE), and remove those of expired versions (VACUUM).
+        """Put small files together (OPTIMIZE), and remove those of expired versions (VACUUM), as well as their commits.
 
-        Their commits have the version, too: Delta Lake's log forgets older ones. It is that of the data, since a note
-        may be older after an interruption.
+        Their own commits have the version, too: the log forgets older ones. It is that of the data, since a note may be
+        older after an interruption.
         """
         if (version := self.version(spark, dataset)) is None:
             raise PgoutputError(f"{dataset.version.table}: no version in its data: run pgoutput replicate first")
+        path = self._local_path(dataset)
+        if path is not None and has_deltalake() and (table := PlainDeltaTable.opened(path)) is not None:
+            table.write_checkpoint()  # before which commits can go; Spark itself writes one with every tenth
         history = spark.sql(f"DESCRIBE HISTORY {self._table(dataset)} LIMIT {retention.count + 1}")
         committed = [row["seconds"] for row in history.selectExpr("unix_micros(timestamp) / 1e6 AS seconds").collect()]
         now = time.time()
+        before = retention.expired_before(committed, now)
         # VACUUM rounds to whole hours (VacuumCommand): ten minutes would be none.
-        hours = math.ceil((now - retention.expired_before(committed, now)) / 3600)
+        hours = math.ceil((now - before) / 3600)
         # The check is for other writers: there are none. VACUUM lists a table in as many tasks as _LISTING has.
         settings = {_RETENTION_CHECK: "false", _LISTING: "16"}
         settings[_COMMIT_METADATA] = self.warehouse.commit_text(version)
@@ -293,6 +304,20 @@ class DeltaSink(MergingSink):
                 yield "files added", row["metrics"]["numFilesAdded"]
                 yield "files removed", row["metrics"]["numFilesRemoved"]
             spark.sql(f"VACUUM {self._table(dataset)} RETAIN {hours} HOURS").collect()
+        yield "log entries removed", self._remove_expired_entries(spark, dataset, before)
+
+    def _remove_expired_entries(self, spark: SparkSession, dataset: Dataset, before: float) -> int:
+        """Remove the commits of expired versions.
+
+        Where the property was given that says how long they are retained, Delta Lake removes them.
+        """
+        if _LOG_RETENTION in (self._properties(spark, dataset) or {}):
+            return 0
+        mine = spark.sql(f"DESCRIBE HISTORY {self._table(dataset)} LIMIT {_HISTORY}").where("userMetadata IS NOT NULL")
+        if (latest := mine.agg({"version": "max"}).collect()[0][0]) is None:
+            return 0
+        store, folder = self.warehouse.store, f"{dataset.directory}/{_LOG_FOLDER}"
+        return remove_expired_entries(store, folder, before, latest)
 
     def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
         """Return whether the store is a directory, and no others have files in the place."""
