@@ -192,14 +192,12 @@ def _batches(spark: SparkSession, source: _Source, options: argparse.Namespace) 
         there = read_current(spark, source.place / into, "public.t0")
         fresh = source.place / f"{into}-fresh"
         _write(spark, there, into, fresh)
-        files, size = _held(source.place / into)
-        fresh_files, fresh_size = _held(fresh)
+        held, fresh_held = _held(source.place / into), _held(fresh)
         scans = [
             statistics.median(measured(partial(_scan, rows))[0].seconds for _ in range(5))
             for rows in (there, _read(spark, into, fresh))
         ]
-        now = f"{files} files, {size / 1e6:.1f} MB, scan {scans[0]:.2f} s"
-        new = f"{fresh_files} files, {fresh_size / 1e6:.1f} MB, scan {scans[1]:.2f} s"
+        now, new = (f"{each}, scan {scan:.2f} s" for each, scan in zip((held, fresh_held), scans, strict=True))
         print(f"{into}: {options.many:,} batches in {seconds[into]:,.0f} s: {now}; written again: {new}", flush=True)
 
 
@@ -272,9 +270,11 @@ def _scan(rows: DataFrame) -> None:
     rows.write.format("noop").mode("overwrite").save()
 
 
-def _held(place: Path) -> tuple[int, int]:
-    sizes = [size for file, size in _files(place).items() if not Path(file).name.startswith(".")]
-    return len(sizes), sum(sizes)
+def _held(place: Path) -> str:
+    """Return what a table has: files of data, which a scan opens, all files, and their bytes."""
+    sizes = {file: size for file, size in _files(place).items() if not Path(file).name.startswith(".")}
+    data = [file for file in sizes if file.endswith(".parquet") and "_delta_log" not in file]
+    return f"{len(data)} data files of {len(sizes)}, {sum(sizes.values()) / 1e6:.1f} MB"
 
 
 def _files(place: Path) -> dict[str, int]:
