@@ -22,6 +22,7 @@ from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.postgres import fetch_table
 from tools.faults.bank import PUBLICATION, SLOT, Bank
 from tools.faults.live_slot import attack_slot
+from tools.faults.orphans import orphans
 from tools.faults.victims import kill_child
 
 if TYPE_CHECKING:
@@ -161,7 +162,8 @@ class _Attack:
             result = compare(current.drop("_commit_lsn", "_seq", "_deleted_at"), self._source_rows(table))
             self.say(f"{self.into}: {name}: {result}")
             found += [] if result.equal else [f"{name}: {result}"]
-        return [*found, *self._leaks()]
+        found += self._leaks()
+        return [*found, *orphans(spark, self.directory / "warehouse")] if self.is_maintained else found
 
     def _source_rows(self, table: "Table") -> pa.Table:
         """Return the rows of a table of the server, with masks."""
@@ -280,7 +282,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=6.0, help="between two kills in the mean (default 6)")
     parser.add_argument("--mask", action="store_true", help="mask columns, that of a key among them")
     parser.add_argument("--soft-delete", action="store_true", help="keep deleted rows in tables")
-    parser.add_argument("--maintain", action="store_true", help="maintain tables after every two of their batches")
+    parser.add_argument(
+        "--maintain",
+        action="store_true",
+        help="maintain tables after every two of their batches, and look for files that no table has",
+    )
     parser.add_argument("--write-mode", choices=WRITE_MODES, help="of the tables (default: the format's own)")
     parser.add_argument("--version", type=int, default=18, help="PostgreSQL's (default 18)")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of what is drawn")

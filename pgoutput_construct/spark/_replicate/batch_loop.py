@@ -244,7 +244,13 @@ def replicate(
         )
         sink.prepare(spark)
         maintenance = TableMaintenance(
-            spark, sink, retention, on_maintenance, 1 if once else maintain_every, all_tables.record_maintained
+            spark,
+            sink,
+            retention,
+            on_maintenance,
+            1 if once else maintain_every,
+            all_tables.record_maintained,
+            lock.check,
         )
         is_maintained = maintains if maintains is not None else not once
         known, limits = ChangeLog(log), Limits(batch_transactions, batch_bytes)

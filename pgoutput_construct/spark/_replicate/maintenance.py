@@ -6,7 +6,9 @@ and removes files that no retained snapshot has; for Parquet, it writes the base
 and no version: a dataset's ``Version`` is that of the batch before (``Sink.maintain``, ``Sink.compacted``).
 
 It runs between batches of the process that has the warehouse's lock, a dataset at a time, so that it never meets a
-batch; it may be killed at any point, since each procedure commits as a batch does, and removes files afterwards.
+batch; it may be killed at any point, since each procedure commits as a batch does, and removes files afterwards. The
+lock of an object store excludes nobody, but says who has it: so that is asked again before a note is written, and
+before files are removed.
 """
 
 import time
@@ -29,6 +31,10 @@ __all__ = ["MAINTAIN_EVERY", "MaintenanceReport", "TableMaintenance", "maintain"
 
 MAINTAIN_EVERY: Final = 50
 """After how many commits of a dataset it is maintained again."""
+_IDLE: Final = 900.0
+"""After how many seconds without a commit it is, too: then nothing else removes what was replaced."""
+_MOST: Final = 1 << 28
+"""The most bytes of a dataset that is written again between batches, which wait for that some seconds."""
 DEFAULT_RETENTION: Final = Retention()
 
 
@@ -59,6 +65,7 @@ class TableMaintenance:
         report: Callable[[MaintenanceReport], None] = lambda report: None,
         every: int = MAINTAIN_EVERY,
         record: Callable[[Dataset], None] = lambda dataset: None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         """Begin with no commits.
 
@@ -69,6 +76,7 @@ class TableMaintenance:
             report: Called with what was done for a dataset.
             every: The number of commits of a dataset after which it is maintained again.
             record: Called with a dataset whose note has changed.
+            check: Raises PgoutputError if another process has the lock of the warehouse now.
         """
         self._spark = spark
         self._sink = sink
@@ -76,19 +84,24 @@ class TableMaintenance:
         self._report = report
         self._every = every
         self._record = record
+        self._check = check
         self._commits: dict[str, int] = {}
         self._latest: dict[str, str] = {}
-        """The dataset that was written last in each place."""
+        """The dataset that was written last in each place,"""
+        self._last: dict[str, float] = {}
+        """and when that was, by a clock that only increases."""
 
     def count(self, directories: Collection[str]) -> None:
         """Count a commit of each of some datasets."""
         for directory in directories:
             place = self._sink.place_of(directory)
             self._commits[place], self._latest[place] = self._commits.get(place, 0) + 1, directory
+            self._last[place] = time.monotonic()
 
     def maintain_one(self) -> bool:
         """Maintain the dataset with the most commits since it was maintained; return whether one was due."""
-        due = [place for place, commits in self._commits.items() if commits >= self._every]
+        idle = time.monotonic() - _IDLE
+        due = [each for each, commits in self._commits.items() if commits >= self._every or self._last[each] <= idle]
         if not due:
             return False
         place = max(due, key=lambda each: self._commits[each])
@@ -98,7 +111,8 @@ class TableMaintenance:
         except PgoutputError:
             return True  # its note is damaged, which the next batch reports
         if dataset is not None:
-            self._report(_maintained(self._spark, self._sink, dataset, self._retention, self._record))
+            step = _Maintenance(self._spark, self._sink, self._retention, self._check, _MOST, self._record)
+            self._report(step.run(dataset))
         return True
 
 
@@ -123,7 +137,7 @@ def maintain(
 
     Raises:
         PgoutputError: There is no warehouse, or no such table in it; another process writes into it; the session lacks
-            jars; or the last batch was interrupted.
+            jars; or the last batch was interrupted, or failed in a table.
     """
     place, began = Warehouse(warehouse), time.monotonic()
     progress = place.existing_progress()
@@ -131,15 +145,20 @@ def maintain(
     with place.store.lock("replicate") as lock:
         progress = place.existing_progress()
         if not progress.done:
-            raise PgoutputError(f"{place.store}: its last batch was interrupted: run pgoutput replicate first")
+            raise PgoutputError(
+                f"{place.store}: its last batch was interrupted, or failed in a table: run pgoutput replicate first, "
+                "which says what is wrong"
+            )
         sink = existing_sink(place, progress)
         sink.prepare(spark)
         # Of datasets that share a place, one is enough.
-        for dataset in {sink.place_of(each.directory): each for each in _chosen(place, tables)}.values():
+        step = _Maintenance(spark, sink, retention, lock.check)
+        for chosen in {sink.place_of(each.directory): each for each in _chosen(place, tables)}.values():
             if seconds is not None and time.monotonic() - began > seconds:
                 return
             lock.check()
-            yield _maintained(spark, sink, dataset, retention)
+            if (dataset := place.dataset(chosen.directory)) is not None:
+                yield step.run(dataset)
 
 
 def _chosen(place: Warehouse, tables: Collection[str] | None) -> list[Dataset]:
@@ -152,22 +171,46 @@ def _chosen(place: Warehouse, tables: Collection[str] | None) -> list[Dataset]:
     return [each for each in found if each.version.table in names]
 
 
-def _maintained(
-    spark: SparkSession,
-    sink: Sink,
-    dataset: Dataset,
-    retention: Retention,
-    record: Callable[[Dataset], None] = lambda dataset: None,
-) -> MaintenanceReport:
-    began, table = time.monotonic(), dataset.version.table
-    done, error = dict[str, int](), ""
-    try:
-        if (compacted := sink.compacted(spark, dataset)) is not None:
-            sink.warehouse.write_note(compacted)
-            record(compacted)
-            dataset, done["bases written"] = compacted, 1
-        for what, number in sink.maintain(spark, dataset, retention):
-            done[what] = done.get(what, 0) + number
-    except Exception as problem:  # of any class: the table is right, and batches continue
-        error = reason_of(problem)
-    return MaintenanceReport(table, dataset.is_history, done, time.monotonic() - began, error)
+@dataclass(frozen=True)
+class _Maintenance:
+    """What is done for a dataset."""
+
+    spark: SparkSession
+    sink: Sink
+    retention: Retention
+    check: Callable[[], None]
+    """Raises PgoutputError if another process has the lock of the warehouse now."""
+    most: int | None = None
+    """The most bytes of a dataset that is written again, None for no limit."""
+    record: Callable[[Dataset], None] = lambda dataset: None
+    """Called with a dataset whose note has changed."""
+
+    def run(self, dataset: Dataset) -> MaintenanceReport:
+        """Maintain a dataset; what fails leaves the table right, and batches continue."""
+        began, table, is_history = time.monotonic(), dataset.version.table, dataset.is_history
+        done, errors = dict[str, int](), list[str]()
+        try:
+            compacted = self._compacted(dataset)
+            if compacted is not None:
+                dataset, done["bases written"] = compacted, 1
+        except Exception as problem:  # of any class
+            errors.append(reason_of(problem))
+        try:
+            self.check()
+            for what, number in self.sink.maintain(self.spark, dataset, self.retention):
+                done[what] = done.get(what, 0) + number
+        except Exception as problem:
+            errors.append(reason_of(problem))
+        return MaintenanceReport(table, is_history, done, time.monotonic() - began, "; ".join(errors))
+
+    def _compacted(self, dataset: Dataset) -> Dataset | None:
+        """Write a dataset again, and its note, where that makes it cheaper to read; return it then."""
+        found, warehouse = self.sink.compacted(self.spark, dataset, self.retention, self.most), self.sink.warehouse
+        if found is None:
+            return None
+        self.check()
+        if warehouse.dataset(dataset.directory) != dataset:
+            raise PgoutputError(f"{dataset.version.table} was written by another process meanwhile: run only one")
+        warehouse.write_note(found)
+        self.record(found)
+        return found

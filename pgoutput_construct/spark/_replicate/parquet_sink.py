@@ -20,6 +20,7 @@ import functools
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
@@ -31,6 +32,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._execution import session_settings
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import column
@@ -70,9 +72,7 @@ _PARTS: Final = 16
 _SHARE: Final = 3
 """The base is written again when changes that replaced rows have this part of its bytes, or places of its rows."""
 _SHARE_OF_MAINTENANCE: Final = 10
-"""As ``_SHARE``, for maintenance: what it writes stays in proportion to what changed, however seldom that is read."""
-_MAINTAINED: Final = 1 << 30
-"""The most bytes that maintenance writes again: of larger tables it would be in the way of batches."""
+"""Maintenance writes the base again when places have this part of its rows: what it writes is in proportion to them."""
 _DELETED: Final = "-deleted"
 """The suffix of the directory of deleted places."""
 _DIRECTORIES: Final = {"changes", "deleted", "replaced"}
@@ -82,7 +82,7 @@ _ROWS: Final = "-rows"
 and its changes are staged: what they become is in another directory."""
 _WHOLE: Final = "-whole"
 """The suffix of a base that maintenance has written: that of the batch may be a part of changes."""
-_PART: Final = re.compile(rf"v\d+({_DELETED}|{_ROWS}|{_WHOLE})?")
+_PART: Final = re.compile(rf"v(\d+)({_DELETED}|{_ROWS}|{_WHOLE})?")
 _PLACES: Final = T.StructType().add("part", "string").add("file", "string").add("row", "long")
 """A place: the names of a part and of a file in it, which no other file has, and the number of a row, from 0 on."""
 _CASE: Final = "spark.sql.caseSensitive"
@@ -104,7 +104,7 @@ class ParquetSink(MergingSink):
         """Take the warehouse, and how tables are written."""
         super().__init__(warehouse)
         self._mode = options.mode
-        self._grace = options.grace
+        self.grace = options.grace
 
     @property
     def writes_small_as_whole(self) -> bool:
@@ -127,7 +127,7 @@ class ParquetSink(MergingSink):
         rows, places = self._placed_rows(spark, dataset, parts.paths), self._places(spark, parts.deleted).toDF(*names)
         found = sorted(rows.inputFiles(), key=lambda path: f"/{parts.base}/" not in path)  # most rows are in the base
         files = [path.rpartition("/")[2] for path in found]
-        if len(files) > _NUMBERED:
+        if not 0 < len(files) <= _NUMBERED:
             return _without(rows, places, parts.places).drop(*names)
         # A number alone is looked up in a third of the time.
         rows, places = (_with_row_numbers(each, names, files) for each in (rows, places))
@@ -206,7 +206,9 @@ class ParquetSink(MergingSink):
         """
         return self.noted(dataset, schema.jsonValue(), Parts(path or self.path(dataset)), before)
 
-    def noted(self, dataset: Dataset, schema: Any, parts: "Parts", before: Dataset | None) -> Dataset:
+    def noted(
+        self, dataset: Dataset, schema: Any, parts: "Parts", before: Dataset | None, grace: float = 0.0
+    ) -> Dataset:
         """Return a dataset with its parts; remove former ones whose grace is over.
 
         Args:
@@ -214,6 +216,7 @@ class ParquetSink(MergingSink):
             schema: The columns, as JSON.
             parts: The parts.
             before: The dataset that is replaced, None for none.
+            grace: Seconds for which parts are retained in any case.
         """
         details = {
             "path": parts.base,
@@ -221,9 +224,9 @@ class ParquetSink(MergingSink):
             "changes": dict(parts.changes),
             "deleted": dict(parts.deleted),
         }
-        return replace(dataset, details=details | {"schema": schema, "replaced": self._replaced(before, parts)})
+        return replace(dataset, details=details | {"schema": schema, "replaced": self._replaced(before, parts, grace)})
 
-    def _replaced(self, before: Dataset | None, parts: "Parts") -> dict[str, float]:
+    def _replaced(self, before: Dataset | None, parts: "Parts", grace: float) -> dict[str, float]:
         """Return the retained directories that are no part any more, and since when (seconds since 1970)."""
         if before is None:
             return {}
@@ -231,7 +234,7 @@ class ParquetSink(MergingSink):
         for path, replaced_at in before.details["replaced"].items():
             if path in parts.directories:
                 continue
-            if replaced_at + self._grace <= now:
+            if replaced_at + max(self.grace, grace) <= now:
                 self.warehouse.store.remove(path)
             else:
                 found[path] = replaced_at
@@ -330,30 +333,40 @@ class ParquetSink(MergingSink):
         return self.noted(dataset, dataset.details["schema"], Parts(parts.base, parts.rows, changes, deleted), dataset)
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
-        """Remove parts that no note has, and former ones whose grace is over: else the next batch of the table does."""
-        grace, known, now = max(self._grace, retention.grace), Parts.of(dataset).directories, time.time()
+        """Remove parts that no note has, and former ones whose grace is over: else the next batch of the table does.
+
+        Parts of later batches than that of the note are not touched: where a lock cannot exclude it, another process
+        may be writing them.
+        """
+        grace, known, now = max(self.grace, retention.grace), Parts.of(dataset).directories, time.time()
         retained = {path for path, replaced_at in dataset.details["replaced"].items() if replaced_at + grace > now}
         removed = 0
         for name in self.warehouse.store.folders(dataset.directory):
-            path = f"{dataset.directory}/{name}"
-            if _PART.fullmatch(name) and path not in known | retained:
+            path, part = f"{dataset.directory}/{name}", _PART.fullmatch(name)
+            if part is not None and int(part[1]) <= dataset.version.batch and path not in known | retained:
                 self.warehouse.store.remove(path)
                 removed += 1
         yield "directories removed", removed
 
-    def compacted(self, spark: SparkSession, dataset: Dataset) -> Dataset | None:
-        """Write the base again if changes have replaced a tenth of it."""
+    def compacted(
+        self, spark: SparkSession, dataset: Dataset, retention: Retention, most: int | None
+    ) -> Dataset | None:
+        """Write the base again if a tenth of its rows was replaced."""
         parts = Parts.of(dataset)
-        sizes = [self._size(parts.base), *parts.changes.values()]
-        if not parts.deleted or sum(sizes) > _MAINTAINED:
+        if not parts.deleted or (most is not None and self._size(parts.base) + sum(parts.changes.values()) > most):
             return None
         rows = self._row_count(parts.base) if parts.rows is None else parts.rows
-        if max(sum(sizes[1:]) / sizes[0], parts.places / max(rows, 1)) * _SHARE_OF_MAINTENANCE < 1:
+        if parts.places * _SHARE_OF_MAINTENANCE < rows:
             return None
         path = f"{self.path(dataset)}{_WHOLE}"
-        with session_settings(spark, {_CASE: "true"}):  # the names of two columns may differ by case alone
-            self.read(spark, dataset).write.mode("overwrite").parquet(f"{self.warehouse.path}/{path}")
-        return self.noted(dataset, dataset.details["schema"], Parts(path), dataset)
+        try:
+            with session_settings(spark, {_CASE: "true"}):  # the names of two columns may differ by case alone
+                self.read(spark, dataset).write.mode("overwrite").parquet(f"{self.warehouse.path}/{path}")
+        except BaseException:
+            with suppress(PgoutputError):
+                self.warehouse.store.remove(path)
+            raise
+        return self.noted(dataset, dataset.details["schema"], Parts(path), dataset, retention.grace)
 
     def _first_merged(self, parts: "Parts", replaces_rows: bool) -> int:
         if self._mode is WriteMode.COPY_ON_WRITE and (replaces_rows or parts.deleted):

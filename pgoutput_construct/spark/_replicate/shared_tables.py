@@ -195,9 +195,11 @@ class SharedTables(MergingSink):
                     spark.sql(f"DELETE FROM {table} WHERE {name} IN ({values})").collect()
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
-        """Maintain the shared table, once a batch is complete: until then its commits are needed."""
-        if self.warehouse.existing_progress().done:
-            yield from self._maintain(spark, self._whole(dataset), retention)
+        """Maintain the shared table; raise PgoutputError unless the last batch is complete: its commits are needed."""
+        if not self.warehouse.existing_progress().done:
+            place = self.place_of(dataset.directory)
+            raise PgoutputError(f"{place}: its last batch is not complete: a table failed, or it was interrupted")
+        yield from self._maintain(spark, self._whole(dataset), retention)
 
     def _whole(self, dataset: Dataset) -> Dataset:
         """Return the shared table of a dataset as if it were its own."""

@@ -243,6 +243,8 @@ class Sink(ABC):
     """The name of the format."""
     catalog: str | None = None
     """The catalog of the session that has the tables; None where they are in the warehouse."""
+    grace: float = DEFAULT_OPTIONS.grace
+    """For how many seconds replaced Parquet files are retained for their readers."""
     is_shared: ClassVar[bool] = False
     """Whether several datasets are in one place: the rows of one are removed before its note."""
     has_comments: ClassVar[bool] = False
@@ -417,11 +419,19 @@ class Sink(ABC):
         """
         return iter(())
 
-    def compacted(self, spark: SparkSession, dataset: Dataset) -> Dataset | None:
+    def compacted(
+        self, spark: SparkSession, dataset: Dataset, retention: Retention, most: int | None
+    ) -> Dataset | None:
         """Write a dataset again that its note describes, where readers then have less to do; its rows stay.
 
         The result is current once its note is written. None where there is little to gain, and for formats whose notes
         do not say what files a dataset has: ``maintain`` puts these together.
+
+        Args:
+            spark: A session.
+            dataset: The dataset, as its note has it.
+            retention: What is retained.
+            most: The most bytes of a dataset that is written again, None for no limit.
         """
         return None
 

@@ -44,7 +44,7 @@ def open_sink(name: str, warehouse: Warehouse, options: WriteOptions = DEFAULT_O
 
 def existing_sink(warehouse: Warehouse, progress: Progress) -> Sink:
     """Return the sink of the tables that a warehouse has."""
-    options = WriteOptions(catalog=progress.catalog, schema_column=progress.schema_column)
+    options = WriteOptions(catalog=progress.catalog, schema_column=progress.schema_column, grace=progress.grace)
     return open_sink(progress.format, warehouse, options)
 
 

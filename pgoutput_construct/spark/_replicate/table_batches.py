@@ -37,7 +37,7 @@ from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedCo
 from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog.reader import ChangeLog, identity_of
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark._execution import SparkSessions
+from pgoutput_construct.spark._execution import SparkSessions, reason_of
 from pgoutput_construct.spark._log_view.added_columns import escaped_table
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._log_view.replicated_tables import Table
@@ -191,7 +191,7 @@ class WarehouseTables:
         """The directories of the datasets that the last batch wrote."""
         self._unsure = set() if self._interrupted is None else set(self._datasets)
         """The datasets whose notes may be older than their data."""
-        self._has_strays = self._interrupted is not None
+        self._has_strays = self._interrupted is not None and isinstance(sink, SharedTables)
         """Whether tables may have rows of a dataset without a note."""
 
     @property
@@ -223,7 +223,7 @@ class WarehouseTables:
         check_same_log(log, self._progress, self._warehouse)
         reader = self._progress.reader or reader_name(self._warehouse)
         rules, layout = self._rules.to_notes(), self._layout.to_notes()
-        self._note(replace(self._progress, reader=reader, rules=rules, layout=layout))
+        self._note(replace(self._progress, reader=reader, rules=rules, layout=layout, grace=self._sink.grace))
         self._is_registered = register_warehouse(log, self._progress.reader, self.applied)
         if self._rules.has_unseen:
             for warning in self._rules.check(LogTables.from_log(log)):
@@ -365,7 +365,8 @@ class WarehouseTables:
             lack.relation_oid for lack in lacks if lack.stale_since is None and lack.relation_oid not in own_seqs
         }
         lacking |= own_seqs.keys() & set(before.lacking)
-        now = replace(before, done=not self._unsure, troubled=self._troubles.reasons, seq=end, applied=end)
+        is_unsure = self._has_strays or not self._unsure.isdisjoint(self._datasets)
+        now = replace(before, done=not is_unsure, troubled=self._troubles.reasons, seq=end, applied=end)
         now = replace(now, own_seqs=own_seqs, lacking=tuple(sorted(lacking)))
         if self._is_registered:  # before the note: an interruption here is repeated
             hold_tables(log.log, now.reader, {oid: troubled[oid] for oid in own_seqs.keys() - before.own_seqs.keys()})
@@ -395,12 +396,21 @@ class WarehouseTables:
         failed = list[Moving]()
         for moving in self._progress.moving:
             try:
+                self._read_notes(moving.before, moving.after)  # of a move that failed, the former note may be gone
                 self._datasets = settle_move(self._spark, self._sink, moving, self._datasets)
                 self._unsure = (self._unsure | {moving.after}) & self._datasets.keys()
             except Exception as error:
                 self._fail_move(moving, error)
                 failed.append(moving)
         self._progress = replace(self._progress, moving=tuple(failed))
+
+    def _read_notes(self, *directories: str) -> None:
+        """Take datasets as their notes have them."""
+        for directory in directories:
+            if (noted := self._warehouse.dataset(directory)) is not None:
+                self._datasets[directory] = noted
+            else:
+                self._datasets.pop(directory, None)
 
     def _move_renamed(self, tables: Iterable[Table]) -> dict[str, str]:
         """Move the datasets of renamed tables where that can be; return the former names of these, by their present."""
@@ -535,16 +545,29 @@ class WarehouseTables:
         for group in self._reporter.groups(log, self._progress.batch, steps) if steps else ():
             for step, done in writer.write(group):
                 if isinstance(done, Exception):
-                    self._fail(step.oid, step.table, done)
-                    self._unsure.add(step.dataset.directory)
-                    self._has_strays = True
-                    self._recover(step, step.dataset.version.batch)
+                    self._settle_failed(step, done)
                 else:
                     self._record_done([done])
                 self._reporter.report_done([step])
         self._missing, self._step_seconds = writer.missing, writer.seconds
         self._reasons |= writer.reasons
         self._interrupted = None
+
+    def _settle_failed(self, step: TableStep, error: Exception) -> None:
+        """Remove what a failed step has left; but if its note is there, all of it is, and only the answer was lost."""
+        try:
+            noted = self._warehouse.dataset(step.dataset.directory)
+        except Exception:  # what the note says is there: nothing may be removed
+            self._fail(step.oid, step.table, error)
+            self._unsure.add(step.dataset.directory)
+            return
+        if noted is not None and noted.version == step.dataset.version:
+            self._record_done([noted])
+            return
+        self._fail(step.oid, step.table, error)
+        self._unsure.add(step.dataset.directory)
+        self._has_strays |= isinstance(self._sink, SharedTables)
+        self._recover(step, step.dataset.version.batch)
 
     def _with_copies(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
         """Copy histories out of the way of other tables that take their directories; return the steps, to read these
@@ -625,10 +648,14 @@ class WarehouseTables:
             self._fail(dataset.version.oid, dataset.version.table, error)
 
     def _remove_strays(self) -> None:
-        if self._has_strays and not self._failed and not self._damaged:
-            if isinstance(self._sink, SharedTables):
-                self._sink.remove_strays(self._spark, self._datasets.values())
+        """Remove rows of datasets without a note; of a table where that fails, with the next batch."""
+        if not (self._has_strays and isinstance(self._sink, SharedTables)) or self._damaged:
+            return
+        try:
+            self._sink.remove_strays(self._spark, self._datasets.values())
             self._has_strays = False
+        except Exception as error:
+            _LOG.warning("rows of schemas that were dropped may still be in shared tables: %s", reason_of(error))
 
     def _forget(self, dataset: Dataset) -> None:
         self._warehouse.remove_note(dataset.directory)

@@ -257,6 +257,8 @@ class Progress:
     """Which columns tables have in addition to their own: ``ColumnLayout.to_notes``."""
     moving: tuple[Moving, ...] = ()
     """Datasets that a batch was to move, in this order; none after it."""
+    grace: float = 600.0
+    """For how many seconds replaced Parquet files are retained for their readers."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:

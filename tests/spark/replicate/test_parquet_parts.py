@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from pgoutput_construct import lake
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import MaintenanceReport, maintain, read_current, replicate
 from pgoutput_construct.spark._replicate import read_history
-from pgoutput_construct.spark._replicate.parquet_sink import first_merged
+from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink, first_merged
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import ROUNDS, TABLES, check_equal
@@ -183,6 +184,59 @@ def test_maintained_parts(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: p
     (report,) = maintain(spark, warehouse, ["piece"])
     assert report.done == {"directories removed": 2}
     monkeypatch.setattr("pgoutput_construct.spark._replicate.parquet_sink._NUMBERED", 0)
+    _check(spark, shop, warehouse)
+
+
+@pytest.mark.server
+@pytest.mark.spark
+def test_a_note_without_an_answer(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is there, though its write failed: the parts that it names stay, and the batch is complete."""
+    warehouse, writing = tmp_path / "wh", Warehouse.write_note
+    replicate(spark, shop.directory, warehouse, tables=["public.piece"], **IN_PARTS)
+
+    def fail(self: Warehouse, dataset: Dataset) -> None:
+        writing(self, dataset)
+        raise OSError("no answer")
+
+    shop.execute("UPDATE piece SET note = 'new' WHERE id < 4")
+    shop.capture()
+    with monkeypatch.context() as patched:
+        patched.setattr(Warehouse, "write_note", fail)
+        done = replicate(spark, shop.directory, warehouse, tables=["public.piece"], **IN_PARTS)
+    assert done is not None and not done.troubled and Warehouse(warehouse).existing_progress().done
+    _check(spark, shop, warehouse)
+
+
+@pytest.mark.server
+@pytest.mark.spark
+def test_a_base_that_cannot_be_written(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or that is not to be, since another process has written the table: what was replaced is removed all the same."""
+    warehouse, chosen = tmp_path / "wh", ["public.piece"]
+    replicate(spark, shop.directory, warehouse, tables=chosen, **IN_PARTS)
+    shop.execute(f"UPDATE piece SET note = 'new' WHERE id < {ROWS // 5}")
+    shop.capture()
+    replicate(spark, shop.directory, warehouse, tables=chosen, **IN_PARTS)
+    noted, compacting = _dataset(warehouse), ParquetSink.compacted
+
+    def written_meanwhile(sink: ParquetSink, *arguments: Any) -> Dataset | None:
+        sink.warehouse.write_note(replace(noted, version=replace(noted.version, seq=noted.version.seq + 1)))
+        return compacting(sink, *arguments)
+
+    def no_space(*_: object) -> None:
+        raise OSError("no space left")
+
+    for patch, problem in ((no_space, "no space left"), (written_meanwhile, "written by another process meanwhile")):
+        (warehouse / "public.piece" / "v1-whole").mkdir()
+        (warehouse / "public.piece" / "v9").mkdir()  # perhaps of a batch under way
+        with monkeypatch.context() as patched:
+            patched.setattr(ParquetSink, "compacted", patch)
+            (report,) = maintain(spark, warehouse, chosen)
+        assert problem in report.error and report.done["directories removed"] >= 1
+        assert not (warehouse / "public.piece" / "v1-whole").exists()
+        (warehouse / "public.piece" / "v9").rmdir()
+        Warehouse(warehouse).write_note(noted)
+    (report,) = maintain(spark, warehouse, chosen)
+    assert report.done["bases written"] == 1 and not report.error
     _check(spark, shop, warehouse)
 
 

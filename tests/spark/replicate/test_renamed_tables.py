@@ -1,6 +1,7 @@
 """Tables that are renamed at the source: moved rather than written again, exactly once, whatever is interrupted."""
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -190,6 +191,30 @@ def test_an_error_while_moving(place: Lake, monkeypatch: pytest.MonkeyPatch) -> 
     assert read_current(place.spark, place.warehouse, "public.b").count() == 2
     done = place.replicate()
     assert done.tables == {"public.c": "changed"} and not done.reasons
+    place.check("b", "c")
+
+
+def test_an_error_while_clearing(place: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The data are in their new place, and the former one is partly gone: the next batch of the process knows it."""
+    place.replicate()
+    sink, calls, batches = SINKS[place.into], list[str](), list[Batch]()
+    clearing = sink.clear_moved
+
+    def fail(self: Any, spark: Any, dataset: Any) -> None:
+        calls.append(dataset.directory)
+        clearing(self, spark, dataset)
+        if len(calls) == 1:
+            raise OSError("busy")
+
+    place.execute("ALTER TABLE a RENAME TO c", "INSERT INTO c VALUES (6, 'six', NULL)")
+    monkeypatch.setattr(sink, "clear_moved", fail)
+    end = time.monotonic() + 60
+    place.replicate(
+        once=False,
+        on_batch=batches.append,
+        stop=lambda: (len(batches) > 1 and not batches[-1].troubled) or time.monotonic() > end,
+    )
+    assert batches[0].troubled.keys() == {"public.c"} and not batches[-1].troubled
     place.check("b", "c")
 
 
