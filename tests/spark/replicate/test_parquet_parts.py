@@ -1,6 +1,7 @@
 """Tables of Parquet in parts: a base, and what changes added and removed; and what reads them."""
 
 import itertools
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 import pgoutput_construct as pgo
 from pgoutput_construct import lake
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.spark import MaintenanceReport, maintain, read_current, replicate
-from pgoutput_construct.spark._replicate import read_history
+from pgoutput_construct.spark import MaintenanceReport, Retention, maintain, read_current, replicate
+from pgoutput_construct.spark._replicate import maintenance, read_history
 from pgoutput_construct.spark._replicate.parquet_sink import ParquetSink, first_merged
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
 from tests.postgres.shop import Shop
@@ -184,6 +185,30 @@ def test_maintained_parts(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: p
     (report,) = maintain(spark, warehouse, ["piece"])
     assert report.done == {"directories removed": 2}
     monkeypatch.setattr("pgoutput_construct.spark._replicate.parquet_sink._NUMBERED", 0)
+    _check(spark, shop, warehouse)
+
+
+@pytest.mark.server
+@pytest.mark.spark
+def test_an_idle_table(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is maintained after a while, though few batches have changed it: nothing else removes what was replaced."""
+    monkeypatch.setattr(maintenance, "_IDLE", 0.0)
+    warehouse, done = tmp_path / "wh", list[MaintenanceReport]()
+    options: dict[str, Any] = {**IN_PARTS, "tables": ["public.piece"], "grace": 0}
+    replicate(spark, shop.directory, warehouse, **options)
+    shop.execute(f"UPDATE piece SET note = 'new' WHERE id < {ROWS // 5}")
+    shop.capture()
+    following: dict[str, Any] = {"once": False, "retention": Retention(grace=0), "on_maintenance": done.append}
+    end = time.monotonic() + 60
+    replicate(
+        spark,
+        shop.directory,
+        warehouse,
+        stop=lambda: bool(done) or time.monotonic() > end,
+        **following,
+        **options,
+    )
+    assert [report.done for report in done] == [{"bases written": 1, "directories removed": 3}]
     _check(spark, shop, warehouse)
 
 

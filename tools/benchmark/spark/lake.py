@@ -37,6 +37,8 @@ _CHANGE: Final = (
 
 _APPENDS: Final = 4
 """Batches of inserts alone, without the first one of which the median counts."""
+_SCANS: Final = 8
+"""Scans of each table, in turns."""
 _MAINTAINED: Final = 50
 """The number of batches after which ``--continuous`` maintains a table."""
 
@@ -193,10 +195,9 @@ def _batches(spark: SparkSession, source: _Source, options: argparse.Namespace) 
         fresh = source.place / f"{into}-fresh"
         _write(spark, there, into, fresh)
         held, fresh_held = _held(source.place / into), _held(fresh)
-        scans = [
-            statistics.median(measured(partial(_scan, rows))[0].seconds for _ in range(5))
-            for rows in (there, _read(spark, into, fresh))
-        ]
+        scanned = there, _read(spark, into, fresh)
+        turns = [[measured(partial(_scan, rows))[0].seconds for rows in scanned] for _ in range(_SCANS)]
+        scans = map(statistics.median, zip(*turns[1:], strict=True))  # the first turn warms up
         now, new = (f"{each}, scan {scan:.2f} s" for each, scan in zip((held, fresh_held), scans, strict=True))
         print(f"{into}: {options.many:,} batches in {seconds[into]:,.0f} s: {now}; written again: {new}", flush=True)
 
