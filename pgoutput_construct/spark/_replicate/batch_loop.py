@@ -211,9 +211,10 @@ def replicate(
         names=names,
     )
     destination = check(waits=not once)
-    if not await_log(log, stop):
-        return None
-    check()
+    if not _has_begun(log):
+        if not await_log(log, stop):
+            return None
+        check()
     destination.store.prepare()
     with destination.store.lock("replicate") as lock:
         from_scratch, layout = set(map(normal_name, resync)), noted_layout(destination).chosen(*columns)

@@ -35,8 +35,8 @@ _CHANGE: Final = (
 """Random rows, of which a few may be the same."""
 
 
-_APPENDS: Final = 4
-"""Batches of inserts alone, without the first one of which the median counts."""
+_APPENDS: Final = 8
+"""Batches of inserts alone; the median is that of the later half, when both are warm."""
 _SCANS: Final = 8
 """Scans of each table, in turns."""
 _MAINTAINED: Final = 50
@@ -49,6 +49,8 @@ class _Cost(NamedTuple):
     spent: Spent
     written: int
     """Bytes of files that were not there before."""
+    batch: float = 0.0
+    """Seconds of the batch itself, without opening warehouse, log and sessions."""
 
 
 class _Source:
@@ -155,8 +157,8 @@ def _inserts(spark: SparkSession, source: _Source, options: argparse.Namespace, 
             cost = _replicated(spark, source, into, options, names)
             found[into].append((cost, _own_append(spark, source, into, names[0], after)))
     for into, each in found.items():
-        cost, own = map(_median, zip(*each[1:], strict=True))
-        ratio = f"{cost.spent.seconds / own.spent.seconds:.2f} of the time"
+        cost, own = map(_median, zip(*each[_APPENDS // 2 :], strict=True))
+        ratio = f"{cost.spent.seconds / own.spent.seconds:.2f} of the time, the batch itself {cost.batch:.2f} s"
         print(f"{into}: {count:,} rows that come: {_text(cost)}; Spark's own append {_text(own)}: {ratio}", flush=True)
 
 
@@ -214,8 +216,10 @@ def _replicated(
 ) -> _Cost:
     warehouse = source.place / into
     before = _files(warehouse)
-    spent, _ = measured(partial(replicate, spark, source.log, warehouse, into, tables, write_mode=options.write_mode))
-    return _Cost(spent, sum(size for file, size in _files(warehouse).items() if file not in before))
+    work = partial(replicate, spark, source.log, warehouse, into, tables, write_mode=options.write_mode)
+    spent, done = measured(work)
+    written = sum(size for file, size in _files(warehouse).items() if file not in before)
+    return _Cost(spent, written, done.seconds if done is not None else 0.0)
 
 
 def _own_write(spark: SparkSession, source: _Source, into: str, table: str) -> _Cost:
@@ -286,7 +290,10 @@ def _files(place: Path) -> dict[str, int]:
 def _median(costs: Sequence[_Cost]) -> _Cost:
     """Return the median of each number."""
     spent = Spent(*map(statistics.median, zip(*(each.spent for each in costs), strict=True)))
-    return _Cost(spent, int(statistics.median(each.written for each in costs)))
+    written, batch = (
+        statistics.median(each) for each in zip(*((each.written, each.batch) for each in costs), strict=True)
+    )
+    return _Cost(spent, int(written), batch)
 
 
 def _text(cost: _Cost) -> str:
