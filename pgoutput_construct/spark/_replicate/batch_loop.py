@@ -211,10 +211,8 @@ def replicate(
         names=names,
     )
     destination = check(waits=not once)
-    if not _has_begun(log):
-        if not await_log(log, stop):
-            return None
-        check()
+    if not await_log(log, stop, check):
+        return None
     destination.store.prepare()
     with destination.store.lock("replicate") as lock:
         from_scratch, layout = set(map(normal_name, resync)), noted_layout(destination).chosen(*columns)
@@ -468,8 +466,14 @@ def _check_names(destination: Warehouse, known: Progress, names: GivenNames) -> 
             )
 
 
-def await_log(log: Address, stop: Callable[[], bool]) -> bool:
-    """Wait until a log has a segment, such as while its capture begins; return False if it is time to stop."""
+def await_log(log: Address, stop: Callable[[], bool], check: Callable[[], object] = lambda: None) -> bool:
+    """Wait until a log has a segment, such as while its capture begins; return False if it is time to stop.
+
+    Args:
+        log: The log.
+        stop: Returns True to end.
+        check: Called after a wait: what the log has could not be checked before.
+    """
     is_said = False
     while not _has_begun(log):
         if stop():
@@ -478,6 +482,8 @@ def await_log(log: Address, stop: Callable[[], bool]) -> bool:
             _LOG.info("%s: waiting for the capture's first segment", open_store(log))
             is_said = True
         time.sleep(_TICK)
+    if is_said:
+        check()
     return True
 
 
