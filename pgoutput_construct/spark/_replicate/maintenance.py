@@ -125,8 +125,8 @@ def maintain(
 ) -> Iterator[MaintenanceReport]:
     """Maintain the tables of a warehouse, and their histories, and yield what was done for each.
 
-    No batch may run meanwhile: the warehouse is locked as ``replicate`` locks it. Tables that an interrupted batch left
-    are maintained after the next complete one.
+    No batch may run meanwhile: the warehouse is locked as ``replicate`` locks it. After one that was interrupted, or
+    that failed in a table, tables that schemas share are not maintained: their commits are still needed.
 
     Args:
         spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it.
@@ -137,17 +137,17 @@ def maintain(
 
     Raises:
         PgoutputError: There is no warehouse, or no such table in it; another process writes into it; the session lacks
-            jars; or the last batch was interrupted, or failed in a table.
+            jars; or the last batch was interrupted while it moved tables.
     """
     place, began = Warehouse(warehouse), time.monotonic()
     progress = place.existing_progress()
     check_format(spark, progress.format)
     with place.store.lock("replicate") as lock:
         progress = place.existing_progress()
-        if not progress.done:
+        if progress.moving:  # a catalog may have a table under another name than its note
             raise PgoutputError(
-                f"{place.store}: its last batch was interrupted, or failed in a table: run pgoutput replicate first, "
-                "which says what is wrong"
+                f"{place.store}: its last batch was interrupted while it moved renamed tables: run pgoutput replicate "
+                "first"
             )
         sink = existing_sink(place, progress)
         sink.prepare(spark)

@@ -16,7 +16,7 @@ from pgoutput_construct.spark._replicate import iceberg_sink
 from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.sinks import open_sink
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from pgoutput_construct.spark._replicate.warehouse_notes import Moving, Warehouse
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
 from tests.table_formats import ALL_FORMATS, SHORT_IN_PARQUET
@@ -254,9 +254,12 @@ def test_maintenance(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     replicate(lake, shop.directory, warehouse, into)
     list(maintain(lake, warehouse, ["public.event"], NOTHING_OLD))
     place.write_notes(notes)
-    place.write_progress(replace(progress, done=False, batch=progress.batch + 1))
-    with pytest.raises(pgo.PgoutputError, match="its last batch was interrupted, or failed in a table: run pgoutput"):
+    interrupted = replace(progress, done=False, batch=progress.batch + 1)
+    place.write_progress(replace(interrupted, moving=(Moving("public.a", "public.b", "public.b"),)))
+    with pytest.raises(pgo.PgoutputError, match="was interrupted while it moved renamed tables: run pgoutput"):
         list(maintain(lake, warehouse))
+    place.write_progress(interrupted)
+    assert not any(each.error for each in maintain(lake, warehouse, retention=NOTHING_OLD))
     replicate(lake, shop.directory, warehouse, into)
     check_equal(lake, shop, warehouse, NAMES)
 
