@@ -13,10 +13,11 @@ Invariants:
 - One capture writes; readers need no lock, whatever capture, compaction and prune do meanwhile.
 
 Start reading at ``writer`` and ``reader``. ``log_options`` are the options under which a log was captured; ``compact``,
-``prune`` and ``verify`` maintain a log; ``registry`` has the readers that prune waits for. Rooms: ``_store`` (files),
-``_segment`` (one file), ``_index`` (what is known without payloads), ``_facts`` (what the stream does not say),
-``_notes`` (small files by which processes coordinate). Public is what this module exports, ``registry``, and of
-``compact``, ``prune`` and ``verify`` the functions of the same names, with what they take and return.
+``prune`` and ``verify`` maintain a log; ``registry`` has the readers that prune waits for; ``timeline`` is what a log
+holds, in its order, and ``decoding_order`` what a slot sends of it. Rooms: ``_store`` (files), ``_segment`` (one file),
+``_index`` (what is known without payloads), ``_facts`` (what the stream does not say), ``_notes`` (small files by which
+processes coordinate). Public is what this module exports, ``registry``, and of ``compact``, ``prune`` and ``verify``
+the functions of the same names, with what they take and return.
 """
 
 from pgoutput_construct.extras import needing

@@ -67,7 +67,7 @@ Where the log was pruned
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -78,7 +78,6 @@ import pyarrow.compute as pc
 
 from pgoutput_construct.changelog._facts.completeness import present_copies
 from pgoutput_construct.changelog._facts.copies import TableCopy
-from pgoutput_construct.changelog._facts.visibility import Visibility
 from pgoutput_construct.changelog._index.log_index import LogIndex
 from pgoutput_construct.changelog._index.planning import (
     LostHistory,
@@ -93,14 +92,13 @@ from pgoutput_construct.changelog._segment.events import COPIED_TABLE, EventRow,
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog._segment.prune_note import read_pruned
 from pgoutput_construct.changelog._segment.segment_index import COLUMNS, SegmentIndex
+from pgoutput_construct.changelog.decoding_order import DecodingOrder, ended_transaction, transaction_of
 from pgoutput_construct.changelog.reader import ChangeLog, explain, table_entries
-from pgoutput_construct.errors import ChangeLogError, PgoutputError
+from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.stream.bounds import having, said
-from pgoutput_construct.stream.identifiers import full_name
 from pgoutput_construct.stream.transaction_reader import (
     ABORTED,
     COMMITTED,
-    FINISHED,
     PREPARED,
     EndedTransaction,
     LoggedTransaction,
@@ -112,14 +110,11 @@ from pgoutput_construct.wire.protocol import MessageFlags
 
 __all__ = [
     "NOTHING_ENDED",
-    "DecodingOrder",
     "ItemKind",
     "LogicalMessage",
-    "PlacedCopies",
     "Timeline",
     "TimelineFollower",
     "TimelineItem",
-    "ended_transaction",
     "first_uncontained",
     "last_ends",
     "lasting_transactions",
@@ -130,8 +125,6 @@ __all__ = [
 NOTHING_ENDED: Final = -(2**63)
 """In place of the last end in a segment (``last_ends``)."""
 _INT64_MAX: Final = 2**63 - 1
-_BLOCK: Final = 256
-"""Transactions that become objects together."""
 _CHUNKS: Final = 64
 """Arrow chunks of the transactions, above which they are put together."""
 _PREPARES: Final = [cls.TAG[0] for cls in having("prepare", "prepare_streamed")]
@@ -287,7 +280,7 @@ class Timeline:
     def _with_gids(self) -> Mapping[tuple[int, str], LoggedTransaction]:
         """Transactions that are, or were, prepared: ``LogIndex.marked`` has all that ended."""
         rows = [*self._log.index.marked.to_pylist(), *self._log.index.open.to_pylist()]
-        return {(row["xid"], row["gid"]): _transaction(row) for row in rows if row["gid"] is not None}
+        return {(row["xid"], row["gid"]): transaction_of(row) for row in rows if row["gid"] is not None}
 
     def _may_have(self, ended: EndedTransaction) -> bool:
         """Return whether a transaction may have changes of the tables: whether runs of their rows are in its spans."""
@@ -304,315 +297,6 @@ class Timeline:
         rows = rows.filter(pa.array(np.isin(rows["oid"].to_numpy(), sorted(self._oids or ())))).sort_by("first_seq")
         lasts = np.maximum.accumulate(np.append(-1, rows["last_seq"].to_numpy()))
         return rows["first_seq"].to_numpy(), lasts
-
-
-class PlacedCopies(NamedTuple):
-    """Table copies that are applied as one transaction: mostly one, several where LSNs do not suffice."""
-
-    seq: int
-    """That of the last one."""
-    end_lsn: int
-    """Where that transaction ends; its place in the order."""
-    copies: tuple[TableCopy, ...]
-    """The copies that are applied."""
-    emptied: Mapping[int, bool]
-    """Their tables, by OID, and whether something of each may have been applied before."""
-    unserved: tuple[TableCopy, ...] = ()
-    """Those that have this place, and of which transactions have all rows: they are not applied."""
-
-    @property
-    def relation_oids(self) -> set[int]:
-        """The OIDs of the tables that are applied."""
-        return {copy.relation_oid for copy in self.copies}
-
-    @property
-    def seqs(self) -> set[int]:
-        """The seqs of all copies that stand here."""
-        return {copy.seq for copy in (*self.copies, *self.unserved)}
-
-
-class DecodingOrder:
-    """What a slot sends of a log: transactions, PREPAREs where it has two phases, and copies at their places.
-
-    A million transactions are a table: each becomes an object when it is asked for.
-    """
-
-    def __init__(
-        self,
-        rows: pa.Table,
-        others: Sequence[EndedTransaction] = (),
-        copies: Sequence[TableCopy] = (),
-        superfluous: Collection[int] = (),
-        begun: Mapping[int, int] = MappingProxyType({}),
-    ) -> None:
-        """Put them in order; raise ChangeLogError where a copy has no position in the WAL.
-
-        Args:
-            rows: Transactions that are one item each, as the index has them (``COLUMNS["transactions"]``).
-            others: Items of transactions that were prepared; those of one seq remain in their order.
-            copies: Table copies that have a place.
-            superfluous: The seqs of those that have a place but are not sent, since transactions have all of their
-                rows: to send them would empty a table that may have rows which another one had by the same name.
-            begun: The seqs from which on the log holds tables without a copy, by OID.
-        """
-        self.generation = 0
-        """Another one where items are not what they were, with more after them."""
-        self.begins = 0
-        """What ended up to this LSN was pruned."""
-        self.first_seq = 0
-        """The seq of the first row of the log."""
-        self._rows, self._others = rows, others
-        seqs = np.concatenate([rows["seq"].to_numpy(), _column(others, "seq")])
-        self._codes: Numbers = np.argsort(seqs, kind="stable")
-        """Of each item its row, or after the rows its index in ``others``, or after these in ``copies``."""
-        self._unpacked = lru_cache(maxsize=16)(self._unpack)
-        self.copies: list[PlacedCopies] = []
-        """The items that are copies."""
-        self._placing = _Placing(self, copies, superfluous, begun)
-        self._insert(self._placing.items)
-        self.copied_until = max((item.seq for item in self.copies), default=-1)
-        """The seq of the latest copy."""
-
-    def _insert(self, placed: Sequence[tuple[int, PlacedCopies]]) -> None:
-        """Put copies before the items at some indexes; those of one index remain in their order."""
-        self.copies = [item for _, item in placed]
-        numbers = np.arange(len(placed)) + self._first_copy
-        self._codes = np.insert(self._codes, [place for place, _ in placed], numbers)
-        self.__dict__.pop("ends", None)
-
-    def __len__(self) -> int:
-        return len(self._codes)
-
-    def __getitem__(self, place: int) -> EndedTransaction | PlacedCopies:
-        code = int(self._codes[place])
-        if code >= self._first_copy:
-            return self.copies[code - self._first_copy]
-        return self._transaction(code)
-
-    def __iter__(self) -> Iterator[EndedTransaction | PlacedCopies]:
-        return (self[place] for place in range(len(self)))
-
-    def transaction(self, place: int) -> EndedTransaction:
-        """Return the item at an index, which is not a copy."""
-        return self._transaction(int(self._codes[place]))
-
-    def _transaction(self, code: int) -> EndedTransaction:
-        if code >= self._rows.num_rows:
-            other: EndedTransaction = self._others[code - self._rows.num_rows]
-            return other
-        return ended_transaction(self._unpacked(code // _BLOCK)[code % _BLOCK])
-
-    def _unpack(self, block: int) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self._rows.slice(block * _BLOCK, _BLOCK).to_pylist()
-        return rows
-
-    @property
-    def _first_copy(self) -> int:
-        rows: int = self._rows.num_rows
-        return rows + len(self._others)
-
-    @cached_property
-    def ends(self) -> Numbers:
-        """The LSN at which each item ends."""
-        return self._values("end_lsn", _column(self.copies, "end_lsn"))
-
-    def commits_and_xids(self) -> tuple[Numbers, Numbers]:
-        """Return the LSN of the commit record of each transaction, of a PREPARE that of its own; and top-level xids."""
-        xids = np.array([each.transaction.xid for each in self._others], np.int64)
-        of_rows: Numbers = self._rows["xid"].to_numpy()
-        return self._values("commit_lsn", np.empty(0, np.int64)), np.concatenate([of_rows, xids])[self._codes]
-
-    def _values(self, name: str, of_copies: Numbers) -> Numbers:
-        of_rows: Numbers = self._rows[name].to_numpy()
-        return np.concatenate([of_rows, _column(self._others, name), of_copies])[self._codes]
-
-    @property
-    def last_xid(self) -> int:
-        """The greatest top-level xid, 0 for none."""
-        others = max((each.transaction.xid for each in self._others), default=0)
-        last: int = pc.max(self._rows["xid"]).as_py() or 0
-        return max(last, others)
-
-    @property
-    def end(self) -> int:
-        """The LSN at which the last item ends, 0 for none."""
-        return int(self.ends[-1]) if len(self) else 0
-
-    def after(self, lsn: int) -> int:
-        """Return the index of the first item that ends after an LSN, the number of items where none does."""
-        found = np.flatnonzero(self.ends > lsn)
-        return int(found[0]) if len(found) else len(self)
-
-    def placed(self) -> Iterator[tuple[int, PlacedCopies]]:
-        """Yield the copies with their indexes."""
-        for place in np.flatnonzero(self._codes >= self._first_copy).tolist():
-            yield place, self.copies[int(self._codes[place]) - self._first_copy]
-
-    def prepared(self) -> list[tuple[int, int]]:
-        """Return the index of each PREPARE, and of its transaction's end: the number of items where it has none."""
-        is_other = (self._codes >= self._rows.num_rows) & (self._codes < self._first_copy)
-        begun, found = dict[str | None, int](), list[tuple[int, int]]()
-        for place in np.flatnonzero(is_other).tolist():
-            item = self.transaction(place)
-            if item.outcome == PREPARED:
-                begun[item.transaction.gid] = place
-            elif item.outcome == FINISHED and item.transaction.gid in begun:
-                found.append((begun.pop(item.transaction.gid), place))
-        return [*found, *((place, len(self)) for place in begun.values())]
-
-    def has_prepared(self, place: int) -> bool:
-        """Return whether a transaction is prepared before an item, and ends with it or after it."""
-        return any(prepared < place <= finished for prepared, finished in self.prepared())
-
-    def contains(self, relation_oid: int, ended: EndedTransaction, without: Collection[int] = ()) -> bool:
-        """Return whether a copy that was sent before has what a transaction did to a table.
-
-        Args:
-            relation_oid: The table.
-            ended: The transaction.
-            without: The seqs of copies that were not sent.
-        """
-        return self._placing.contains(relation_oid, ended, without)
-
-    def awaited(self, relation_oid: int, ended: EndedTransaction) -> TableCopy | None:
-        """Return the first copy of a table where it comes after a transaction: it has what that did to the table.
-
-        None where it does not, or where the log holds the table from its first row on without a copy.
-
-        Args:
-            relation_oid: The table.
-            ended: The transaction.
-        """
-        return self._placing.awaited(relation_oid, ended)
-
-    def follows_changes(self, copy: TableCopy, described: int | None) -> bool:
-        """Return whether rows of its table may have been sent before a copy.
-
-        Args:
-            copy: The copy.
-            described: The seq at which the stream describes the table first, before its first change; None: never.
-        """
-        return self._placing.follows_changes(copy, described)
-
-
-class _Placing:
-    """The places of copies among other items: see "Where a table copy stands"."""
-
-    def __init__(
-        self,
-        order: DecodingOrder,
-        copies: Sequence[TableCopy],
-        superfluous: Collection[int],
-        begun: Mapping[int, int],
-    ) -> None:
-        """Find them in an order that has no copies yet; see there for all else."""
-        self._superfluous = superfluous
-        self._of_table = defaultdict[int, list[TableCopy]](list)
-        for copy in copies:
-            self._of_table[copy.relation_oid].append(copy)
-        self._awaited = {
-            oid: of_table[0]
-            for oid, of_table in self._of_table.items()
-            if of_table[0].seq not in superfluous and begun.get(oid, _INT64_MAX) > of_table[0].seq
-        }
-        """The first copies of tables, before which changes are withheld."""
-        places = _places(order, copies)
-        self._places = {copy.seq: places[_key(copy)] for copy in copies}
-        self._following = {
-            seq: order.transaction(place).seq for seq, place in self._places.items() if place < len(order)
-        }
-        """The seq of the transaction after each copy that has one."""
-        self._preceding = {
-            seq: order.transaction(place - 1).seq if place else -1 for seq, place in self._places.items()
-        }
-        """The seq of the transaction before each copy."""
-        self._committed = {  # what is prepared is in a copy where its commit is
-            order.transaction(first).seq: (order.transaction(last).commit_lsn or 0) if last < len(order) else _INT64_MAX
-            for first, last in order.prepared()
-        }
-        """The LSNs of the commits of what is prepared, by the seqs of the PREPAREs."""
-        self.items = [*self._items(order, copies)]
-        """The copies, with the indexes of the items before which they stand."""
-
-    def contains(self, relation_oid: int, ended: EndedTransaction, without: Collection[int]) -> bool:
-        """See DecodingOrder."""
-        return any(
-            copy.seq not in without
-            and copy.seq not in self._superfluous
-            and self._following.get(copy.seq, ended.seq + 1) <= ended.seq
-            and not self._adds(copy, ended)
-            for copy in self._of_table.get(relation_oid, ())
-        )
-
-    def awaited(self, relation_oid: int, ended: EndedTransaction) -> TableCopy | None:
-        """See DecodingOrder."""
-        copy = self._awaited.get(relation_oid)
-        return copy if copy is not None and self._following.get(copy.seq, _INT64_MAX) > ended.seq else None
-
-    def follows_changes(self, copy: TableCopy, described: int | None) -> bool:
-        """See DecodingOrder."""
-        is_first = self._of_table[copy.relation_oid][0] is copy
-        return not is_first or (described is not None and described <= self._preceding[copy.seq])
-
-    def _adds(self, copy: TableCopy, ended: EndedTransaction) -> bool:
-        """Return whether a transaction counts in addition to a copy."""
-        lsn, xid = self._committed.get(ended.seq, ended.commit_lsn or 0), ended.transaction.xid
-        return bool(copy.visibility.adds(np.array([lsn]), np.array([xid]))[0])
-
-    def _items(self, order: DecodingOrder, copies: Sequence[TableCopy]) -> Iterator[tuple[int, PlacedCopies]]:
-        groups, end = list[tuple[int, int, list[TableCopy]]](), 0
-        # Of those at one place what is copied later has the later position.
-        for copy in sorted(copies, key=lambda copy: (self._places[copy.seq], copy.snapshot.lsn, copy.seq)):
-            place = self._places[copy.seq]
-            following = order.transaction(place) if place < len(order) else None
-            before = max(end, order.transaction(place - 1).end_lsn or 0) if place else end
-            found = _end(copy, before, following)
-            if found is not None:
-                end = found
-                groups.append((place, end, [copy]))
-            elif groups and groups[-1][0] == place:
-                groups[-1][2].append(copy)
-            else:
-                raise ChangeLogError(f"the copy of {full_name(copy)} has no position in the WAL")
-        for place, end, group in groups:
-            sent = tuple(copy for copy in group if copy.seq not in self._superfluous)
-            emptied = {
-                copy.relation_oid: place > 0 or self._of_table[copy.relation_oid][0] is not copy for copy in sent
-            }
-            unserved = tuple(copy for copy in group if copy.seq in self._superfluous)
-            yield place, PlacedCopies(max(copy.seq for copy in group), end, sent, emptied, unserved)
-
-
-def _places(order: DecodingOrder, copies: Iterable[TableCopy]) -> dict[tuple[Visibility, Lsn], int]:
-    """Return the index of the item before which copies stand: hundreds of tables may be copied under one snapshot."""
-    by_key, found = {_key(copy): copy for copy in copies}, dict[tuple[Visibility, Lsn], int]()
-    if not by_key:
-        return found
-    commits, xids = order.commits_and_xids()
-    prepared = sorted(order.prepared(), reverse=True)
-    for key, copy in by_key.items():
-        # No item before it may end after the snapshot's LSN: at that, or right after the item, the copy ends.
-        is_after = np.flatnonzero(copy.visibility.adds(commits, xids) | (order.ends > copy.snapshot.lsn))
-        place = int(is_after[0]) if len(is_after) else len(order)
-        for first, last in prepared:
-            if first < place <= last:
-                place = first
-        found[key] = place
-    return found
-
-
-def _key(copy: TableCopy) -> tuple[Visibility, Lsn]:
-    return copy.visibility, copy.snapshot.lsn
-
-
-def _end(copy: TableCopy, before: int, following: EndedTransaction | None) -> int | None:
-    """Return the LSN at which a copy ends: after ``before``, and before the next item does; None for no room."""
-    end = max(before + 1, int(copy.snapshot.lsn))
-    if following is None or end < (following.end_lsn or 0):
-        return end
-    # It had committed before the snapshot was taken, and was not visible yet.
-    end = max(before, following.commit_lsn or 0) + 1
-    return end if end < (following.end_lsn or 0) else None
 
 
 class TimelineFollower:
@@ -706,7 +390,7 @@ class TimelineFollower:
         self._unread = []
         for row in rows:
             found = self._prepares.get((row["xid"], row["gid"] or ""))
-            prepare = None if found is None else _prepared(*found, _transaction(row))
+            prepare = None if found is None else _prepared(*found, transaction_of(row))
             if prepare is not None:
                 yield from decoded(prepare, None, two_phase_at)
             if "outcome" in row:
@@ -828,10 +512,6 @@ def _within(values: Numbers, bounds: tuple[int, int]) -> Flags:
     return found
 
 
-def _column(items: Sequence[EndedTransaction | PlacedCopies], name: str) -> Numbers:
-    return np.array([getattr(item, name) or 0 for item in items], np.int64)
-
-
 def _is_lost(copy: TableCopy, lost: Iterable[LostHistory]) -> bool:
     return any(copy.seq < each.before_seq and copy.snapshot.lsn > each.after_lsn for each in lost)
 
@@ -852,14 +532,3 @@ def _segments_with_gids(index: SegmentIndex) -> list[int]:
 def _prepared(seq: int, prepare: PgoutputMessage, transaction: LoggedTransaction) -> EndedTransaction:
     numbers = (int(said(prepare, role)) for role in ("lsn", "end_lsn", "time"))
     return EndedTransaction(seq, PREPARED, transaction, *numbers)
-
-
-def ended_transaction(row: Mapping[str, Any]) -> EndedTransaction:
-    """Return a transaction, given its entry among the ``transactions`` of an index."""
-    numbers = row["commit_lsn"], row["end_lsn"], row["commit_time"]
-    return EndedTransaction(row["seq"], row["outcome"], _transaction(row), *numbers)
-
-
-def _transaction(row: Mapping[str, Any]) -> LoggedTransaction:
-    spans = [(span["first"], span["last"]) for span in row["spans"]]
-    return LoggedTransaction(row["xid"], row["streamed"], gid=row["gid"], spans=spans, aborted=set(row["aborted"]))

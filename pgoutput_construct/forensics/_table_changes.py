@@ -24,8 +24,9 @@ import pyarrow.compute as pc
 from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._index.planning import committed_transactions, lost_histories
 from pgoutput_construct.changelog._segment.block import Flags, Numbers
+from pgoutput_construct.changelog.decoding_order import ended_transaction
 from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, table_entries
-from pgoutput_construct.changelog.timeline import ItemKind, Timeline, ended_transaction
+from pgoutput_construct.changelog.timeline import ItemKind, Timeline
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.forensics._tracked_table import LoggedTables, TrackedTable
 from pgoutput_construct.stream.relations import Description

@@ -31,8 +31,8 @@ from pgoutput_construct.changelog._facts.catalog_readings import publication_rea
 from pgoutput_construct.changelog._facts.completeness import lacks_of, publishes_all_operations, whole_tables
 from pgoutput_construct.changelog._index.planning import committed_transactions, lost_histories
 from pgoutput_construct.changelog._store.store import Address
+from pgoutput_construct.changelog.decoding_order import ended_transaction
 from pgoutput_construct.changelog.reader import ChangeLog, index_as_of
-from pgoutput_construct.changelog.timeline import ended_transaction
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.forensics._row_search import RowSearch, row_key
 from pgoutput_construct.forensics._row_states import RowLife, RowStates, RowStep, sent_rows

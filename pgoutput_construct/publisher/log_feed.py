@@ -18,8 +18,9 @@ from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._index.planning import relation_history
 from pgoutput_construct.changelog._segment.footer import Segment
 from pgoutput_construct.changelog._store.store import Address
+from pgoutput_construct.changelog.decoding_order import DecodingOrder, PlacedCopies
 from pgoutput_construct.changelog.reader import ChangeLog, LogEntry, explain, table_entries
-from pgoutput_construct.changelog.timeline import DecodingOrder, PlacedCopies, TimelineFollower
+from pgoutput_construct.changelog.timeline import TimelineFollower
 from pgoutput_construct.columnar.descriptions import OUTSIDE
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import About, CopiedTable, Fed, Feed, Missed

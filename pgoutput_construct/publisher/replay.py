@@ -12,8 +12,9 @@ from psycopg.sql import SQL, Identifier, Literal
 
 from pgoutput_construct.changelog._facts.catalog_readings import CatalogColumn
 from pgoutput_construct.changelog._store.store import Address
+from pgoutput_construct.changelog.decoding_order import PlacedCopies
 from pgoutput_construct.changelog.reader import ChangeLog
-from pgoutput_construct.changelog.timeline import PlacedCopies, lsn_before
+from pgoutput_construct.changelog.timeline import lsn_before
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.publisher._feed.feed import CopiedTable, Fed
 from pgoutput_construct.publisher._feed.rendering import tables_of

@@ -12,12 +12,12 @@ from pgoutput_construct.changelog._facts.copies import TableCopy
 from pgoutput_construct.changelog._facts.visibility import Visibility
 from pgoutput_construct.changelog._segment.events import BEGUN_ANEW, CONNECTED
 from pgoutput_construct.changelog.compact import compact
+from pgoutput_construct.changelog.decoding_order import PlacedCopies
 from pgoutput_construct.changelog.prune import prune
 from pgoutput_construct.changelog.timeline import (
     NOTHING_ENDED,
     ItemKind,
     LogicalMessage,
-    PlacedCopies,
     Timeline,
     TimelineFollower,
     TimelineItem,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pgoutput_construct.changelog.timeline import PlacedCopies
+from pgoutput_construct.changelog.decoding_order import PlacedCopies
 from pgoutput_construct.errors import ChangeLogError, ProtocolError
 from pgoutput_construct.pgtypes.builtin_types import BUILTIN_TYPES
 from pgoutput_construct.pgtypes.loader import base_oid

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from pgoutput_construct.changelog.timeline import PlacedCopies
+from pgoutput_construct.changelog.decoding_order import PlacedCopies
 from pgoutput_construct.publisher.faults import Fault
 from pgoutput_construct.publisher.published_tables import ListedTable, PublishedScope, described_tables
 from pgoutput_construct.stream.relations import Description, RelationHistory

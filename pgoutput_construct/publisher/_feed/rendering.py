@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pgoutput_construct.changelog.timeline import PlacedCopies
+from pgoutput_construct.changelog.decoding_order import PlacedCopies
 from pgoutput_construct.errors import ProtocolError
 from pgoutput_construct.publisher._feed.feed import CopiedTable, Fed, Feed, Missed, OrderItem
 from pgoutput_construct.stream.identifiers import full_name
