@@ -74,7 +74,7 @@ def maintain_command(
 def described(report: "MaintenanceReport") -> str:
     """Return what was done for a table, as a line for people."""
     name = f"{report.table}{' (history)' if report.is_history else ''}"
-    if report.error:
-        return f"{name}: not maintained: {report.error}"
     done = ", ".join(f"{what}: {number:,}" for what, number in report.done.items() if number)
+    if report.error:
+        return f"{name}: {f'{done}; ' if done else ''}not maintained: {report.error}"
     return f"{name}: {done or 'nothing to do'}, in {report.seconds:.1f} s"

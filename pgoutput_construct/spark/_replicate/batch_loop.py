@@ -252,6 +252,7 @@ def replicate(
             lock.check,
         )
         is_maintained = maintains if maintains is not None else not once
+        maintenance.count(() if once else all_tables.directories, 0)  # what was replaced before is removed in its time
         known, limits = ChangeLog(log), Limits(batch_transactions, batch_bytes)
         all_tables.attach(known, adopt)
         warned, batches = set[Lack](), list[Batch]()

@@ -57,6 +57,9 @@ _WIDENING: Final = "delta.enableTypeWidening"
 _VECTORS: Final = "delta.enableDeletionVectors"
 _DEFAULTS: Final = "spark.databricks.delta.properties.defaults."
 """How settings of a session begin that give properties to new tables."""
+_LEAST_FILE: Final = "spark.databricks.delta.optimize.minFileSize"
+_FILE_BYTES: Final = 1 << 27
+"""OPTIMIZE leaves files of this size as they are. Its own limit is 1 GB: it would write smaller tables each time."""
 _LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 """By default 10,000, for object stores with as many directories."""
 _RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
@@ -297,7 +300,7 @@ class DeltaSink(MergingSink):
         # VACUUM rounds to whole hours (VacuumCommand): ten minutes would be none.
         hours = math.ceil((now - before) / 3600)
         # The check is for other writers: there are none. VACUUM lists a table in as many tasks as _LISTING has.
-        settings = {_RETENTION_CHECK: "false", _LISTING: "16"}
+        settings = {_RETENTION_CHECK: "false", _LISTING: "16", _LEAST_FILE: str(_FILE_BYTES)}
         settings[_COMMIT_METADATA] = self.warehouse.commit_text(version)
         with session_settings(spark, settings):
             for row in spark.sql(f"OPTIMIZE {self._table(dataset)}").collect():

@@ -31,8 +31,8 @@ __all__ = ["MAINTAIN_EVERY", "MaintenanceReport", "TableMaintenance", "maintain"
 
 MAINTAIN_EVERY: Final = 50
 """After how many commits of a dataset it is maintained again."""
-_IDLE: Final = 900.0
-"""After how many seconds without a commit it is, too: then nothing else removes what was replaced."""
+_BASES: Final = "bases written"
+"""What a report says of datasets that were written again."""
 _MOST: Final = 1 << 28
 """The most bytes of a dataset that is written again between batches, which wait for that some seconds."""
 DEFAULT_RETENTION: Final = Retention()
@@ -91,28 +91,34 @@ class TableMaintenance:
         self._last: dict[str, float] = {}
         """and when that was, by a clock that only increases."""
 
-    def count(self, directories: Collection[str]) -> None:
-        """Count a commit of each of some datasets."""
+    def count(self, directories: Collection[str], commits: int = 1) -> None:
+        """Count commits of each of some datasets; 0 of those that are there in the beginning."""
         for directory in directories:
             place = self._sink.place_of(directory)
-            self._commits[place], self._latest[place] = self._commits.get(place, 0) + 1, directory
+            self._commits[place], self._latest[place] = self._commits.get(place, 0) + commits, directory
             self._last[place] = time.monotonic()
 
     def maintain_one(self) -> bool:
-        """Maintain the dataset with the most commits since it was maintained; return whether one was due."""
-        idle = time.monotonic() - _IDLE
+        """Maintain the dataset with the most commits since it was maintained; return whether one was due.
+
+        One is due after a number of commits. It is, too, without any for so long that all it has replaced has expired:
+        nothing else would remove that.
+        """
+        idle = time.monotonic() - self._sink.seconds_until_expired(self._retention)
         due = [each for each, commits in self._commits.items() if commits >= self._every or self._last[each] <= idle]
         if not due:
             return False
         place = max(due, key=lambda each: self._commits[each])
         del self._commits[place]
         try:
-            dataset = self._sink.warehouse.dataset(self._latest.pop(place))
+            dataset = self._sink.warehouse.dataset(self._latest[place])
         except PgoutputError:
             return True  # its note is damaged, which the next batch reports
         if dataset is not None:
             step = _Maintenance(self._spark, self._sink, self._retention, self._check, _MOST, self._record)
-            self._report(step.run(dataset))
+            self._report(report := step.run(dataset))
+            if report.done.get(_BASES):  # what that replaced is to be removed, too
+                self._commits[place], self._last[place] = 0, time.monotonic()
         return True
 
 
@@ -190,27 +196,28 @@ class _Maintenance:
         began, table, is_history = time.monotonic(), dataset.version.table, dataset.is_history
         done, errors = dict[str, int](), list[str]()
         try:
-            compacted = self._compacted(dataset)
-            if compacted is not None:
-                dataset, done["bases written"] = compacted, 1
+            if self._compact(dataset):
+                done[_BASES] = 1
         except Exception as problem:  # of any class
             errors.append(reason_of(problem))
         try:
             self.check()
-            for what, number in self.sink.maintain(self.spark, dataset, self.retention):
+            # As its note has it now: another process may have written it, where the lock does not exclude one.
+            present = self.sink.warehouse.dataset(dataset.directory)
+            for what, number in self.sink.maintain(self.spark, present or dataset, self.retention):
                 done[what] = done.get(what, 0) + number
         except Exception as problem:
             errors.append(reason_of(problem))
         return MaintenanceReport(table, is_history, done, time.monotonic() - began, "; ".join(errors))
 
-    def _compacted(self, dataset: Dataset) -> Dataset | None:
-        """Write a dataset again, and its note, where that makes it cheaper to read; return it then."""
+    def _compact(self, dataset: Dataset) -> bool:
+        """Write a dataset again, and its note, where that makes it cheaper to read; return whether it did."""
         found, warehouse = self.sink.compacted(self.spark, dataset, self.retention, self.most), self.sink.warehouse
         if found is None:
-            return None
+            return False
         self.check()
         if warehouse.dataset(dataset.directory) != dataset:
             raise PgoutputError(f"{dataset.version.table} was written by another process meanwhile: run only one")
         warehouse.write_note(found)
         self.record(found)
-        return found
+        return True

@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -80,9 +81,11 @@ _DIRECTORIES: Final = {"changes", "deleted", "replaced"}
 _ROWS: Final = "-rows"
 """The suffix of a part that tasks have written, not Spark. One of them may still write when the batch has given it up,
 and its changes are staged: what they become is in another directory."""
-_WHOLE: Final = "-whole"
-"""The suffix of a base that maintenance has written: that of the batch may be a part of changes."""
-_PART: Final = re.compile(rf"v(\d+)({_DELETED}|{_ROWS}|{_WHOLE})?")
+_WHOLE: Final = "-whole-"
+"""What follows the number of the last batch in the name of a base that maintenance has written, before eight digits:
+two processes that maintain a table in an object store, where no lock excludes one, do not write into one directory.
+"""
+_PART: Final = re.compile(rf"v(\d+)({_DELETED}|{_ROWS}|{_WHOLE}[0-9a-f]{{8}})?")
 _PLACES: Final = T.StructType().add("part", "string").add("file", "string").add("row", "long")
 """A place: the names of a part and of a file in it, which no other file has, and the number of a row, from 0 on."""
 _CASE: Final = "spark.sql.caseSensitive"
@@ -338,7 +341,7 @@ class ParquetSink(MergingSink):
         Parts of later batches than that of the note are not touched: where a lock cannot exclude it, another process
         may be writing them.
         """
-        grace, known, now = max(self.grace, retention.grace), Parts.of(dataset).directories, time.time()
+        grace, known, now = self.seconds_until_expired(retention), Parts.of(dataset).directories, time.time()
         retained = {path for path, replaced_at in dataset.details["replaced"].items() if replaced_at + grace > now}
         removed = 0
         for name in self.warehouse.store.folders(dataset.directory):
@@ -347,6 +350,10 @@ class ParquetSink(MergingSink):
                 self.warehouse.store.remove(path)
                 removed += 1
         yield "directories removed", removed
+
+    def seconds_until_expired(self, retention: Retention) -> float:
+        """Return the grace: there are no snapshots that are retained."""
+        return max(self.grace, retention.grace)
 
     def compacted(
         self, spark: SparkSession, dataset: Dataset, retention: Retention, most: int | None
@@ -358,7 +365,7 @@ class ParquetSink(MergingSink):
         rows = self._row_count(parts.base) if parts.rows is None else parts.rows
         if parts.places * _SHARE_OF_MAINTENANCE < rows:
             return None
-        path = f"{self.path(dataset)}{_WHOLE}"
+        path = f"{self.path(dataset)}{_WHOLE}{uuid4().hex[:8]}"
         try:
             with session_settings(spark, {_CASE: "true"}):  # the names of two columns may differ by case alone
                 self.read(spark, dataset).write.mode("overwrite").parquet(f"{self.warehouse.path}/{path}")
@@ -419,8 +426,8 @@ class ParquetSink(MergingSink):
         """Remove an incomplete part."""
         path = _path(dataset.directory, batch)
         known = Parts.of(dataset).directories if dataset.details else frozenset[str]()
-        if not known & {path, f"{path}{_ROWS}", f"{path}{_WHOLE}"}:
-            for suffix in ("", _ROWS, _WHOLE, _DELETED):
+        if not known & {path, f"{path}{_ROWS}"} and not any(each.startswith(f"{path}{_WHOLE}") for each in known):
+            for suffix in ("", _ROWS, _DELETED):
                 self.warehouse.store.remove(f"{path}{suffix}")
 
     def remove_left_rows(self, dataset: Dataset) -> None:

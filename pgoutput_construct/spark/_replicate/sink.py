@@ -419,6 +419,10 @@ class Sink(ABC):
         """
         return iter(())
 
+    def seconds_until_expired(self, retention: Retention) -> float:
+        """Return after how many seconds what a commit has replaced has expired."""
+        return retention.age
+
     def compacted(
         self, spark: SparkSession, dataset: Dataset, retention: Retention, most: int | None
     ) -> Dataset | None:

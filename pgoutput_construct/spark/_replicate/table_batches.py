@@ -36,7 +36,7 @@ from pyspark.sql import SparkSession
 from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedColumns
 from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog.reader import ChangeLog, identity_of
-from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._execution import SparkSessions, reason_of
 from pgoutput_construct.spark._log_view.added_columns import escaped_table
 from pgoutput_construct.spark._log_view.log_tables import LogTables
@@ -191,8 +191,15 @@ class WarehouseTables:
         """The directories of the datasets that the last batch wrote."""
         self._unsure = set() if self._interrupted is None else set(self._datasets)
         """The datasets whose notes may be older than their data."""
+        self._unread: dict[str, tuple[int, str]] = {}
+        """The directories whose notes could not be read after a failed step, with the OIDs and names of the tables."""
         self._has_strays = self._interrupted is not None and isinstance(sink, SharedTables)
         """Whether tables may have rows of a dataset without a note."""
+
+    @property
+    def directories(self) -> Collection[str]:
+        """The directories of its datasets."""
+        return self._datasets.keys()
 
     @property
     def is_due(self) -> bool:
@@ -245,6 +252,7 @@ class WarehouseTables:
         self._missing, self._failed, self._step_seconds = {}, {}, {"stage": 0.0, "write": 0.0}
         self._reasons, self.written = {}, set()
         self._settle_moves()
+        self._read_unread()
         check_same_log(log.log, replace(self._progress, seq=-1), self._warehouse)
         log, masks, self._rules = self._rules.applied_to(log)
         log = self._layout.applied_to(log, self._sink.naming.prefix)
@@ -365,7 +373,7 @@ class WarehouseTables:
             lack.relation_oid for lack in lacks if lack.stale_since is None and lack.relation_oid not in own_seqs
         }
         lacking |= own_seqs.keys() & set(before.lacking)
-        is_unsure = self._has_strays or not self._unsure.isdisjoint(self._datasets)
+        is_unsure = self._has_strays or self._unread or not self._unsure.isdisjoint(self._datasets)
         now = replace(before, done=not is_unsure, troubled=self._troubles.reasons, seq=end, applied=end)
         now = replace(now, own_seqs=own_seqs, lacking=tuple(sorted(lacking)))
         if self._is_registered:  # before the note: an interruption here is repeated
@@ -396,21 +404,36 @@ class WarehouseTables:
         failed = list[Moving]()
         for moving in self._progress.moving:
             try:
-                self._read_notes(moving.before, moving.after)  # of a move that failed, the former note may be gone
-                self._datasets = settle_move(self._spark, self._sink, moving, self._datasets)
-                self._unsure = (self._unsure | {moving.after}) & self._datasets.keys()
+                self._datasets = settle_move(self._spark, self._sink, moving, self._as_noted(moving))
+                self._unsure = (self._unsure | {moving.before, moving.after}) & self._datasets.keys()
             except Exception as error:
                 self._fail_move(moving, error)
                 failed.append(moving)
         self._progress = replace(self._progress, moving=tuple(failed))
 
-    def _read_notes(self, *directories: str) -> None:
-        """Take datasets as their notes have them."""
-        for directory in directories:
-            if (noted := self._warehouse.dataset(directory)) is not None:
-                self._datasets[directory] = noted
+    def _as_noted(self, moving: Moving) -> dict[str, Dataset]:
+        """Return the datasets, those of a move as their notes have them: of one that failed, the former may be gone."""
+        found, after = dict(self._datasets), self._warehouse.dataset(moving.after)
+        try:
+            before = self._warehouse.dataset(moving.before)
+        except PgoutputError:
+            if after is None:
+                raise
+            before = None  # the data are in the other place
+        for directory, noted in ((moving.before, before), (moving.after, after)):
+            _take(found, directory, noted)
+        return found
+
+    def _read_unread(self) -> None:
+        """Read the notes that could not be read after a failed step; where it cannot be, the table stays in trouble."""
+        for directory, (oid, name) in list(self._unread.items()):
+            try:
+                _take(self._datasets, directory, self._warehouse.dataset(directory))
+            except Exception as error:
+                self._fail(oid, name, error)
             else:
-                self._datasets.pop(directory, None)
+                self._unsure.add(directory)
+                del self._unread[directory]
 
     def _move_renamed(self, tables: Iterable[Table]) -> dict[str, str]:
         """Move the datasets of renamed tables where that can be; return the former names of these, by their present."""
@@ -547,6 +570,9 @@ class WarehouseTables:
                 if isinstance(done, Exception):
                     self._settle_failed(step, done)
                 else:
+                    # The first of a shared table may find there what was left when no other had a note.
+                    is_new = step.dataset.directory not in self._datasets
+                    self._has_strays |= is_new and isinstance(self._sink, SharedTables)
                     self._record_done([done])
                 self._reporter.report_done([step])
         self._missing, self._step_seconds = writer.missing, writer.seconds
@@ -559,7 +585,7 @@ class WarehouseTables:
             noted = self._warehouse.dataset(step.dataset.directory)
         except Exception:  # what the note says is there: nothing may be removed
             self._fail(step.oid, step.table, error)
-            self._unsure.add(step.dataset.directory)
+            self._unread[step.dataset.directory] = step.oid, step.table
             return
         if noted is not None and noted.version == step.dataset.version:
             self._record_done([noted])
@@ -649,7 +675,7 @@ class WarehouseTables:
 
     def _remove_strays(self) -> None:
         """Remove rows of datasets without a note; of a table where that fails, with the next batch."""
-        if not (self._has_strays and isinstance(self._sink, SharedTables)) or self._damaged:
+        if not (self._has_strays and isinstance(self._sink, SharedTables)) or self._damaged or self._unread:
             return
         try:
             self._sink.remove_strays(self._spark, self._datasets.values())
@@ -661,6 +687,14 @@ class WarehouseTables:
         self._warehouse.remove_note(dataset.directory)
         del self._datasets[dataset.directory]
         self._unsure.discard(dataset.directory)
+
+
+def _take(datasets: dict[str, Dataset], directory: str, noted: Dataset | None) -> None:
+    """Have the datasets by directory agree with a note, None for none."""
+    if noted is None:
+        datasets.pop(directory, None)
+    else:
+        datasets[directory] = noted
 
 
 def _named_as(version: Version, dataset: Dataset) -> Version:

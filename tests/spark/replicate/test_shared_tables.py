@@ -261,6 +261,33 @@ def test_killed_before_a_drop(tenants: Tenants, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.server
 @pytest.mark.spark
+def test_a_note_that_cannot_be_read(tenants: Tenants, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its write had no answer, and it cannot be read then: what it describes may be there, and is not removed."""
+    tenants.replicate()
+    tenants.execute(*_schema("d"))
+    writing = Warehouse.write_note
+
+    def fail(self: Warehouse, dataset: Any) -> None:
+        writing(self, dataset)
+        raise OSError("no answer")
+
+    with monkeypatch.context() as patched, pytest.raises(pgo.ChangeLogError, match="no answer"):
+        patched.setattr(Warehouse, "write_note", fail)
+        patched.setattr(Warehouse, "dataset", _raising_error)
+        tenants.replicate()
+    assert not Warehouse(tenants.warehouse).existing_progress().done
+    assert {row["tenant"] for row in tenants.table().collect()} == {"a", "b", "c", "d"}
+    tenants.execute("UPDATE d.orders SET v = 'changed' WHERE id = 1")
+    tenants.replicate()
+    tenants.check("id, v", "a", "b", "c", "d")
+
+
+def _raising_error(*_: object) -> None:
+    raise pgo.PgoutputError("no answer either")
+
+
+@pytest.mark.server
+@pytest.mark.spark
 def test_maintenance(tenants: Tenants) -> None:
     """It is that of the shared table, once for all schemas; versions of those that have not changed are known after."""
     tenants.replicate()
