@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StringType
 
 from pgoutput_construct.changelog._store.local_store import LocalStore
+from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._execution import session_settings
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._parquet_file import codec_of
 from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable, has_deltalake
-from pgoutput_construct.spark._replicate.delta_log import remove_expired_entries
 from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
     columns_of_files,
@@ -66,6 +66,10 @@ _RETENTION_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled
 _PROJECTIONS: Final = "spark.sql.codegen.factoryMode"
 _DETAIL: Final = "mapped_columns"
 _LOG_FOLDER: Final = "_delta_log"
+_ENTRY: Final = re.compile(r"(\d{20})\.(?:json|crc|checkpoint\.(?:.+\.)?(?:parquet|json))")
+"""The name of an entry: a commit, its checksum, a checkpoint or a part of one; the number is that of the version."""
+_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
+"""The name of a checkpoint that is one file, which exists as a whole."""
 CLAIM: Final = "_pgoutput"
 """A file that this package writes into the directory of a table before all others; readers go by the log alone."""
 _LOG_RETENTION: Final = "delta.logRetentionDuration"
@@ -373,6 +377,38 @@ class _TableFiles(NewFiles):
                 footers[name.removeprefix(f"{self.folder}/")] = size, pq.read_metadata(file)
         self._table.commit(self._use, footers, self.schema, warehouse.commit_text(dataset.version))
         return dataset if self._use is not FilesUse.REPLACE else with_values(dataset, details={})
+
+
+def remove_expired_entries(store: LogStore, folder: str, before: float, latest: int) -> int:
+    """Remove the entries of a log of Delta Lake that no retained version needs; return how many.
+
+    Each commit is a file of the log. Delta Lake keeps them for 30 days (``delta.logRetentionDuration``), and counts
+    whole days (its MetadataCleanup): a table with a batch each second would have 2.6 million.
+
+    A version is read from the last checkpoint before it, and the commits since. So all entries before a checkpoint can
+    go once every version that is retained is that of the checkpoint or a later one. They are removed from the oldest
+    on: what an interruption leaves is still a log.
+
+    Args:
+        store: The store of the table.
+        folder: The folder of the log.
+        before: The time, in seconds since 1970, before which versions have expired.
+        latest: The latest version whose commit must stay.
+    """
+    names = sorted(store.files(folder))
+    checkpoints = [int(found[1]) for name in names if (found := _CHECKPOINT.fullmatch(name))]
+    for checkpoint in sorted((each for each in checkpoints if each <= latest), reverse=True):
+        # What was current at the time is this version, or a later one.
+        if store.modified(f"{folder}/{checkpoint:020}.checkpoint.parquet") <= before:
+            break
+    else:
+        return 0
+    expired = [name for name in names if (found := _ENTRY.fullmatch(name)) and int(found[1]) < checkpoint]
+    for name in expired:
+        store.delete(f"{folder}/{name}")
+        if isinstance(store, LocalStore):
+            store.delete(f"{folder}/.{name}.crc")  # Hadoop's checksum
+    return len(expired)
 
 
 def mapped_names(names: Iterable[str]) -> list[str]:
