@@ -109,7 +109,10 @@ class TableMaintenance:
         if not due:
             return False
         place = max(due, key=lambda each: self._commits[each])
-        del self._commits[place]
+        if self._last[place] <= idle:
+            del self._commits[place]
+        else:  # what was replaced last is still retained
+            self._commits[place] = 0
         try:
             dataset = self._sink.warehouse.dataset(self._latest[place])
         except PgoutputError:
@@ -204,7 +207,7 @@ class _Maintenance:
             self.check()
             # As its note has it now: another process may have written it, where the lock does not exclude one.
             present = self.sink.warehouse.dataset(dataset.directory)
-            for what, number in self.sink.maintain(self.spark, present or dataset, self.retention):
+            for what, number in self.sink.maintain(self.spark, present, self.retention) if present is not None else ():
                 done[what] = done.get(what, 0) + number
         except Exception as problem:
             errors.append(reason_of(problem))

@@ -216,6 +216,29 @@ def test_an_idle_table(spark: Any, shop: Shop, tmp_path: Path) -> None:
 
 @pytest.mark.server
 @pytest.mark.spark
+def test_what_is_still_retained(spark: Any, shop: Shop, tmp_path: Path) -> None:
+    """It is removed later, though the table was maintained while its readers might still need it."""
+    warehouse, done = tmp_path / "wh", list[MaintenanceReport]()
+    options: dict[str, Any] = {"tables": ["public.piece"], "grace": 3}
+    replicate(spark, shop.directory, warehouse, **options)
+    shop.execute("UPDATE piece SET note = 'new' WHERE id = 1")
+    shop.capture()
+    following: dict[str, Any] = {"once": False, "retention": Retention(grace=0), "on_maintenance": done.append}
+    end = time.monotonic() + 60
+    replicate(
+        spark,
+        shop.directory,
+        warehouse,
+        maintain_every=1,
+        stop=lambda: len(done) == 2 or time.monotonic() > end,
+        **following,
+        **options,
+    )
+    assert [report.done for report in done] == [{"directories removed": 0}, {"directories removed": 1}]
+
+
+@pytest.mark.server
+@pytest.mark.spark
 def test_a_note_without_an_answer(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is there, though its write failed: the parts that it names stay, and the batch is complete."""
     warehouse, writing = tmp_path / "wh", Warehouse.write_note
