@@ -132,7 +132,7 @@ class ParquetSink(MergingSink):
         files = [path.rpartition("/")[2] for path in found]
         if not 0 < len(files) <= _NUMBERED:
             return _without(rows, places, parts.places).drop(*names)
-        # A number alone is looked up in a third of the time.
+        # A number alone is looked up in less time than a name and a number.
         rows, places = (_with_row_numbers(each, names, files) for each in (rows, places))
         deleted = _broadcast_if_few(places.select(column(names[-1])), parts.places)
         return rows.join(deleted, names[-1], "left_anti").drop(*names)

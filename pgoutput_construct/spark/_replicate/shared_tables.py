@@ -188,7 +188,7 @@ class SharedTables(MergingSink):
                 continue
             table, name = self._table_of(one), quoted(self.schema_column)
             schemas = {schema_of(each) for each in (one, *others)}
-            found = {row[0] for row in spark.sql(f"SELECT DISTINCT {name} FROM {table}").collect()}
+            found = {row[0] for row in spark.sql(f"SELECT DISTINCT {name} FROM {table}").collect()} - {None}
             if strays := sorted(found - schemas):
                 values = ", ".join(map(literal, strays))
                 with self._committing(spark, None):
