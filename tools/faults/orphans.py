@@ -36,12 +36,16 @@ def orphans(spark: "SparkSession", warehouse: Path) -> list[str]:
     into = place.existing_progress().format
     sink = existing_sink(place, place.existing_progress())
     sink.prepare(spark)
+    folders = set[Path]()
     for dataset in place.datasets().values():
         folder = warehouse / (sink.place_of(dataset.directory) if into != "iceberg" else _iceberg_folder(dataset))
         known = {"parquet": _parquet, "delta": _delta, "iceberg": _iceberg}[into](spark, warehouse, dataset)
         there = {path for path in folder.rglob("*.parquet") if "_delta_log" not in path.parts}
         found += [f"{dataset.version.table}: no table has {path}" for path in sorted(there - set(known))]
-    return found
+        folders.add(folder)
+    places = (path for path in warehouse.iterdir() if not path.name.startswith("_"))
+    others = (path for place in places for path in place.rglob("*.parquet") if folders.isdisjoint(path.parents))
+    return [*found, *(f"no table is in the place of {path}" for path in sorted(others))]
 
 
 def _parquet(spark: "SparkSession", warehouse: Path, dataset: Dataset) -> Iterator[Path]:

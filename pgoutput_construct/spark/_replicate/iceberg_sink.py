@@ -439,9 +439,11 @@ class IcebergSink(MergingSink):
         return spark.sql(call).collect()
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Drop the table, with its files."""
+        """Drop the table, with its files; also files that an interruption has left without metadata."""
         self.prepare(spark)
         spark.sql(f"DROP TABLE IF EXISTS {self._table(dataset.directory)} PURGE")
+        if self._own:
+            self.warehouse.store.remove("/".join(self._names(dataset.directory)))
 
     def written_whole(self, dataset: Dataset) -> None:
         """Take note that a table has all properties that were asked for."""

@@ -9,9 +9,8 @@ rows:
 - A commit has the version of one dataset. So the version of a dataset is in the latest commit of its table, and without
   such a commit in the note. A note is older than its data only if the last batch was interrupted, and the commits of
   that are there: maintenance, which lets commits expire, waits until a batch is complete.
-- A dataset is removed before its note. An interruption between the two is repeated. Its first commit comes before its
-  note, too: if its table is dropped before the interrupted batch is repeated, rows are left that no note has
-  (``remove_strays``).
+- A dataset is removed before its note, since rows without one would stay among those of others. An interruption
+  between the two is repeated.
 - The columns of the shared table are those of all its datasets; rows have NULL in the columns of others. They are added
   when a dataset has them, and never dropped: notes may be older than data, so that another dataset may need them. Of
   two types of a column, the shared table has the one that is wider (``is_widened``); others are refused.
@@ -20,7 +19,7 @@ rows:
 
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace as with_values
 from threading import Lock
@@ -167,32 +166,18 @@ class SharedTables(MergingSink):
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Delete the rows of the dataset in one commit; of the last one, remove the table."""
-        if not self._has_table(spark, dataset):
-            return
-        place, (noted, damaged) = self.place_of(dataset.directory), self.warehouse.readable_datasets()
-        others = [name for name in noted if name != dataset.directory and self.place_of(name) == place]
         with self.exclusive(dataset):
-            if others or damaged:
+            if not self._is_used_by_others(dataset):
+                self._drop(spark, dataset)
+            elif self._has_table(spark, dataset):
                 with self._committing(spark, None):
                     spark.sql(f"DELETE FROM {self._table_of(dataset)} WHERE {self._condition(dataset)}").collect()
-            else:
-                self._drop(spark, dataset)
 
-    def remove_strays(self, spark: SparkSession, known: Collection[Dataset]) -> None:
-        """Delete the rows of schemas without a known dataset, in one commit of each table that has any."""
-        places = dict[str, list[Dataset]]()
-        for dataset in known:
-            places.setdefault(self.place_of(dataset.directory), []).append(dataset)
-        for one, *others in places.values():
-            if not self._has_table(spark, one):
-                continue
-            table, name = self._table_of(one), quoted(self.schema_column)
-            schemas = {schema_of(each) for each in (one, *others)}
-            found = {row[0] for row in spark.sql(f"SELECT DISTINCT {name} FROM {table}").collect()} - {None}
-            if strays := sorted(found - schemas):
-                values = ", ".join(map(literal, strays))
-                with self._committing(spark, None):
-                    spark.sql(f"DELETE FROM {table} WHERE {name} IN ({values})").collect()
+    def _is_used_by_others(self, dataset: Dataset) -> bool:
+        """Return whether another dataset with a note, perhaps a damaged one, is in the shared table."""
+        noted, damaged = self.warehouse.readable_datasets()
+        place = self.place_of(dataset.directory)
+        return bool(damaged) or any(name != dataset.directory and self.place_of(name) == place for name in noted)
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
         """Maintain the shared table; raise PgoutputError unless the last batch is complete: its commits are needed."""

@@ -401,6 +401,12 @@ class Sink(ABC):
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove a dataset whose note was removed; it need not exist."""
 
+    def remove_unnoted(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Remove what is in the place of a dataset without a note; it stays if any of it is not of this warehouse."""
+        self.prepare(spark)
+        if self.existing(spark, dataset) is None:
+            self.remove(spark, dataset)
+
     def recover(self, dataset: Dataset, batch: int) -> None:  # noqa: B027 - most formats leave nothing over
         """Remove what an interrupted batch left next to a dataset, which need not exist."""
 

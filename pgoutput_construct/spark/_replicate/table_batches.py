@@ -8,9 +8,9 @@
   disagree, and a batch reads for each table the changes after that table's own seq.
 - A batch is announced before it begins: ``Progress.batch`` and ``seq`` with ``done=False``. It is done when every note
   says what its data are; then ``applied`` is the seq.
-- After an interruption the notes may be older than the data. They are no longer trusted: ``_settle`` asks the data of
-  each table that is to be touched for their version. A table whose commit succeeded has nothing left to do; any other
-  one is done again from its own seq. A version directory of Parquet that no note names is removed (``recover``).
+- After an interruption the notes may be older than the data, or missing. They are no longer trusted
+  (``known_datasets``): the data of each table that is to be touched are asked for their version. A table whose commit
+  succeeded has nothing left to do; any other one is done again from its own seq.
 - A dataset whose table was renamed is moved before anything else of a batch; ``table_moves`` says how that is exact.
 - The batch that follows an interruption ends at or after the seq of the interrupted one (``least_seq``): some tables
   are there already, and no table goes back.
@@ -36,8 +36,8 @@ from pyspark.sql import SparkSession
 from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedColumns
 from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog.reader import ChangeLog, identity_of
-from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.spark._execution import SparkSessions, reason_of
+from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.spark._execution import SparkSessions
 from pgoutput_construct.spark._log_view.added_columns import escaped_table
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._log_view.replicated_tables import Table
@@ -54,12 +54,11 @@ from pgoutput_construct.spark._replicate.column_layout import DEFAULT_LAYOUT, Co
 from pgoutput_construct.spark._replicate.column_rules import NO_RULES, ColumnRules
 from pgoutput_construct.spark._replicate.dataset_columns import escape_log
 from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES, DatasetNames
-from pgoutput_construct.spark._replicate.shared_tables import SharedTables
+from pgoutput_construct.spark._replicate.known_datasets import KnownDatasets
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.staging import TableMasks
 from pgoutput_construct.spark._replicate.step_writer import StepWriter
-from pgoutput_construct.spark._replicate.table_description import describe, has_other_comments, undescribed
-from pgoutput_construct.spark._replicate.table_moves import Move, complete_move, planned_moves, settle_move
+from pgoutput_construct.spark._replicate.table_description import describe, has_other_comments
 from pgoutput_construct.spark._replicate.troubles import Troubles, WaitingError
 from pgoutput_construct.spark._replicate.warehouse_log import (
     Coverage,
@@ -72,8 +71,7 @@ from pgoutput_construct.spark._replicate.warehouse_log import (
     register_warehouse,
     release_tables,
 )
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Moving, Progress, Version, note_name
-from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing
+from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Progress, note_name
 from pgoutput_construct.spark._state.demands import OnMissing
 from pgoutput_construct.wire import Lsn, Timestamp
 
@@ -165,7 +163,7 @@ class WarehouseTables:
         self._chosen = chosen
         self._keep_dropped = keep_dropped
         self._sessions = SparkSessions(spark, workers, sink.prepare)
-        self._progress = self._warehouse.progress() or Progress(
+        initial = Progress(
             sink.format,
             prefix=sink.naming.prefix,
             catalog=sink.catalog,
@@ -173,33 +171,27 @@ class WarehouseTables:
             table_name=names.table,
             schema_column=names.schema_column,
         )
-        self._noted = self._progress
-        self._interrupted = None if self._progress.done else self._progress.batch
-        self._datasets, self._damaged = self._warehouse.readable_datasets()
-        # Numbers are those of directories, too: a note of the progress that is lost must not start them again.
-        latest = max((each.version.batch for each in self._datasets.values()), default=0)
-        self._progress = replace(self._progress, batch=max(self._progress.batch, latest))
+        self._known = KnownDatasets(spark, sink, self._sessions, initial)
         self._missing: dict[str, int] = {}
         self._resync = set(resync)
         self._is_registered = False
         self._troubles = Troubles()
         self._reasons: dict[str, str] = {}
         self._step_seconds: dict[str, float] = {}
-        self._failed: dict[int, tuple[str, Exception]] = {}
-        """The tables that failed in this batch: their names and errors, by OID."""
-        self.written = set[str]()
-        """The directories of the datasets that the last batch wrote."""
-        self._unsure = set() if self._interrupted is None else set(self._datasets)
-        """The datasets whose notes may be older than their data."""
-        self._unread: dict[str, tuple[int, str]] = {}
-        """The directories whose notes could not be read after a failed step, with the OIDs and names of the tables."""
-        self._has_strays = self._interrupted is not None and isinstance(sink, SharedTables)
-        """Whether tables may have rows of a dataset without a note."""
 
     @property
     def directories(self) -> Collection[str]:
         """The directories of its datasets."""
-        return self._datasets.keys()
+        return self._known.datasets.keys()
+
+    @property
+    def written(self) -> Collection[str]:
+        """The directories of the datasets that the last batch wrote."""
+        return self._known.written
+
+    def record_maintained(self, dataset: Dataset) -> None:
+        """Take a dataset whose note maintenance has written."""
+        self._known.take(dataset)
 
     @property
     def is_due(self) -> bool:
@@ -209,12 +201,12 @@ class WarehouseTables:
     @property
     def applied(self) -> int:
         """The seq up to which every table in no trouble has everything that ended in the log; -1 for none."""
-        return -1 if self._progress.applied is None else self._progress.applied
+        return -1 if self._known.progress.applied is None else self._known.progress.applied
 
     @property
     def least_seq(self) -> int:
         """The seq that the next batch must reach: an interrupted one may have brought tables up to it."""
-        return self._progress.seq
+        return self._known.progress.seq
 
     def attach(self, log: ChangeLog, adopt: bool) -> None:
         """Make a log that of the warehouse, and register the warehouse as its reader.
@@ -222,16 +214,17 @@ class WarehouseTables:
         Raises ChangeLogError if the tables are of another log, unless the warehouse is to ``adopt`` this one; a warning
         then says what becomes of them.
         """
-        plan = adoption_message(log, self._progress, self._warehouse) if adopt else None
+        plan = adoption_message(log, self._known.progress, self._warehouse) if adopt else None
         if plan is not None:
             _LOG.warning("%s", plan)
             self._rules = self._rules.forget_tables()
-            self._note(adopted_progress(log, self._progress))
-        check_same_log(log, self._progress, self._warehouse)
-        reader = self._progress.reader or reader_name(self._warehouse)
+            self._known.note(adopted_progress(log, self._known.progress))
+        check_same_log(log, self._known.progress, self._warehouse)
+        reader = self._known.progress.reader or reader_name(self._warehouse)
         rules, layout = self._rules.to_notes(), self._layout.to_notes()
-        self._note(replace(self._progress, reader=reader, rules=rules, layout=layout, grace=self._sink.grace))
-        self._is_registered = register_warehouse(log, self._progress.reader, self.applied)
+        progress = replace(self._known.progress, rules=rules, layout=layout, grace=self._sink.grace)
+        self._known.note(replace(progress, reader=reader))
+        self._is_registered = register_warehouse(log, reader, self.applied)
         if self._rules.has_unseen:
             for warning in self._rules.check(LogTables.from_log(log)):
                 _LOG.warning("%s", warning)
@@ -249,15 +242,13 @@ class WarehouseTables:
             tries_all: Whether tables in trouble are retried before their pause is over.
         """
         began, began_at, seq = time.monotonic(), time.time(), log.opened.as_of
-        self._missing, self._failed, self._step_seconds = {}, {}, {"stage": 0.0, "write": 0.0}
-        self._reasons, self.written = {}, set()
-        self._settle_moves()
-        self._read_unread()
-        check_same_log(log.log, replace(self._progress, seq=-1), self._warehouse)
+        self._missing, self._reasons, self._step_seconds = {}, {}, {"stage": 0.0, "write": 0.0}
+        self._known.begin()
+        check_same_log(log.log, replace(self._known.progress, seq=-1), self._warehouse)
         log, masks, self._rules = self._rules.applied_to(log)
         log = self._layout.applied_to(log, self._sink.naming.prefix)
-        self._progress = replace(self._progress, log=identity_of(log.log), rules=self._rules.to_notes())
-        coverage, mine = Coverage(self._progress, log.opened.index.first_seq), self._own_datasets()
+        self._known.progress = replace(self._known.progress, log=identity_of(log.log), rules=self._rules.to_notes())
+        coverage, mine = Coverage(self._known.progress, log.opened.index.first_seq), self._known.own
         early = _awaiting_copies(log, mine.values(), lacking)
         tables = [table for table in self._tables(log, mine.values()) if table.relation_oid not in early]
         present = {table.relation_oid for table in tables if not table.dropped}
@@ -265,29 +256,30 @@ class WarehouseTables:
         self._refuse_damaged(log, tables)
         self._refuse_equal_names(tables)
         due = [table for table in tables if tries_all or self._troubles.may_retry(table.relation_oid)]
-        self._settle({table.relation_oid for table in due} - self._failed.keys())
-        moved = self._move_renamed(due)
-        plans = BatchPlanner(self._datasets, coverage, seq, self._resync, self._layout)
+        self._known.settle({table.relation_oid for table in due} - self._known.failed.keys(), self._resync)
+        self._known.remove_unnoted(tables, self._history)
+        moved = self._known.move_renamed(due)
+        plans = BatchPlanner(self._known.datasets, coverage, seq, self._resync, self._layout)
         steps = self._without_blocked(log, [step for table in due for step in self._steps(log, table, plans)])
         self._reasons = {step.table: step.reason for step in steps if step.reason and not step.dataset.is_history}
         if steps:
-            self._note(replace(self._progress, batch=self._progress.batch + 1, seq=seq, done=False))
+            progress = self._known.progress
+            progress = replace(progress, batch=progress.batch + 1, seq=seq, done=False)
+            self._known.announce(progress, [step.dataset for step in steps])
             self._apply_steps(escape_log(log), steps, masks)
         self._describe_others(due, {step.oid for step in steps})
         waiting = {oid for oid in present if oid in self._troubles} - {table.relation_oid for table in due}
-        failing = waiting | self._failed.keys()
+        failing = waiting | self._known.failed.keys()
         removed = [
             each
-            for each in obsolete_datasets(tables, self._own_datasets(), self._keep_dropped, self._progress.names)
+            for each in obsolete_datasets(tables, self._known.own, self._keep_dropped, self._known.progress.names)
             if each.version.oid not in failing
         ]
-        for dataset in removed:
-            self._remove(dataset)
-        self._remove_strays()
-        for oid, (name, error) in self._failed.items():
+        self._known.remove(removed)
+        for oid, (name, error) in self._known.failed.items():
             self._troubles.note(oid, name, error)
-        self._troubles.retain_only(waiting | self._failed.keys())
-        self._resync -= {table.qualified for table in due if table.relation_oid not in self._failed}
+        self._troubles.retain_only(waiting | self._known.failed.keys())
+        self._resync -= {table.qualified for table in due if table.relation_oid not in self._known.failed}
         oids = {table.relation_oid for table in tables}
         lacks = [each for each in log.lacks if each.relation_oid in oids]
         lacks = [*coverage.reported_lacks(lacks, mine.values())]
@@ -295,11 +287,11 @@ class WarehouseTables:
         if lacking is not None:
             lacks = [lack for lack in lacks if lack.relation_oid in lacking]
         done = dict.fromkeys(moved, "renamed")
-        done |= {step.table: str(step.mode) for step in reversed(steps) if step.oid not in self._failed}
+        done |= {step.table: str(step.mode) for step in reversed(steps) if step.oid not in self._known.failed}
         lsn, time_of_commit = _last_commit(log)
         there = {table.qualified for table in tables if not table.dropped}
         return Batch(
-            number=self._progress.batch,
+            number=self._known.progress.batch,
             seq=seq,
             commit_lsn=lsn,
             commit_time=time_of_commit,
@@ -312,7 +304,7 @@ class WarehouseTables:
             missing=self._missing,
             troubled=self._troubles.reasons,
             trouble_kinds=self._troubles.kinds,
-            rows=self._reporter.rows_of(step for step in steps if step.oid not in self._failed),
+            rows=self._reporter.rows_of(step for step in steps if step.oid not in self._known.failed),
             seconds=time.monotonic() - began,
             reasons={name: reason for name, reason in self._reasons.items() if name in done},
             began=began_at,
@@ -321,41 +313,37 @@ class WarehouseTables:
 
     def _refuse(self, log: OpenLog, coverage: Coverage) -> None:
         """Note the tables that cannot be brought up to date from the log."""
-        for oid, (name, refusal) in coverage.pruned_tables(log, self._own_datasets().values()).items():
-            self._fail(oid, name, refusal)
-        known = {each.version.oid for each in self._own_datasets().values()}
+        for oid, (name, refusal) in coverage.pruned_tables(log, self._known.own.values()).items():
+            self._known.fail(oid, name, refusal)
+        known = {each.version.oid for each in self._known.own.values()}
         for name, refused in log.opened.refused.items():
             is_mine = self._chosen is None or name in self._chosen or refused.relation_oid in known
             if not refused.dropped and is_mine:
-                self._fail(refused.relation_oid, name, refused.error)
+                self._known.fail(refused.relation_oid, name, refused.error)
 
     def _refuse_damaged(self, log: OpenLog, tables: Iterable[Table]) -> None:
         """Note the tables whose notes are damaged, except those to write from scratch.
 
         Raises PgoutputError for a damaged note of an unknown table.
         """
-        if not self._damaged:
+        if not self._known.damaged:
             return
-        was = self._damaged
-        datasets, self._damaged = self._warehouse.readable_datasets()  # the remedy may have been followed
-        mended = {name: each for name, each in datasets.items() if note_name(name) in was}
-        self._datasets |= mended
-        self._unsure |= mended.keys()
-        mine, unknown = {table.relation_oid for table in tables}, dict(self._damaged)
+        self._known.read_damaged()
+        mine, unknown = {table.relation_oid for table in tables}, dict(self._known.damaged)
         for table in log.opened.tables.values():
             for is_history in (False, True):
-                error = unknown.pop(note_name(self._progress.names.directory(table, is_history)), None)
+                error = unknown.pop(note_name(self._known.progress.names.directory(table, is_history)), None)
                 is_due = table.relation_oid in mine and (self._history or not is_history)
                 if error is not None and is_due and table.qualified not in self._resync:
-                    self._fail(table.relation_oid, table.qualified, error)
+                    self._known.fail(table.relation_oid, table.qualified, error)
         for error in unknown.values():
             raise error
 
     def _refuse_equal_names(self, tables: Collection[Table]) -> None:
         """Note the tables that would have the name of another one's dataset."""
-        owners = {name: each.version.oid for name, each in self._own_datasets().items()}
-        for table, error in self._progress.names.conflicts(tables, owners):
-            self._fail(table.relation_oid, table.qualified, error)
+        owners = {name: each.version.oid for name, each in self._known.own.items()}
+        for table, error in self._known.progress.names.conflicts(tables, owners):
+            self._known.fail(table.relation_oid, table.qualified, error)
 
     def _finish(self, log: OpenLog, lacks: Sequence[Lack], is_early: bool, tried: Collection[int]) -> None:
         """Note where the tables are, also in the log: it retains what a table in trouble has not applied.
@@ -366,148 +354,35 @@ class WarehouseTables:
             is_early: Whether the copies of some tables come later, which no other reader retains.
             tried: The OIDs of the tables that the batch was to bring up to date.
         """
-        before, end, troubled = self._progress, log.opened.as_of, self._troubles.names
+        before, end, troubled = self._known.progress, log.opened.as_of, self._troubles.names
         own_seqs = {oid: before.own_seqs.get(oid, self.applied) for oid in troubled}
         own_seqs |= {oid: seq for oid, seq in before.own_seqs.items() if oid not in tried and _exists(log, oid)}
         lacking = {
             lack.relation_oid for lack in lacks if lack.stale_since is None and lack.relation_oid not in own_seqs
         }
         lacking |= own_seqs.keys() & set(before.lacking)
-        is_unsure = self._has_strays or self._unread or not self._unsure.isdisjoint(self._datasets)
-        now = replace(before, done=not is_unsure, troubled=self._troubles.reasons, seq=end, applied=end)
-        now = replace(now, own_seqs=own_seqs, lacking=tuple(sorted(lacking)))
+        now = replace(before, done=self._known.are_settled, troubled=self._troubles.reasons, seq=end, applied=end)
+        now = replace(now, own_seqs=own_seqs, lacking=tuple(sorted(lacking)), unnoted=self._known.unnoted)
         if self._is_registered:  # before the note: an interruption here is repeated
             hold_tables(log.log, now.reader, {oid: troubled[oid] for oid in own_seqs.keys() - before.own_seqs.keys()})
-        if now != self._noted:
-            self._note(now)
+        self._known.note(now)
         if self._is_registered and not is_early:
-            advance_warehouse(
-                log, now.reader, self.applied, {each.version.oid for each in self._own_datasets().values()}
-            )
+            advance_warehouse(log, now.reader, self.applied, {each.version.oid for each in self._known.own.values()})
         if self._is_registered and before.own_seqs.keys() - own_seqs.keys():
             release_tables(log.log, now.reader, own_seqs)
 
-    def _own_datasets(self) -> dict[str, Dataset]:
-        """Return the datasets that are of this log, by directory."""
-        foreign = self._progress.is_foreign
-        return {name: each for name, each in self._datasets.items() if not foreign(each.version)}
-
-    def _note(self, progress: Progress) -> None:
-        self._warehouse.write_progress(progress)
-        self._progress = self._noted = progress
-
-    def _fail(self, oid: int, name: str, error: Exception) -> None:
-        self._failed.setdefault(oid, (name, error))
-
-    def _settle_moves(self) -> None:
-        """Complete or undo the moves of an interrupted batch, or of one that failed."""
-        failed = list[Moving]()
-        for moving in self._progress.moving:
-            try:
-                self._datasets = settle_move(self._spark, self._sink, moving, self._as_noted(moving))
-                self._unsure = (self._unsure | {moving.before, moving.after}) & self._datasets.keys()
-            except Exception as error:
-                self._fail_move(moving, error)
-                failed.append(moving)
-        self._progress = replace(self._progress, moving=tuple(failed))
-
-    def _as_noted(self, moving: Moving) -> dict[str, Dataset]:
-        """Return the datasets, those of a move as their notes have them: of one that failed, the former may be gone."""
-        found, after = dict(self._datasets), self._warehouse.dataset(moving.after)
-        try:
-            before = self._warehouse.dataset(moving.before)
-        except PgoutputError:
-            if after is None:
-                raise
-            before = None  # the data are in the other place
-        for directory, noted in ((moving.before, before), (moving.after, after)):
-            _take(found, directory, noted)
-        return found
-
-    def _read_unread(self) -> None:
-        """Read the notes that could not be read after a failed step; where it cannot be, the table stays in trouble."""
-        for directory, (oid, name) in list(self._unread.items()):
-            try:
-                _take(self._datasets, directory, self._warehouse.dataset(directory))
-            except Exception as error:
-                self._fail(oid, name, error)
-            else:
-                self._unsure.add(directory)
-                del self._unread[directory]
-
-    def _move_renamed(self, tables: Iterable[Table]) -> dict[str, str]:
-        """Move the datasets of renamed tables where that can be; return the former names of these, by their present."""
-        mine = [table for table in tables if table.relation_oid not in self._failed]
-        latest = latest_datasets(self._own_datasets().values()).values()
-        planned = [
-            move for move in planned_moves(mine, latest, self._datasets, self._progress.names) if self._can_move(move)
-        ]
-        if not planned:
-            return {}
-        unsettled = self._progress.moving
-        moving = (*unsettled, *(move.moving for move in planned))
-        self._note(replace(self._progress, done=False, moving=moving))
-        found = dict[str, str]()
-        for move in planned:
-            if move.moving.after in self._datasets:  # it was to be moved before, and could not be
-                continue
-            try:
-                if not self._sink.move(self._spark, move.dataset, move.moving.after):
-                    continue
-                moved = complete_move(self._spark, self._sink, move)
-            except Exception as error:
-                self._fail_move(move.moving, error)
-                unsettled = (*unsettled, move.moving)
-                continue
-            del self._datasets[move.dataset.directory]
-            self._datasets[moved.directory] = moved
-            found[moved.version.table] = move.dataset.version.table
-        self._progress = replace(self._progress, moving=unsettled)
-        return {name: was for name, was in found.items() if name != was}
-
-    def _can_move(self, move: Move) -> bool:
-        try:
-            return self._sink.can_move(self._spark, move.dataset, move.moving.after)
-        except Exception as error:
-            self._fail(move.dataset.version.oid, move.moving.table, error)
-            return False
-
-    def _fail_move(self, moving: Moving, error: Exception) -> None:
-        """Note the failure of a move, which the next batch settles."""
-        known = [self._datasets[name] for name in (moving.before, moving.after) if name in self._datasets]
-        for dataset in known:
-            self._fail(dataset.version.oid, moving.table, error)
-            self._unsure.add(dataset.directory)
-
-    def _settle(self, oids: Collection[int]) -> None:
-        """Read the versions of data whose notes may be older; data without a version is written again."""
-        unsure = [self._datasets[name] for name in sorted(self._unsure & self._datasets.keys())]
-        asked = [dataset for dataset in unsure if dataset.version.oid in oids]
-        for dataset, version in self._sessions.run(asked, self._sink.version):
-            if isinstance(version, Exception) and dataset.version.table not in self._resync:
-                self._fail(dataset.version.oid, dataset.version.table, version)
-                continue
-            if version is None:
-                del self._datasets[dataset.directory]
-            elif not isinstance(version, Exception) and _named_as(version, dataset) != dataset.version:
-                settled = undescribed(self._sink, replace(dataset, version=_named_as(version, dataset)))
-                # Now: if this batch does nothing for the table, the next one trusts the note.
-                self._warehouse.write_note(settled)
-                self._datasets[dataset.directory] = settled
-            self._unsure.discard(dataset.directory)
-
     def _steps(self, log: OpenLog, table: Table, plans: BatchPlanner) -> list[TableStep]:
         """Return what to do for a table; nothing if it fails."""
-        if table.relation_oid in self._failed:
+        if table.relation_oid in self._known.failed:
             return []
         kinds = (False, True) if self._history else (False,)
         try:
             found = [step for is_history in kinds if (step := plans.step(table, is_history)) is not None]
             for step in found:
                 self._warn_of_prefix(step)
-                check_whole(log, self._progress, step)
+                check_whole(log, self._known.progress, step)
         except Exception as error:
-            self._fail(table.relation_oid, table.qualified, error)
+            self._known.fail(table.relation_oid, table.qualified, error)
             return []
         return found
 
@@ -531,7 +406,7 @@ class WarehouseTables:
             if other := self._displaced(log, step):
                 displaced.setdefault(step.oid, set()).add(other.version.oid)
         known = {oid for others in displaced.values() for oid in others} | displaced.keys()
-        troubled = {oid for oid in known if self._troubles.has_own(oid) or self._has_failed(oid)}
+        troubled = {oid for oid in known if self._troubles.has_own(oid) or self._known.has_own_failure(oid)}
         waiting, more = set[int](), set[int]()
         while True:
             held = {oid: troubled if oid in troubled else troubled | waiting for oid in displaced}
@@ -545,55 +420,30 @@ class WarehouseTables:
                     f"{step.table}: the table that had this name before could not be updated yet, and its dataset is "
                     "in this directory: it is replaced once that table is updated, or dropped"
                 )
-                self._fail(step.oid, step.table, waits)
-        return [step for step in steps if step.oid not in self._failed]
-
-    def _has_failed(self, oid: int) -> bool:
-        """Return whether a table failed by itself, not because of another one."""
-        return not isinstance(self._failed.get(oid, ("", None))[1], WaitingError | None)
+                self._known.fail(step.oid, step.table, waits)
+        return [step for step in steps if step.oid not in self._known.failed]
 
     def _displaced(self, log: OpenLog, step: TableStep) -> Dataset | None:
         """Return the dataset that a step replaces, of another table that still exists."""
         other = step.displaced
-        if other is None or self._progress.is_foreign(other.version):
+        if other is None or self._known.progress.is_foreign(other.version):
             return None
         return None if other.version.oid in log.table(step.table).relation_oids else other
 
     def _apply_steps(self, log: OpenLog, steps: Sequence[TableStep], masks: TableMasks) -> None:
-        if self._interrupted is not None:
-            for step in steps:
-                self._recover(step, self._interrupted)
+        self._known.recover(steps)
         steps = self._without_blocked(log, self._with_copies(log, steps))
         writer = StepWriter(log, self._spark, self._sink, self._sessions, masks, self._on_missing, self._reporter)
-        for group in self._reporter.groups(log, self._progress.batch, steps) if steps else ():
+        for group in self._reporter.groups(log, self._known.progress.batch, steps) if steps else ():
             for step, done in writer.write(group):
                 if isinstance(done, Exception):
-                    self._settle_failed(step, done)
+                    self._known.settle_failed(step, done)
                 else:
-                    # The first of a shared table may find there what was left when no other had a note.
-                    is_new = step.dataset.directory not in self._datasets
-                    self._has_strays |= is_new and isinstance(self._sink, SharedTables)
-                    self._record_done([done])
+                    self._known.take_written([done])
                 self._reporter.report_done([step])
         self._missing, self._step_seconds = writer.missing, writer.seconds
         self._reasons |= writer.reasons
-        self._interrupted = None
-
-    def _settle_failed(self, step: TableStep, error: Exception) -> None:
-        """Remove what a failed step has left; but if its note is there, all of it is, and only the answer was lost."""
-        try:
-            noted = self._warehouse.dataset(step.dataset.directory)
-        except Exception:  # what the note says is there: nothing may be removed
-            self._fail(step.oid, step.table, error)
-            self._unread[step.dataset.directory] = step.oid, step.table
-            return
-        if noted is not None and noted.version == step.dataset.version:
-            self._record_done([noted])
-            return
-        self._fail(step.oid, step.table, error)
-        self._unsure.add(step.dataset.directory)
-        self._has_strays |= isinstance(self._sink, SharedTables)
-        self._recover(step, step.dataset.version.batch)
+        self._known.interrupted = None
 
     def _with_copies(self, log: OpenLog, steps: Sequence[TableStep]) -> list[TableStep]:
         """Copy histories out of the way of other tables that take their directories; return the steps, to read these
@@ -602,44 +452,30 @@ class WarehouseTables:
         The copies are datasets of their tables under another name, and removed as such when these are up to date. A
         history that cannot be copied stays where it is: its table is in trouble.
         """
-        known, copies = latest_datasets(self._datasets.values()), dict[str, Dataset]()
+        known, copies = latest_datasets(self._known.datasets.values()), dict[str, Dataset]()
         names = {step.oid: step.table for step in steps}
         before = {step.oid: step.before for step in steps if step.dataset.is_history}
         displaced = [other for step in steps if (other := self._displaced(log, step)) and other.is_history]
         moving = [each for each in displaced if before.get(each.version.oid, known[each.version.oid, True]) == each]
+        if moving:
+            self._known.announce(self._known.progress, map(_aside, moving))
         for history, done in self._sessions.run(moving, self._copy_history):
             oid = history.version.oid
             if isinstance(done, Exception):
-                self._failed[oid] = names.get(oid, history.version.table), done
+                self._known.failed[oid] = names.get(oid, history.version.table), done
             else:
-                self._record_done([done])
+                self._known.take_written([done])
                 copies[history.directory] = done
         return [
             replace(step, before=copies.get(step.before.directory, step.before)) if step.before else step
             for step in steps
-            if step.oid not in self._failed
+            if step.oid not in self._known.failed
         ]
 
     def _copy_history(self, spark: SparkSession, history: Dataset) -> Dataset:
-        copy = replace(history, directory=aside_directory(history))
-        written = self._sink.replace(spark, copy, self._sink.read(spark, history), None)
+        written = self._sink.replace(spark, _aside(history), self._sink.read(spark, history), None)
         self._warehouse.write_note(written)
         return written
-
-    def record_maintained(self, dataset: Dataset) -> None:
-        """Take a dataset whose note maintenance has written."""
-        self._datasets[dataset.directory] = dataset
-
-    def _record_done(self, datasets: Collection[Dataset]) -> None:
-        self._datasets |= {each.directory: each for each in datasets}
-        self.written |= {each.directory for each in datasets}
-        self._unsure -= {each.directory for each in datasets}
-
-    def _recover(self, step: TableStep, batch: int) -> None:
-        try:
-            self._sink.recover(step.replaced or step.dataset, batch)
-        except Exception as error:
-            self._fail(step.oid, step.table, error)
 
     def _tables(self, log: OpenLog, mine: Iterable[Dataset]) -> list[Table]:
         """Return the tables to replicate; one that has a dataset may have another name now."""
@@ -651,55 +487,19 @@ class WarehouseTables:
 
     def _describe_others(self, tables: Iterable[Table], written: Collection[int]) -> None:
         """Describe the tables that a batch has not written, and whose comments have changed."""
-        datasets = latest_datasets(each for each in self._own_datasets().values() if not each.is_history)
+        datasets = latest_datasets(each for each in self._known.own.values() if not each.is_history)
         for table in tables:
             dataset = datasets.get((table.relation_oid, False))
-            if dataset is None or table.dropped or table.relation_oid in {*written, *self._failed}:
+            if dataset is None or table.dropped or table.relation_oid in {*written, *self._known.failed}:
                 continue
             if has_other_comments(self._sink, dataset, found := escaped_table(table)):
                 described = describe(self._spark, self._sink, dataset, found)
                 self._warehouse.write_note(described)
-                self._datasets[described.directory] = described
-
-    def _remove(self, dataset: Dataset) -> None:
-        """Remove a dataset; if its files cannot be removed, its table is in trouble."""
-        if not self._sink.is_shared:
-            self._forget(dataset)
-        try:
-            forget_missing(self._warehouse, dataset)
-            self._sink.remove(self._spark, dataset)
-            if self._sink.is_shared:  # rows without a note would stay among those of others
-                self._forget(dataset)
-        except Exception as error:
-            self._fail(dataset.version.oid, dataset.version.table, error)
-
-    def _remove_strays(self) -> None:
-        """Remove rows of datasets without a note; of a table where that fails, with the next batch."""
-        if not (self._has_strays and isinstance(self._sink, SharedTables)) or self._damaged or self._unread:
-            return
-        try:
-            self._sink.remove_strays(self._spark, self._datasets.values())
-            self._has_strays = False
-        except Exception as error:
-            _LOG.warning("rows of schemas that were dropped may still be in shared tables: %s", reason_of(error))
-
-    def _forget(self, dataset: Dataset) -> None:
-        self._warehouse.remove_note(dataset.directory)
-        del self._datasets[dataset.directory]
-        self._unsure.discard(dataset.directory)
+                self._known.take(described)
 
 
-def _take(datasets: dict[str, Dataset], directory: str, noted: Dataset | None) -> None:
-    """Have the datasets by directory agree with a note, None for none."""
-    if noted is None:
-        datasets.pop(directory, None)
-    else:
-        datasets[directory] = noted
-
-
-def _named_as(version: Version, dataset: Dataset) -> Version:
-    """Return the version of data with the name that the note has: data that were moved do not know it."""
-    return replace(version, table=dataset.version.table)
+def _aside(history: Dataset) -> Dataset:
+    return replace(history, directory=aside_directory(history))
 
 
 def _exists(log: OpenLog, oid: int) -> bool:

@@ -213,6 +213,30 @@ class Moving(NamedTuple):
     """The present name of its table."""
 
 
+class Unnoted(NamedTuple):
+    """The place of a dataset that has no note: it is being created, or removed."""
+
+    directory: str
+    """Its directory."""
+    table: str
+    """The name of its table."""
+    oid: int
+    """The table's OID."""
+    is_history: bool
+    """Whether it is that of the history."""
+
+    @classmethod
+    def from_dataset(cls, dataset: "Dataset") -> Self:
+        """Return the place of a dataset."""
+        return cls(dataset.directory, dataset.version.table, dataset.version.oid, dataset.is_history)
+
+    def to_dataset(self) -> "Dataset":
+        """Return the dataset as far as it is known, without columns."""
+        shape = VersionShape({}, (), (), "", None)
+        version = Version(self.table, self.oid, 0, -1, _NOWHERE, shape)
+        return Dataset(self.directory, version, is_history=self.is_history)
+
+
 @dataclass(frozen=True)
 class Progress:
     """How far a warehouse has come; written before and after each batch."""
@@ -257,6 +281,10 @@ class Progress:
     """Which columns tables have in addition to their own: ``ColumnLayout.to_notes``."""
     moving: tuple[Moving, ...] = ()
     """Datasets that a batch was to move, in this order; none after it."""
+    unnoted: tuple[Unnoted, ...] = ()
+    """Places that may have files without a note: a batch was to create or to remove their datasets; none after it,
+    unless it failed there.
+    """
     grace: float = 600.0
     """For how many seconds replaced Parquet files are retained for their readers."""
 
@@ -267,8 +295,9 @@ class Progress:
         rules = tuple(dict(each) for each in content.get("rules", ()))
         own_seqs = {int(oid): int(seq) for oid, seq in content.get("own_seqs", {}).items()}
         given = {"log": log and LogIdentity.from_json(log), "lacking": lacking, "own_seqs": own_seqs, "rules": rules}
-        moving = tuple(Moving(*each) for each in content.get("moving", ()))
-        known = cls(**{**content, **given, "moving": moving})
+        given["moving"] = tuple(Moving(*each) for each in content.get("moving", ()))
+        given["unnoted"] = tuple(Unnoted(*each) for each in content.get("unnoted", ()))
+        known = cls(**{**content, **given})
         is_earlier = known.applied is None and known.done  # of an earlier version
         return replace(known, applied=known.seq) if is_earlier else known
 

@@ -10,6 +10,8 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._replicate import read_current, replicate
+from pgoutput_construct.spark._replicate.sink import Sink
+from pgoutput_construct.spark._replicate.sinks import open_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
@@ -76,6 +78,50 @@ def test_killed_and_called_again(
         check_equal(lake, shop, warehouse, TABLES)
 
 
+@pytest.mark.parametrize("into", ["parquet", pytest.param("delta", marks=pytest.mark.long), "iceberg"])
+def test_nothing_is_left_of_tables_without_a_note(
+    lake: Any, shop: Shop, into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed before the first note of new tables, which are then dropped or renamed; and while they are removed."""
+    warehouse = tmp_path / "wh"
+    replicate(lake, shop.directory, warehouse, into)
+    shop.execute(
+        "CREATE TABLE gone (id int PRIMARY KEY); INSERT INTO gone VALUES (1)",
+        "CREATE TABLE late (id int PRIMARY KEY); INSERT INTO late VALUES (1)",
+    )
+    shop.capture(snapshot=True)
+    before = _data(warehouse)
+    with monkeypatch.context() as patched, pytest.raises(_Killed):
+        patched.setattr(Warehouse, "write_note", _kill)
+        patched.setattr(Warehouse, "write_notes", _kill)
+        replicate(lake, shop.directory, warehouse, into)
+    assert len(_data(warehouse)) > len(before)
+    shop.execute("DROP TABLE gone", "ALTER TABLE late RENAME TO found", "INSERT INTO found VALUES (2)")
+    shop.capture(snapshot=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(Sink, "remove_unnoted", _fail)
+        replicate(lake, shop.directory, warehouse, into)
+    assert {each.table for each in Warehouse(warehouse).existing_progress().unnoted} >= {"public.gone"}
+    replicate(lake, shop.directory, warehouse, into)
+    assert not Warehouse(warehouse).existing_progress().unnoted
+    check_equal(lake, shop, warehouse, (*TABLES, "found"))
+
+    shop.execute("DROP TABLE found")
+    shop.capture(snapshot=True)
+    with monkeypatch.context() as patched, pytest.raises(_Killed):
+        patched.setattr(type(open_sink(into, Warehouse(warehouse))), "remove", _kill)
+        replicate(lake, shop.directory, warehouse, into)
+    assert "public.found" not in Warehouse(warehouse).datasets()
+    assert len(_data(warehouse)) > len(before)
+    replicate(lake, shop.directory, warehouse, into)
+    assert _data(warehouse) == before
+
+
+def _data(warehouse: Path) -> set[Path]:
+    """Return the data files of a warehouse."""
+    return {path for path in warehouse.rglob("*.parquet") if "_delta_log" not in path.parts}
+
+
 def test_readers_see_whole_transactions(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """Money is moved from account to account: whenever a reader looks, all of it is there."""
     warehouse, done, sums = tmp_path / "wh", threading.Event(), list[int]()
@@ -115,3 +161,7 @@ def test_refusals(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
 
 def _kill(*_: object) -> None:
     raise _Killed
+
+
+def _fail(*_: object) -> None:
+    raise OSError("no answer")

@@ -1,0 +1,334 @@
+"""The datasets of a warehouse as one process knows them: by their notes, which are settled where data may be ahead.
+
+A note may be older than its data, or be missing, after an interruption or a failure. What is in doubt is settled before
+a batch builds on it:
+
+- **Moves** (``Progress.moving``) are completed or undone first; ``table_moves`` says how.
+- **A note that may be older** (``_unsure``) is compared with the version that the data have, which is the truth.
+- **A note that could not be read** after its step failed (``_unread``) is read again. If it is there, the step has
+  succeeded, and only the answer was lost.
+- **A place without a note** may have files, or a table of a catalog: of a dataset that is being created, or removed. It
+  is announced first (``Progress.unnoted``). If its table is still to have a dataset there, a batch writes that again;
+  if not, since the table was dropped, renamed or is no longer chosen, what is there is removed. What is not of this
+  warehouse stays.
+
+What fails is noted by table, and settled by a later batch.
+"""
+
+import logging
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._execution import SparkSessions, reason_of
+from pgoutput_construct.spark._log_view.replicated_tables import Table
+from pgoutput_construct.spark._replicate.batch_plan import TableStep, latest_datasets
+from pgoutput_construct.spark._replicate.sink import Sink
+from pgoutput_construct.spark._replicate.table_description import undescribed
+from pgoutput_construct.spark._replicate.table_moves import Move, complete_move, planned_moves, settle_move
+from pgoutput_construct.spark._replicate.troubles import WaitingError
+from pgoutput_construct.spark._replicate.warehouse_notes import (
+    Dataset,
+    Moving,
+    Progress,
+    Unnoted,
+    Version,
+    note_name,
+)
+from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing
+
+_LOG: Final = logging.getLogger("pgoutput_construct")
+
+
+class KnownDatasets:
+    """The datasets of a warehouse, how far it has come, and which tables failed in the present batch."""
+
+    def __init__(self, spark: SparkSession, sink: Sink, sessions: SparkSessions, initial: Progress) -> None:
+        """Read the notes of a warehouse.
+
+        Args:
+            spark: The session.
+            sink: The format of the tables.
+            sessions: The sessions for several tables at a time.
+            initial: How far a new warehouse has come.
+        """
+        self._spark = spark
+        self._sink = sink
+        self._sessions = sessions
+        self._warehouse = sink.warehouse
+        self._noted = self._warehouse.progress()
+        self.progress = self._noted or initial
+        """How far the warehouse has come; parts of it may not be noted yet."""
+        self.interrupted = None if self.progress.done else self.progress.batch
+        """The number of the batch that was interrupted, until its steps are done again; None for none."""
+        self.datasets, self.damaged = self._warehouse.readable_datasets()
+        """The datasets by directory; and the errors of damaged notes, by their names."""
+        # Numbers are those of directories, too: a note of the progress that is lost must not start them again.
+        latest = max((each.version.batch for each in self.datasets.values()), default=0)
+        self.progress = replace(self.progress, batch=max(self.progress.batch, latest))
+        self.failed: dict[int, tuple[str, Exception]] = {}
+        """The tables that failed in this batch: their names and errors, by OID."""
+        self.written = set[str]()
+        """The directories of the datasets that this batch wrote."""
+        self._unsure = set() if self.interrupted is None else set(self.datasets)
+        """The datasets whose notes may be older than their data."""
+        self._unread: dict[str, tuple[int, str]] = {}
+        """The directories whose notes could not be read after a failed step, with the OIDs and names of the tables."""
+
+    @property
+    def own(self) -> dict[str, Dataset]:
+        """The datasets that are of the present log, by directory."""
+        foreign = self.progress.is_foreign
+        return {name: each for name, each in self.datasets.items() if not foreign(each.version)}
+
+    @property
+    def are_settled(self) -> bool:
+        """Whether no note is in doubt."""
+        return not self._unread and self._unsure.isdisjoint(self.datasets)
+
+    def note(self, progress: Progress) -> None:
+        """Write how far the warehouse has come, unless that is what was written last."""
+        if progress != self._noted:
+            self._warehouse.write_progress(progress)
+        self.progress = self._noted = progress
+
+    def fail(self, oid: int, name: str, error: Exception) -> None:
+        """Take the failure of a table; the first one of a batch counts."""
+        self.failed.setdefault(oid, (name, error))
+
+    def has_own_failure(self, oid: int) -> bool:
+        """Return whether a table failed by itself, not because of another one."""
+        return not isinstance(self.failed.get(oid, ("", None))[1], WaitingError | None)
+
+    def begin(self) -> None:
+        """Begin a batch: no table has failed; settle moves, and read the notes that could not be read."""
+        self.failed, self.written = {}, set()
+        self._settle_moves()
+        for directory, (oid, name) in list(self._unread.items()):
+            try:
+                _take(self.datasets, directory, self._warehouse.dataset(directory))
+            except Exception as error:
+                self.fail(oid, name, error)
+            else:
+                self._unsure.add(directory)
+                del self._unread[directory]
+
+    def read_damaged(self) -> None:
+        """Read the damaged notes again: the remedy may have been followed."""
+        was = self.damaged
+        found, self.damaged = self._warehouse.readable_datasets()
+        mended = {name: each for name, each in found.items() if note_name(name) in was}
+        self.datasets |= mended
+        self._unsure |= mended.keys()
+
+    def settle(self, oids: Collection[int], resync: Collection[str]) -> None:
+        """Read the versions of data whose notes may be older; data without a version is written again.
+
+        Args:
+            oids: The OIDs of the tables.
+            resync: The names of those that are written from scratch: it does not matter whether their data have one.
+        """
+        unsure = [self.datasets[name] for name in sorted(self._unsure & self.datasets.keys())]
+        asked = [dataset for dataset in unsure if dataset.version.oid in oids]
+        for dataset, version in self._sessions.run(asked, self._sink.version):
+            if isinstance(version, Exception) and dataset.version.table not in resync:
+                self.fail(dataset.version.oid, dataset.version.table, version)
+                continue
+            if version is None:
+                del self.datasets[dataset.directory]
+            elif not isinstance(version, Exception) and _named_as(version, dataset) != dataset.version:
+                settled = undescribed(self._sink, replace(dataset, version=_named_as(version, dataset)))
+                # Now: if this batch does nothing for the table, the next one trusts the note.
+                self._warehouse.write_note(settled)
+                self.datasets[dataset.directory] = settled
+            self._unsure.discard(dataset.directory)
+
+    def move_renamed(self, tables: Iterable[Table]) -> dict[str, str]:
+        """Move the datasets of renamed tables where that can be; return the former names of these, by their present."""
+        mine = [table for table in tables if table.relation_oid not in self.failed]
+        latest = latest_datasets(self.own.values()).values()
+        planned = [
+            move for move in planned_moves(mine, latest, self.datasets, self.progress.names) if self._can_move(move)
+        ]
+        if not planned:
+            return {}
+        unsettled = self.progress.moving
+        moving = (*unsettled, *(move.moving for move in planned))
+        self.note(replace(self.progress, done=False, moving=moving))
+        found = dict[str, str]()
+        for move in planned:
+            if move.moving.after in self.datasets:  # it was to be moved before, and could not be
+                continue
+            try:
+                if not self._sink.move(self._spark, move.dataset, move.moving.after):
+                    continue
+                moved = complete_move(self._spark, self._sink, move)
+            except Exception as error:
+                self._fail_move(move.moving, error)
+                unsettled = (*unsettled, move.moving)
+                continue
+            del self.datasets[move.dataset.directory]
+            self.datasets[moved.directory] = moved
+            found[moved.version.table] = move.dataset.version.table
+        self.progress = replace(self.progress, moving=unsettled)
+        return {name: was for name, was in found.items() if name != was}
+
+    def announce(self, progress: Progress, datasets: Iterable[Dataset]) -> None:
+        """Note how far the warehouse has come, with the places of datasets that are to be written, and are new."""
+        new = [each for each in datasets if each.directory not in self.datasets]
+        self.note(replace(progress, unnoted=self._unnoted_with(new)))
+
+    def remove_unnoted(self, tables: Iterable[Table], has_histories: bool) -> None:
+        """Remove what is in places without a note that no table will have; where that fails, with the next batch.
+
+        Args:
+            tables: The tables of the batch.
+            has_histories: Whether histories are recorded, too.
+        """
+        kinds = (False, True) if has_histories else (False,)
+        wanted = {
+            (self.progress.names.directory(table, is_history), table.relation_oid)
+            for table in tables
+            for is_history in kinds
+            if not table.dropped
+        }
+        for place in self.unnoted:
+            has_unread_note = place.directory in self._unread or note_name(place.directory) in self.damaged
+            if (place.directory, place.oid) in wanted or has_unread_note:
+                continue
+            try:
+                self._sink.remove_unnoted(self._spark, place.to_dataset())
+                self._forget_place(place.directory)
+            except Exception as error:
+                _LOG.warning(
+                    "%s: what a batch has left of %s is removed later: %s",
+                    place.directory,
+                    place.table,
+                    reason_of(error),
+                )
+
+    @property
+    def unnoted(self) -> tuple[Unnoted, ...]:
+        """The places that were announced, and have no note."""
+        return tuple(each for each in self.progress.unnoted if each.directory not in self.datasets)
+
+    def take_written(self, datasets: Collection[Dataset]) -> None:
+        """Take datasets whose notes this batch has written."""
+        self.datasets |= {each.directory: each for each in datasets}
+        self.written |= {each.directory for each in datasets}
+        self._unsure -= {each.directory for each in datasets}
+
+    def take(self, dataset: Dataset) -> None:
+        """Take a dataset whose note was written, but for what it says of the data."""
+        self.datasets[dataset.directory] = dataset
+
+    def settle_failed(self, step: TableStep, error: Exception) -> None:
+        """Remove what a failed step has left; but if its note is there, all of it is, and only the answer was lost."""
+        try:
+            noted = self._warehouse.dataset(step.dataset.directory)
+        except Exception:  # what the note says is there: nothing may be removed
+            self.fail(step.oid, step.table, error)
+            self._unread[step.dataset.directory] = step.oid, step.table
+            return
+        if noted is not None and noted.version == step.dataset.version:
+            self.take_written([noted])
+            return
+        self.fail(step.oid, step.table, error)
+        self._unsure.add(step.dataset.directory)
+        self._recover(step, step.dataset.version.batch)
+
+    def recover(self, steps: Iterable[TableStep]) -> None:
+        """Remove what an interrupted batch has left in the places of steps."""
+        if self.interrupted is not None:
+            for step in steps:
+                self._recover(step, self.interrupted)
+
+    def remove(self, datasets: Sequence[Dataset]) -> None:
+        """Remove datasets; if the files of one cannot be removed, its table is in trouble."""
+        if datasets:
+            self.note(replace(self.progress, unnoted=self._unnoted_with(datasets)))
+        for dataset in datasets:
+            if not self._sink.is_shared:
+                self._forget(dataset)
+            try:
+                forget_missing(self._warehouse, dataset)
+                self._sink.remove(self._spark, dataset)
+                if self._sink.is_shared:  # rows without a note would stay among those of others
+                    self._forget(dataset)
+                self._forget_place(dataset.directory)
+            except Exception as error:
+                self.fail(dataset.version.oid, dataset.version.table, error)
+
+    def _forget(self, dataset: Dataset) -> None:
+        self._warehouse.remove_note(dataset.directory)
+        del self.datasets[dataset.directory]
+        self._unsure.discard(dataset.directory)
+
+    def _unnoted_with(self, datasets: Iterable[Dataset]) -> tuple[Unnoted, ...]:
+        found = {each.directory: each for each in self.unnoted}
+        return tuple((found | {each.directory: Unnoted.from_dataset(each) for each in datasets}).values())
+
+    def _forget_place(self, directory: str) -> None:
+        left = tuple(each for each in self.progress.unnoted if each.directory != directory)
+        self.progress = replace(self.progress, unnoted=left)
+
+    def _recover(self, step: TableStep, batch: int) -> None:
+        try:
+            self._sink.recover(step.replaced or step.dataset, batch)
+        except Exception as error:
+            self.fail(step.oid, step.table, error)
+
+    def _settle_moves(self) -> None:
+        """Complete or undo the moves of an interrupted batch, or of one that failed."""
+        failed = list[Moving]()
+        for moving in self.progress.moving:
+            try:
+                self.datasets = settle_move(self._spark, self._sink, moving, self._as_noted(moving))
+                self._unsure = (self._unsure | {moving.before, moving.after}) & self.datasets.keys()
+            except Exception as error:
+                self._fail_move(moving, error)
+                failed.append(moving)
+        self.progress = replace(self.progress, moving=tuple(failed))
+
+    def _as_noted(self, moving: Moving) -> dict[str, Dataset]:
+        """Return the datasets, those of a move as their notes have them: of one that failed, the former may be gone."""
+        found, after = dict(self.datasets), self._warehouse.dataset(moving.after)
+        try:
+            before = self._warehouse.dataset(moving.before)
+        except PgoutputError:
+            if after is None:
+                raise
+            before = None  # the data are in the other place
+        for directory, noted in ((moving.before, before), (moving.after, after)):
+            _take(found, directory, noted)
+        return found
+
+    def _can_move(self, move: Move) -> bool:
+        try:
+            return self._sink.can_move(self._spark, move.dataset, move.moving.after)
+        except Exception as error:
+            self.fail(move.dataset.version.oid, move.moving.table, error)
+            return False
+
+    def _fail_move(self, moving: Moving, error: Exception) -> None:
+        """Note the failure of a move, which the next batch settles."""
+        known = [self.datasets[name] for name in (moving.before, moving.after) if name in self.datasets]
+        for dataset in known:
+            self.fail(dataset.version.oid, moving.table, error)
+            self._unsure.add(dataset.directory)
+
+
+def _take(datasets: dict[str, Dataset], directory: str, noted: Dataset | None) -> None:
+    """Have the datasets by directory agree with a note, None for none."""
+    if noted is None:
+        datasets.pop(directory, None)
+    else:
+        datasets[directory] = noted
+
+
+def _named_as(version: Version, dataset: Dataset) -> Version:
+    """Return the version of data with the name that the note has: data that were moved do not know it."""
+    return replace(version, table=dataset.version.table)
