@@ -16,9 +16,9 @@ datasets are one table, ``shared_tables``); ``existing_tables`` is what others h
 tables; ``column_rules`` leaves columns out or masks them (``column_masks``), before anything else sees them;
 ``column_layout`` chooses the added columns, and ``soft_deletes`` writes tables whose deleted rows stay. ``maintenance``
 puts small files together between batches, and removes what readers no longer need. ``warehouse_notes`` is what a
-warehouse knows of its datasets, ``warehouse_log`` which log they are of and what that retains for them, ``troubles``
-the tables that could not be brought up to date, ``warehouse_reader`` reads tables, histories and reports. Start reading
-at ``table_batches``.
+warehouse knows of its datasets, ``known_datasets`` what of that is in doubt, and how it is settled, ``warehouse_log``
+which log they are of and what that retains for them, ``troubles`` the tables that could not be brought up to date,
+``warehouse_reader`` reads tables, histories and reports. Start reading at ``table_batches``.
 
 To add a format of tables:
 
