@@ -1,7 +1,7 @@
 """A small client that does everything right, with a method for each thing that one can do wrong.
 
-It is written for this: the mutations of ``mutations`` are subclasses of it, each wrong in one way. It reads messages
-with our parser, and everything around them by hand, as PostgreSQL's apply worker does.
+It is written for this: the wrong clients of ``proofs`` are subclasses of it. It reads messages with our parser, and
+everything around them by hand, as PostgreSQL's apply worker does.
 """
 
 import json

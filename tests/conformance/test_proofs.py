@@ -6,13 +6,13 @@ import pytest
 
 from pgoutput_construct.conformance import ConformanceCase, Verdict, all_cases, run_case
 from tests.conformance.model_client import ModelClient, ThreadClient
-from tests.conformance.mutations import PROOFS
+from tests.conformance.proofs import PROOFS
 
 QUICK = {group: name for name in PROOFS if "*" not in name for group in [name.partition("/")[0]]}
 """One case of each group, which runs in each run of the tests."""
 
 
-def _mutation(name: str) -> type[ModelClient]:
+def _wrong_client(name: str) -> type[ModelClient]:
     return next(kind for pattern, kind in PROOFS.items() if fnmatchcase(name, pattern))
 
 
@@ -31,8 +31,8 @@ def test_the_model_passes(case: ConformanceCase) -> None:
     ],
 )
 def test_a_client_that_is_wrong_in_this_way_fails(case: ConformanceCase) -> None:
-    """The mutation of the table."""
-    result = run_case(case, ThreadClient(_mutation(case.name)), 3.0)
+    """That of the table."""
+    result = run_case(case, ThreadClient(_wrong_client(case.name)), 3.0)
     assert not result.is_good
 
 
