@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from pgoutput_construct.spark import Retention, maintain
 from pgoutput_construct.spark._replicate.parquet_sink import Parts
 from pgoutput_construct.spark._replicate.sinks import existing_sink
-from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
+from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Dataset, Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,6 +19,8 @@ __all__ = ["orphans"]
 
 _OLD: Final = 7 * 86_400
 """Seconds: files of this age are not those of a write under way."""
+_OTHERS: Final = {STAGED, "missing"}
+"""Directories of a warehouse that are no table's: of staged changes, and of reports of missing rows."""
 _NOTHING: Final = Retention(age=0, count=1, grace=0)
 
 
@@ -43,8 +45,8 @@ def orphans(spark: "SparkSession", warehouse: Path) -> list[str]:
         there = {path for path in folder.rglob("*.parquet") if "_delta_log" not in path.parts}
         found += [f"{dataset.version.table}: no table has {path}" for path in sorted(there - set(known))]
         folders.add(folder)
-    places = (path for path in warehouse.iterdir() if not path.name.startswith("_"))
-    others = (path for place in places for path in place.rglob("*.parquet") if folders.isdisjoint(path.parents))
+    tops = (path for path in warehouse.iterdir() if not path.name.startswith("_") and path.name not in _OTHERS)
+    others = (path for top in tops for path in top.rglob("*.parquet") if folders.isdisjoint(path.parents))
     return [*found, *(f"no table is in the place of {path}" for path in sorted(others))]
 
 

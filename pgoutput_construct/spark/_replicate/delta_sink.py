@@ -5,7 +5,7 @@ import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace as with_values
 from pathlib import Path
 from typing import Final
@@ -188,8 +188,10 @@ class DeltaSink(MergingSink):
         path = self._path(dataset)
         if not self._exists(dataset):
             return ExistingTable(path, columns_of_files(spark, path), tuple(sorted(entries)))
-        is_ours = self.version(spark, dataset) is not None
-        return None if is_ours else ExistingTable(path, self.read(spark, dataset).schema)
+        with suppress(PgoutputError):  # metadata of a commit that are none of ours
+            if self.version(spark, dataset) is not None:
+                return None
+        return ExistingTable(path, self.read(spark, dataset).schema)
 
     def _claim(self, spark: SparkSession, dataset: Dataset) -> None:
         """Write the claim of a new table before its first file, so that what an interruption leaves is known as ours.
@@ -339,9 +341,11 @@ class DeltaSink(MergingSink):
         self.remove(spark, dataset)
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Remove the directory, its claim last."""
+        """Remove the directory, its claim last: what an interruption leaves is known as ours."""
         store = self.warehouse.store
-        for name in entries_of(store, dataset.directory) - {CLAIM}:
+        if (entries := entries_of(store, dataset.directory)) and CLAIM not in entries:
+            store.write(f"{dataset.directory}/{CLAIM}", b"")  # a table that was taken over has none
+        for name in entries - {CLAIM}:
             remove_entry(store, dataset.directory, name)
         store.remove(dataset.directory)
 

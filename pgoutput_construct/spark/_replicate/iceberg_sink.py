@@ -76,6 +76,8 @@ _PLAIN_NAME: Final = re.compile(r"[\w-][\w.-]*", re.ASCII)
 """A name that is the same in the address of a file."""
 _FOLDERS: Final = {"data", "metadata"}
 """Those of a table, in a catalog of files."""
+_OF_CATALOG: Final = re.compile(r"\d{5}-.*\.metadata\.json")
+"""The metadata files of a table that another catalog has."""
 _MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
 _MODES: Final = ("write.delete.mode", "write.update.mode", "write.merge.mode")
 _DEFAULTS: Final = {
@@ -264,7 +266,9 @@ class IcebergSink(MergingSink):
             return None
         folder = "/".join(self._names(dataset.directory))
         path, others = f"{self.warehouse.path}/{folder}", entries_of(self.warehouse.store, folder) - _FOLDERS
-        return ExistingTable(path, columns_of_files(spark, path), tuple(sorted(others))) if others else None
+        if others or any(map(_OF_CATALOG.match, self.warehouse.store.files(f"{folder}/metadata"))):
+            return ExistingTable(path, columns_of_files(spark, path), tuple(sorted(others)))
+        return None
 
     @property
     def _identity(self) -> str:
@@ -439,11 +443,17 @@ class IcebergSink(MergingSink):
         return spark.sql(call).collect()
 
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Drop the table, with its files; also files that an interruption has left without metadata."""
+        """Drop the table, with its files; in a warehouse also those that an interruption has left without metadata."""
         self.prepare(spark)
-        spark.sql(f"DROP TABLE IF EXISTS {self._table(dataset.directory)} PURGE")
-        if self._own:
-            self.warehouse.store.remove("/".join(self._names(dataset.directory)))
+        table = self._table(dataset.directory)
+        if not self._own:
+            spark.sql(f"DROP TABLE IF EXISTS {table} PURGE")
+            return
+        folder, store = "/".join(self._names(dataset.directory)), self.warehouse.store
+        # The catalog fails for a version that is named here, and missing: one that it was removing.
+        store.delete(f"{folder}/metadata/version-hint.text")
+        spark.sql(f"DROP TABLE IF EXISTS {table}")
+        store.remove(folder)
 
     def written_whole(self, dataset: Dataset) -> None:
         """Take note that a table has all properties that were asked for."""

@@ -12,7 +12,7 @@ a batch builds on it:
   if not, since the table was dropped, renamed or is no longer chosen, what is there is removed. What is not of this
   warehouse stays.
 
-What fails is noted by table, and settled by a later batch.
+What fails is settled by a later batch: a table is in trouble until then, of a place it is logged.
 """
 
 import logging
@@ -77,6 +77,9 @@ class KnownDatasets:
         """The datasets whose notes may be older than their data."""
         self._unread: dict[str, tuple[int, str]] = {}
         """The directories whose notes could not be read after a failed step, with the OIDs and names of the tables."""
+        self._lasting = set[str]()
+        """The places without a note that could not be removed, and of which that was logged."""
+        self._forget_noted()
 
     @property
     def own(self) -> dict[str, Dataset]:
@@ -106,6 +109,7 @@ class KnownDatasets:
     def begin(self) -> None:
         """Begin a batch: no table has failed; settle moves, and read the notes that could not be read."""
         self.failed, self.written = {}, set()
+        self._forget_noted()
         self._settle_moves()
         for directory, (oid, name) in list(self._unread.items()):
             try:
@@ -124,20 +128,24 @@ class KnownDatasets:
         self.datasets |= mended
         self._unsure |= mended.keys()
 
-    def settle(self, oids: Collection[int], resync: Collection[str]) -> None:
+    def settle(self, tables: Iterable[Table], resync: Collection[str], keep_dropped: bool) -> None:
         """Read the versions of data whose notes may be older; data without a version is written again.
 
         Args:
-            oids: The OIDs of the tables.
+            tables: The tables.
             resync: The names of those that are written from scratch: it does not matter whether their data have one.
+            keep_dropped: Whether datasets of dropped tables stay; else those without data are removed with their notes.
         """
         unsure = [self.datasets[name] for name in sorted(self._unsure & self.datasets.keys())]
-        asked = [dataset for dataset in unsure if dataset.version.oid in oids]
+        is_dropped = {each.relation_oid: each.dropped for each in tables if each.relation_oid not in self.failed}
+        asked = [dataset for dataset in unsure if dataset.version.oid in is_dropped]
         for dataset, version in self._sessions.run(asked, self._sink.version):
             if isinstance(version, Exception) and dataset.version.table not in resync:
                 self.fail(dataset.version.oid, dataset.version.table, version)
                 continue
-            if version is None:
+            if version is None and is_dropped[dataset.version.oid] and not keep_dropped:
+                self.remove([dataset])
+            elif version is None:
                 del self.datasets[dataset.directory]
             elif not isinstance(version, Exception) and _named_as(version, dataset) != dataset.version:
                 settled = undescribed(self._sink, replace(dataset, version=_named_as(version, dataset)))
@@ -188,6 +196,8 @@ class KnownDatasets:
             tables: The tables of the batch.
             has_histories: Whether histories are recorded, too.
         """
+        if not self.unnoted:
+            return
         kinds = (False, True) if has_histories else (False,)
         wanted = {
             (self.progress.names.directory(table, is_history), table.relation_oid)
@@ -195,20 +205,31 @@ class KnownDatasets:
             for is_history in kinds
             if not table.dropped
         }
-        for place in self.unnoted:
-            has_unread_note = place.directory in self._unread or note_name(place.directory) in self.damaged
-            if (place.directory, place.oid) in wanted or has_unread_note:
-                continue
-            try:
-                self._sink.remove_unnoted(self._spark, place.to_dataset())
+        moving = {name for each in self.progress.moving for name in (each.before, each.after)}
+        known = {name.casefold() for name in (*self.datasets, *self._unread, *moving)}  # some catalogs fold names
+        places = [
+            place
+            for place in self.unnoted
+            if (place.directory, place.oid) not in wanted and place.directory.casefold() not in known
+        ]
+        for place, error in self._sessions.run(places, self._remove_place):
+            if error is None:
                 self._forget_place(place.directory)
-            except Exception as error:
+            elif place.directory not in self._lasting:
+                self._lasting.add(place.directory)
                 _LOG.warning(
-                    "%s: what a batch has left of %s is removed later: %s",
+                    "%s: what a batch has left of %s stays until it can be removed: %s",
                     place.directory,
                     place.table,
                     reason_of(error),
                 )
+
+    def _remove_place(self, spark: SparkSession, place: Unnoted) -> None:
+        # What this process knows may be older: another one may have written the note, or a write without an answer.
+        if self._warehouse.dataset(place.directory) is not None:
+            raise PgoutputError("it has a note")
+        self._sink.remove_unnoted(spark, place.to_dataset())
+        forget_missing(self._warehouse, place.to_dataset())
 
     @property
     def unnoted(self) -> tuple[Unnoted, ...]:
@@ -270,6 +291,10 @@ class KnownDatasets:
     def _unnoted_with(self, datasets: Iterable[Dataset]) -> tuple[Unnoted, ...]:
         found = {each.directory: each for each in self.unnoted}
         return tuple((found | {each.directory: Unnoted.from_dataset(each) for each in datasets}).values())
+
+    def _forget_noted(self) -> None:
+        """Forget the places that have a note: their datasets may be moved, and others come there."""
+        self.progress = replace(self.progress, unnoted=self.unnoted)
 
     def _forget_place(self, directory: str) -> None:
         left = tuple(each for each in self.progress.unnoted if each.directory != directory)

@@ -37,7 +37,7 @@ from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 from pgoutput_construct.spark._replicate.dataset_names import SHARED
 from pgoutput_construct.spark._replicate.delta_sink import CLAIM, DeltaSink, mapped_names
-from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, entries_of, remove_entry
+from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, entries_of
 from pgoutput_construct.spark._replicate.iceberg_sink import VERSION_SETTING, WAREHOUSE_PROPERTY, IcebergSink
 from pgoutput_construct.spark._replicate.merge_statement import MergeStatements, is_widened, literal, merge_statements
 from pgoutput_construct.spark._replicate.sink import (
@@ -115,10 +115,8 @@ class SharedTables(MergingSink):
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Replace the rows of the dataset in one commit; columns that the shared table lacks are added first."""
-        if before is None:
-            adopted = self.check_place(spark, dataset, rows.schema)
-            if adopted is not None:
-                self._discard(spark, dataset, adopted)
+        if before is None and self.check_place(spark, dataset, rows.schema) is not None:
+            self._drop(spark, dataset)
         self._check_columns(dataset, rows)
         if not self._has_table(spark, dataset):
             self._create(spark, dataset, rows.schema)
@@ -174,7 +172,7 @@ class SharedTables(MergingSink):
                     spark.sql(f"DELETE FROM {self._table_of(dataset)} WHERE {self._condition(dataset)}").collect()
 
     def _is_used_by_others(self, dataset: Dataset) -> bool:
-        """Return whether another dataset with a note, perhaps a damaged one, is in the shared table."""
+        """Return whether another dataset is in the shared table, or may be: that of a damaged note."""
         noted, damaged = self.warehouse.readable_datasets()
         place = self.place_of(dataset.directory)
         return bool(damaged) or any(name != dataset.directory and self.place_of(name) == place for name in noted)
@@ -285,10 +283,6 @@ class SharedTables(MergingSink):
         """Create the shared table with the columns of a dataset, and the one of the schema."""
 
     @abstractmethod
-    def _discard(self, spark: SparkSession, dataset: Dataset, there: ExistingTable) -> None:
-        """Remove what others have in the place of the shared table."""
-
-    @abstractmethod
     def _write_partition(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> None:
         """Replace the rows of the dataset in one commit."""
 
@@ -298,7 +292,7 @@ class SharedTables(MergingSink):
 
     @abstractmethod
     def _drop(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Remove the shared table."""
+        """Remove the shared table, or what others have in its place; it need not exist."""
 
     @abstractmethod
     def _maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
@@ -355,11 +349,6 @@ class SharedIceberg(SharedTables, IcebergSink):
             f"CREATE TABLE IF NOT EXISTS {self._table_of(dataset)} ({columns}) USING iceberg "
             f"PARTITIONED BY ({quoted(self.schema_column)}) TBLPROPERTIES ({pairs})"
         )
-
-    def _discard(self, spark: SparkSession, dataset: Dataset, there: ExistingTable) -> None:
-        self._drop(spark, dataset)
-        for name in there.entries:
-            remove_entry(self.warehouse.store, "/".join(self._names(self.place_of(dataset.directory))), name)
 
     def _write_partition(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> None:
         self._alter(spark, self._whole(dataset))
@@ -427,9 +416,6 @@ class SharedDelta(SharedTables, DeltaSink):
         empty = spark.createDataFrame([], _with_column(self.schema_column, schema))
         writer = empty.write.format("delta").mode("append").partitionBy(self.schema_column)
         writer.options(**self._wanted).save(self._path(whole))
-
-    def _discard(self, spark: SparkSession, dataset: Dataset, there: ExistingTable) -> None:
-        self._drop(spark, dataset)
 
     def _write_partition(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> None:
         writer = rows.write.format("delta").mode("overwrite").option("replaceWhere", self._condition(dataset))

@@ -399,13 +399,16 @@ class Sink(ABC):
 
     @abstractmethod
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Remove a dataset whose note was removed; it need not exist."""
+        """Remove a dataset, which need not exist; if it has a place of its own, its note was removed before."""
 
     def remove_unnoted(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove what is in the place of a dataset without a note; it stays if any of it is not of this warehouse."""
-        self.prepare(spark)
-        if self.existing(spark, dataset) is None:
+        there = self.existing(spark, dataset)
+        if there is None:
             self.remove(spark, dataset)
+        else:
+            wanted = dataset.version.table
+            _LOG.warning("%s, where %s was to be, is not of this warehouse: it stays", there.place, wanted)
 
     def recover(self, dataset: Dataset, batch: int) -> None:  # noqa: B027 - most formats leave nothing over
         """Remove what an interrupted batch left next to a dataset, which need not exist."""

@@ -256,7 +256,7 @@ class WarehouseTables:
         self._refuse_damaged(log, tables)
         self._refuse_equal_names(tables)
         due = [table for table in tables if tries_all or self._troubles.may_retry(table.relation_oid)]
-        self._known.settle({table.relation_oid for table in due} - self._known.failed.keys(), self._resync)
+        self._known.settle(due, self._resync, self._keep_dropped)
         self._known.remove_unnoted(tables, self._history)
         moved = self._known.move_renamed(due)
         plans = BatchPlanner(self._known.datasets, coverage, seq, self._resync, self._layout)

@@ -19,6 +19,7 @@ from pgoutput_construct.spark._replicate.warehouse_notes import (
     Dataset,
     Moving,
     Progress,
+    Unnoted,
     Version,
     VersionShape,
     Warehouse,
@@ -112,9 +113,12 @@ def test_notes(tmp_path: Path) -> None:
     """What is written is read; names may be long and odd; a note that is none says what to do."""
     warehouse = Warehouse(tmp_path / "wh")
     assert warehouse.progress() is None and warehouse.datasets() == {}
-    progress = Progress("parquet", 3, 99, done=False, moving=(Moving("public.a", "public.b", "public.b"),))
+    moving, unnoted = Moving("public.a", "public.b", "public.b"), Unnoted("public.c", "public.c", 7, False)
+    progress = Progress("parquet", 3, 99, done=False, moving=(moving,), unnoted=(unnoted,))
     warehouse.write_progress(progress)
     assert warehouse.progress() == progress
+    earlier = {name: value for name, value in progress.to_json().items() if name not in ("moving", "unnoted")}
+    assert Progress.from_json(earlier) == replace(progress, moving=(), unnoted=())
     for directory in ("public.odd%20é", "public." + "é" * 120):
         warehouse.write_note(Dataset(directory, VERSION, {"path": "x"}))
         assert warehouse.dataset(directory) == Dataset(directory, VERSION, {"path": "x"})

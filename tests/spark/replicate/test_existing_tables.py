@@ -23,6 +23,9 @@ DIFFERENCES = (
 )
 
 
+_UNREADABLE = r"orders exists already, .* \(Spark cannot read it as a table\)"
+
+
 class _Killed(BaseException):
     """The process ends here."""
 
@@ -77,12 +80,26 @@ def test_files_of_others(lake: Any, tmp_path: Path, into: str) -> None:
     (folder / "deep").mkdir(parents=True)
     (folder / "notes.txt").write_text("mine")
     write_orders(log, range(3))
-    with pytest.raises(pgo.PgoutputError, match=r"orders exists already, .* \(Spark cannot read it as a table\)"):
+    with pytest.raises(pgo.PgoutputError, match=_UNREADABLE):
         replicate(lake, log, warehouse, into)
     assert (folder / "notes.txt").read_text() == "mine"
     replicate(lake, log, warehouse, into, adopt=True)
     _check_rows(lake, log, warehouse)
     assert not (folder / "notes.txt").exists() and not (folder / "deep").exists()
+
+
+def test_a_table_of_another_catalog(lake: Any, tmp_path: Path) -> None:
+    """Metadata of Iceberg that a catalog of files does not see."""
+    log, warehouse = tmp_path / "log", tmp_path / "wh"
+    write_orders(log, range(3))
+    metadata = warehouse / "public/orders/metadata/00000-4f1c.metadata.json"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text("{}")
+    with pytest.raises(pgo.PgoutputError, match=_UNREADABLE):
+        replicate(lake, log, warehouse, "iceberg")
+    assert metadata.exists()
+    replicate(lake, log, warehouse, "iceberg", adopt=True)
+    _check_rows(lake, log, warehouse)
 
 
 @pytest.mark.parametrize("into", SHORT_IN_PARQUET)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.spark._execution import SparkSessions
 from pgoutput_construct.spark._replicate import read_current, replicate
+from pgoutput_construct.spark._replicate.known_datasets import KnownDatasets
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.sinks import open_sink
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from pgoutput_construct.spark._replicate.warehouse_notes import Unnoted, Warehouse
 from tests.postgres.shop import Shop
 from tests.spark.replicate.rounds import check_equal
 
@@ -115,6 +118,32 @@ def test_nothing_is_left_of_tables_without_a_note(
     assert len(_data(warehouse)) > len(before)
     replicate(lake, shop.directory, warehouse, into)
     assert _data(warehouse) == before
+
+
+@pytest.mark.parametrize("into", ["parquet", pytest.param("delta", marks=pytest.mark.long), "iceberg"])
+def test_what_others_have_stays(
+    lake: Any, shop: Shop, into: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the place of a table that is no longer chosen: files of another program, and a dataset whose note is there."""
+    warehouse = tmp_path / "wh"
+    notes = warehouse / ("public/entry" if into == "iceberg" else "public.entry") / "notes.txt"
+    notes.parent.mkdir(parents=True)
+    notes.write_text("mine")
+    with pytest.raises(pgo.PgoutputError, match="entry exists already"):
+        replicate(lake, shop.directory, warehouse, into)
+    assert [each.table for each in Warehouse(warehouse).existing_progress().unnoted] == ["public.entry"]
+    replicate(lake, shop.directory, warehouse, into, ["public.account"])
+    assert notes.exists() and "entry, where public.entry was to be, is not of this warehouse: it stays" in caplog.text
+    progress = Warehouse(warehouse).existing_progress()
+    assert not progress.unnoted
+
+    sink = open_sink(into, Warehouse(warehouse))
+    known = KnownDatasets(lake, sink, SparkSessions(lake, 1, sink.prepare), progress)
+    place = Unnoted.from_dataset(known.datasets.pop("public.account"))
+    known.progress = replace(progress, unnoted=(place,))
+    known.remove_unnoted([], False)
+    assert known.unnoted == (place,) and "stays until it can be removed: it has a note" in caplog.text
+    check_equal(lake, shop, warehouse, ("account",))
 
 
 def _data(warehouse: Path) -> set[Path]:
