@@ -5,7 +5,7 @@ import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import replace as with_values
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ from pyspark.sql.types import BinaryType, StringType
 
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore
-from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._execution import session_settings
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._parquet_file import codec_of
@@ -27,7 +27,7 @@ from pgoutput_construct.spark._replicate.existing_tables import (
     columns_of_files,
     entries_of,
     link_folder,
-    remove_entry,
+    remove_entries,
 )
 from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statements
 from pgoutput_construct.spark._replicate.sink import (
@@ -139,8 +139,8 @@ class DeltaSink(MergingSink):
         else:
             kept = _unmapped(present) if adopted is None else {}
             self._redefine(spark, dataset, rows, {**kept, **wanted}, fields)
-        for name in adopted.entries if adopted is not None else ():
-            remove_entry(self.warehouse.store, dataset.directory, name)
+        if adopted is not None:
+            remove_entries(self.warehouse.store, dataset.directory, adopted.entries)
         done = _with_mapped_columns(dataset, names)
         return with_values(done, details={**done.details, PARTITIONS: fields}) if fields else done
 
@@ -188,10 +188,13 @@ class DeltaSink(MergingSink):
         path = self._path(dataset)
         if not self._exists(dataset):
             return ExistingTable(path, columns_of_files(spark, path), tuple(sorted(entries)))
-        with suppress(PgoutputError):  # metadata of a commit that are none of ours
-            if self.version(spark, dataset) is not None:
-                return None
-        return ExistingTable(path, self.read(spark, dataset).schema)
+        try:
+            is_ours = self.version(spark, dataset) is not None
+        except ChangeLogError:  # the store does not answer
+            raise
+        except PgoutputError:  # metadata of a commit that are none of ours
+            is_ours = False
+        return None if is_ours else ExistingTable(path, self.read(spark, dataset).schema)
 
     def _claim(self, spark: SparkSession, dataset: Dataset) -> None:
         """Write the claim of a new table before its first file, so that what an interruption leaves is known as ours.
@@ -345,8 +348,7 @@ class DeltaSink(MergingSink):
         store = self.warehouse.store
         if (entries := entries_of(store, dataset.directory)) and CLAIM not in entries:
             store.write(f"{dataset.directory}/{CLAIM}", b"")  # a table that was taken over has none
-        for name in entries - {CLAIM}:
-            remove_entry(store, dataset.directory, name)
+        remove_entries(store, dataset.directory, entries - {CLAIM})
         store.remove(dataset.directory)
 
     def _path(self, dataset: Dataset) -> str:

@@ -1,7 +1,7 @@
 """The places of datasets: what exists where a new one is to be written, which is refused or taken over; and links."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,12 +22,14 @@ def entries_of(store: LogStore, folder: str) -> set[str]:
     return {*store.files(folder), *store.folders(folder)}
 
 
-def remove_entry(store: LogStore, folder: str, name: str) -> None:
-    """Remove a file, or a folder with its content, from a folder."""
-    if name in store.folders(folder):
-        store.remove(f"{folder}/{name}")
-    else:
-        store.delete(f"{folder}/{name}")
+def remove_entries(store: LogStore, folder: str, names: Iterable[str]) -> None:
+    """Remove files, and folders with their content, from a folder."""
+    folders = {*store.folders(folder)}
+    for name in names:
+        if name in folders:
+            store.remove(f"{folder}/{name}")
+        else:
+            store.delete(f"{folder}/{name}")
 
 
 def link_folder(store: LogStore, folder: str, other: str) -> bool:

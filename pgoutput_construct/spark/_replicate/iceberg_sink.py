@@ -25,7 +25,7 @@ from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
     columns_of_files,
     entries_of,
-    remove_entry,
+    remove_entries,
 )
 from pgoutput_construct.spark._replicate.few_rows import TINY
 from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
@@ -76,7 +76,7 @@ _PLAIN_NAME: Final = re.compile(r"[\w-][\w.-]*", re.ASCII)
 """A name that is the same in the address of a file."""
 _FOLDERS: Final = {"data", "metadata"}
 """Those of a table, in a catalog of files."""
-_OF_CATALOG: Final = re.compile(r"\d{5}-.*\.metadata\.json")
+_OF_CATALOG: Final = re.compile(r"\d{5,7}-.*\.metadata\.json")
 """The metadata files of a table that another catalog has."""
 _MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
 _MODES: Final = ("write.delete.mode", "write.update.mode", "write.merge.mode")
@@ -194,8 +194,8 @@ class IcebergSink(MergingSink):
         if fields := partition_fields(dataset, self._partitions, rows.columns):
             writer = writer.partitionedBy(*(_partition(each) for each in fields))
         writer.createOrReplace()
-        for name in adopted.entries if adopted is not None else ():
-            remove_entry(self.warehouse.store, "/".join(self._names(dataset.directory)), name)
+        if adopted is not None:
+            remove_entries(self.warehouse.store, "/".join(self._names(dataset.directory)), adopted.entries)
         self.written_whole(dataset)
         kept = {name: each for name, each in dataset.details.items() if name == _FORMER}
         return with_values(dataset, details={**kept, **({PARTITIONS: list(map(str, fields))} if fields else {})})
@@ -255,7 +255,7 @@ class IcebergSink(MergingSink):
         """Return a table of the catalog that this warehouse did not create, or files in the place of a table.
 
         A first batch that was interrupted before its note may have written it: the table has the identity of the
-        warehouse then, or is data without metadata.
+        warehouse then, or is data without metadata. Metadata that the catalog does not see are those of another one.
         """
         table = self._table(dataset.directory)
         if spark.catalog.tableExists(table):
@@ -450,7 +450,7 @@ class IcebergSink(MergingSink):
             spark.sql(f"DROP TABLE IF EXISTS {table} PURGE")
             return
         folder, store = "/".join(self._names(dataset.directory)), self.warehouse.store
-        # The catalog fails for a version that is named here, and missing: one that it was removing.
+        # The catalog fails if this names a version that is missing, as it would after an interrupted DROP.
         store.delete(f"{folder}/metadata/version-hint.text")
         spark.sql(f"DROP TABLE IF EXISTS {table}")
         store.remove(folder)

@@ -12,7 +12,7 @@ a batch builds on it:
   if not, since the table was dropped, renamed or is no longer chosen, what is there is removed. What is not of this
   warehouse stays.
 
-What fails is settled by a later batch: a table is in trouble until then, of a place it is logged.
+What fails is settled by a later batch. Until then a table is in trouble; the failure to clear a place is only logged.
 """
 
 import logging
@@ -78,7 +78,7 @@ class KnownDatasets:
         self._unread: dict[str, tuple[int, str]] = {}
         """The directories whose notes could not be read after a failed step, with the OIDs and names of the tables."""
         self._lasting = set[str]()
-        """The places without a note that could not be removed, and of which that was logged."""
+        """The places without a note that could not be removed, once that was logged."""
         self._forget_noted()
 
     @property
@@ -128,31 +128,38 @@ class KnownDatasets:
         self.datasets |= mended
         self._unsure |= mended.keys()
 
-    def settle(self, tables: Iterable[Table], resync: Collection[str], keep_dropped: bool) -> None:
+    def settle(self, tables: Iterable[Table], resync: Collection[str], keep_dropped: bool) -> list[Dataset]:
         """Read the versions of data whose notes may be older; data without a version is written again.
+
+        Return the datasets that it removes instead, with their notes: those without a version, of dropped tables.
 
         Args:
             tables: The tables.
             resync: The names of those that are written from scratch: it does not matter whether their data have one.
-            keep_dropped: Whether datasets of dropped tables stay; else those without data are removed with their notes.
+            keep_dropped: Whether datasets of dropped tables stay.
         """
         unsure = [self.datasets[name] for name in sorted(self._unsure & self.datasets.keys())]
+        removed = list[Dataset]()
         is_dropped = {each.relation_oid: each.dropped for each in tables if each.relation_oid not in self.failed}
         asked = [dataset for dataset in unsure if dataset.version.oid in is_dropped]
         for dataset, version in self._sessions.run(asked, self._sink.version):
             if isinstance(version, Exception) and dataset.version.table not in resync:
                 self.fail(dataset.version.oid, dataset.version.table, version)
                 continue
-            if version is None and is_dropped[dataset.version.oid] and not keep_dropped:
-                self.remove([dataset])
-            elif version is None:
-                del self.datasets[dataset.directory]
+            if version is None:
+                is_own = not dataset.is_history and not self.progress.is_foreign(dataset.version)
+                if is_own and is_dropped[dataset.version.oid] and not keep_dropped:
+                    removed.append(dataset)
+                else:
+                    del self.datasets[dataset.directory]
             elif not isinstance(version, Exception) and _named_as(version, dataset) != dataset.version:
                 settled = undescribed(self._sink, replace(dataset, version=_named_as(version, dataset)))
                 # Now: if this batch does nothing for the table, the next one trusts the note.
                 self._warehouse.write_note(settled)
                 self.datasets[dataset.directory] = settled
             self._unsure.discard(dataset.directory)
+        self.remove(removed)
+        return removed
 
     def move_renamed(self, tables: Iterable[Table]) -> dict[str, str]:
         """Move the datasets of renamed tables where that can be; return the former names of these, by their present."""
@@ -205,16 +212,16 @@ class KnownDatasets:
             for is_history in kinds
             if not table.dropped
         }
-        moving = {name for each in self.progress.moving for name in (each.before, each.after)}
-        known = {name.casefold() for name in (*self.datasets, *self._unread, *moving)}  # some catalogs fold names
+        kept = {*self._unread, *(name for each in self.progress.moving for name in (each.before, each.after))}
         places = [
             place
             for place in self.unnoted
-            if (place.directory, place.oid) not in wanted and place.directory.casefold() not in known
+            if (place.is_removed or (place.directory, place.oid) not in wanted) and place.directory not in kept
         ]
         for place, error in self._sessions.run(places, self._remove_place):
             if error is None:
                 self._forget_place(place.directory)
+                self._lasting.discard(place.directory)
             elif place.directory not in self._lasting:
                 self._lasting.add(place.directory)
                 _LOG.warning(
@@ -228,8 +235,18 @@ class KnownDatasets:
         # What this process knows may be older: another one may have written the note, or a write without an answer.
         if self._warehouse.dataset(place.directory) is not None:
             raise PgoutputError("it has a note")
-        self._sink.remove_unnoted(spark, place.to_dataset())
-        forget_missing(self._warehouse, place.to_dataset())
+        dataset = place.to_dataset()
+        if self._is_alone(dataset):
+            self._sink.remove_unnoted(spark, dataset)
+        forget_missing(self._warehouse, dataset)
+
+    def _is_alone(self, dataset: Dataset) -> bool:
+        """Return whether the place of a dataset is that of no other one, by a name that differs in case."""
+        others = (name for name in self.datasets if self._sink.place_of(name) != self._sink.place_of(dataset.directory))
+        same = next((name for name in others if self._sink.is_same_place(name, dataset.directory)), None)
+        if same is not None:
+            _LOG.warning("%s stays: it may be %s, where names are the same in any case", dataset.directory, same)
+        return same is None
 
     @property
     def unnoted(self) -> tuple[Unnoted, ...]:
@@ -257,6 +274,8 @@ class KnownDatasets:
         if noted is not None and noted.version == step.dataset.version:
             self.take_written([noted])
             return
+        if noted is not None:  # of data without a version
+            self.datasets.setdefault(noted.directory, noted)
         self.fail(step.oid, step.table, error)
         self._unsure.add(step.dataset.directory)
         self._recover(step, step.dataset.version.batch)
@@ -270,13 +289,14 @@ class KnownDatasets:
     def remove(self, datasets: Sequence[Dataset]) -> None:
         """Remove datasets; if the files of one cannot be removed, its table is in trouble."""
         if datasets:
-            self.note(replace(self.progress, unnoted=self._unnoted_with(datasets)))
+            self.note(replace(self.progress, unnoted=self._unnoted_with(datasets, is_removed=True)))
         for dataset in datasets:
             if not self._sink.is_shared:
                 self._forget(dataset)
             try:
                 forget_missing(self._warehouse, dataset)
-                self._sink.remove(self._spark, dataset)
+                if self._is_alone(dataset):
+                    self._sink.remove(self._spark, dataset)
                 if self._sink.is_shared:  # rows without a note would stay among those of others
                     self._forget(dataset)
                 self._forget_place(dataset.directory)
@@ -288,9 +308,9 @@ class KnownDatasets:
         del self.datasets[dataset.directory]
         self._unsure.discard(dataset.directory)
 
-    def _unnoted_with(self, datasets: Iterable[Dataset]) -> tuple[Unnoted, ...]:
+    def _unnoted_with(self, datasets: Iterable[Dataset], is_removed: bool = False) -> tuple[Unnoted, ...]:
         found = {each.directory: each for each in self.unnoted}
-        return tuple((found | {each.directory: Unnoted.from_dataset(each) for each in datasets}).values())
+        return tuple((found | {each.directory: Unnoted.from_dataset(each, is_removed) for each in datasets}).values())
 
     def _forget_noted(self) -> None:
         """Forget the places that have a note: their datasets may be moved, and others come there."""
@@ -333,6 +353,8 @@ class KnownDatasets:
 
     def _can_move(self, move: Move) -> bool:
         try:
+            if self._sink.is_same_place(move.moving.before, move.moving.after):
+                return False
             return self._sink.can_move(self._spark, move.dataset, move.moving.after)
         except Exception as error:
             self.fail(move.dataset.version.oid, move.moving.table, error)

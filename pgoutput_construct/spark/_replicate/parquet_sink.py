@@ -45,7 +45,7 @@ from pgoutput_construct.spark._replicate.existing_tables import (
     columns_of_files,
     entries_of,
     link_folder,
-    remove_entry,
+    remove_entries,
 )
 from pgoutput_construct.spark._replicate.merge_statement import (
     MergeExpressions,
@@ -168,8 +168,8 @@ class ParquetSink(MergingSink):
         """Write a base next to the present parts."""
         adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
         rows.write.mode("overwrite").parquet(f"{self.warehouse.path}/{self.path(dataset)}")
-        for name in adopted.entries if adopted is not None else ():
-            remove_entry(self.warehouse.store, dataset.directory, name)
+        if adopted is not None:
+            remove_entries(self.warehouse.store, dataset.directory, adopted.entries)
         return self.replaced(dataset, rows.schema, before)
 
     def new_files(

@@ -22,7 +22,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace as with_values
-from threading import Lock
+from threading import RLock
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -80,7 +80,7 @@ class SharedTables(MergingSink):
     def _share(self, options: WriteOptions) -> None:
         """Take the column of the schema."""
         self.schema_column = options.schema_column
-        self._locks: dict[str, Lock] = {}
+        self._locks: dict[str, RLock] = {}
 
     def place_of(self, directory: str) -> str:
         """Return the directory of the shared table."""
@@ -88,7 +88,7 @@ class SharedTables(MergingSink):
 
     def exclusive(self, dataset: Dataset) -> AbstractContextManager[Any]:
         """Have no other thread write into the shared table."""
-        return self._locks.setdefault(self.place_of(dataset.directory), Lock())
+        return self._locks.setdefault(self.place_of(dataset.directory), RLock())
 
     def can_widen(self, spark: SparkSession, dataset: Dataset) -> bool:
         """Return False: the dataset is replaced, and the column of the shared table altered with it."""
@@ -115,7 +115,8 @@ class SharedTables(MergingSink):
 
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Replace the rows of the dataset in one commit; columns that the shared table lacks are added first."""
-        if before is None and self.check_place(spark, dataset, rows.schema) is not None:
+        adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
+        if adopted is not None and not self._is_used_by_others(dataset):
             self._drop(spark, dataset)
         self._check_columns(dataset, rows)
         if not self._has_table(spark, dataset):
@@ -171,11 +172,16 @@ class SharedTables(MergingSink):
                 with self._committing(spark, None):
                     spark.sql(f"DELETE FROM {self._table_of(dataset)} WHERE {self._condition(dataset)}").collect()
 
+    def remove_unnoted(self, spark: SparkSession, dataset: Dataset) -> None:
+        """Remove the rows of a dataset without a note, or the table; a table that is not of this warehouse stays."""
+        with self.exclusive(dataset):
+            super().remove_unnoted(spark, dataset)
+
     def _is_used_by_others(self, dataset: Dataset) -> bool:
         """Return whether another dataset is in the shared table, or may be: that of a damaged note."""
         noted, damaged = self.warehouse.readable_datasets()
-        place = self.place_of(dataset.directory)
-        return bool(damaged) or any(name != dataset.directory and self.place_of(name) == place for name in noted)
+        others = (name for name in noted if name != dataset.directory)
+        return bool(damaged) or any(self.is_same_place(name, dataset.directory) for name in others)
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
         """Maintain the shared table; raise PgoutputError unless the last batch is complete: its commits are needed."""

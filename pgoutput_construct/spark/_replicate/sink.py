@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql.types import StructType
 
+from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import POSITION
 from pgoutput_construct.spark._replicate.dataset_columns import DELETED_AT, Naming
@@ -393,13 +394,26 @@ class Sink(ABC):
         """Return the directory that the data of a dataset are in, which several may share."""
         return directory
 
+    def is_same_place(self, directory: str, other: str) -> bool:
+        """Return whether two directories are one place, or may be: file systems and catalogs may ignore case."""
+        one, two = self.place_of(directory), self.place_of(other)
+        if one == two or one.casefold() != two.casefold():
+            return one == two
+        if self.catalog is not None or not isinstance(store := self.warehouse.store, LocalStore):
+            return self.catalog is not None
+        for separator in ".", "/":  # the latter in Iceberg's catalog of files
+            paths = [store.directory / name.replace(".", separator, 1) for name in (one, two)]
+            if all(path.exists() for path in paths):
+                return paths[0].samefile(paths[1])
+        return False
+
     def exclusive(self, dataset: Dataset) -> AbstractContextManager[Any]:
         """Have no other thread write where a dataset is, while the block runs."""
         return nullcontext()
 
     @abstractmethod
     def remove(self, spark: SparkSession, dataset: Dataset) -> None:
-        """Remove a dataset, which need not exist; if it has a place of its own, its note was removed before."""
+        """Remove the data of a dataset, which need not exist."""
 
     def remove_unnoted(self, spark: SparkSession, dataset: Dataset) -> None:
         """Remove what is in the place of a dataset without a note; it stays if any of it is not of this warehouse."""
@@ -408,7 +422,7 @@ class Sink(ABC):
             self.remove(spark, dataset)
         else:
             wanted = dataset.version.table
-            _LOG.warning("%s, where %s was to be, is not of this warehouse: it stays", there.place, wanted)
+            _LOG.warning("%s, the place of %s, is not of this warehouse: it stays", there.place, wanted)
 
     def recover(self, dataset: Dataset, batch: int) -> None:  # noqa: B027 - most formats leave nothing over
         """Remove what an interrupted batch left next to a dataset, which need not exist."""

@@ -256,7 +256,7 @@ class WarehouseTables:
         self._refuse_damaged(log, tables)
         self._refuse_equal_names(tables)
         due = [table for table in tables if tries_all or self._troubles.may_retry(table.relation_oid)]
-        self._known.settle(due, self._resync, self._keep_dropped)
+        lost = self._known.settle(due, self._resync, self._keep_dropped)
         self._known.remove_unnoted(tables, self._history)
         moved = self._known.move_renamed(due)
         plans = BatchPlanner(self._known.datasets, coverage, seq, self._resync, self._layout)
@@ -276,6 +276,7 @@ class WarehouseTables:
             if each.version.oid not in failing
         ]
         self._known.remove(removed)
+        removed += lost
         for oid, (name, error) in self._known.failed.items():
             self._troubles.note(oid, name, error)
         self._troubles.retain_only(waiting | self._known.failed.keys())

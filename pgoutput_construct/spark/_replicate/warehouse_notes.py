@@ -20,8 +20,8 @@ from pgoutput_construct.spark._replicate.dataset_names import DEFAULT_NAMES, HIS
 from pgoutput_construct.stream.identifiers import normal_name, qualified_name
 from pgoutput_construct.wire import Lsn
 
-STAGED: Final = "staged"
-"""The directory of staged changes: no table's, which has a dot."""
+STAGED: Final = "_staged"
+"""The directory of staged changes: no table's, and no namespace's, whose names have no underscore first."""
 _NOWHERE: ChangePosition = (-1, -1)
 _FOLDER: Final = "_datasets"
 _SHAPES: Final = "_shapes"
@@ -224,11 +224,14 @@ class Unnoted(NamedTuple):
     """The table's OID."""
     is_history: bool
     """Whether it is that of the history."""
+    is_removed: bool = False
+    """Whether the dataset is being removed."""
 
     @classmethod
-    def from_dataset(cls, dataset: "Dataset") -> Self:
-        """Return the place of a dataset."""
-        return cls(dataset.directory, dataset.version.table, dataset.version.oid, dataset.is_history)
+    def from_dataset(cls, dataset: "Dataset", is_removed: bool = False) -> Self:
+        """Return the place of a dataset that is being created or removed."""
+        version = dataset.version
+        return cls(dataset.directory, version.table, version.oid, dataset.is_history, is_removed)
 
     def to_dataset(self) -> "Dataset":
         """Return the dataset as far as it is known, without columns."""

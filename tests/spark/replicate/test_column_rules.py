@@ -17,7 +17,7 @@ from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._log_view.added_columns import escaped_table
 from pgoutput_construct.spark._replicate import ColumnRules, read_current, read_history, read_missing, replicate
 from pgoutput_construct.spark._replicate.staging import masked_changes
-from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
+from pgoutput_construct.spark._replicate.warehouse_notes import STAGED, Warehouse
 from pgoutput_construct.spark._verify import TableVerdict, VerifyOptions, verify
 from tests.postgres.shop import Shop
 from tests.spark.logs import log_options, write_log
@@ -163,8 +163,8 @@ def test_nothing_else_is_stored(
     warehouse, staged = tmp_path / "wh", tmp_path / "staged"
 
     def keep_staged(_: object) -> None:
-        if (warehouse / "staged").exists():
-            shutil.copytree(warehouse / "staged", staged, dirs_exist_ok=True)
+        if (warehouse / STAGED).exists():
+            shutil.copytree(warehouse / STAGED, staged, dirs_exist_ok=True)
 
     salted = {name: mask for name, mask in MASKS.items() if SALT in mask}
     given = (RULES, {"masks": salted}, {"masks": salted, **GIVEN})

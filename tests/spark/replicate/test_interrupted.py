@@ -11,7 +11,8 @@ import pytest
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark._execution import SparkSessions
-from pgoutput_construct.spark._replicate import read_current, replicate
+from pgoutput_construct.spark._replicate import read_current, read_history, replicate
+from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.known_datasets import KnownDatasets
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.sinks import open_sink
@@ -91,6 +92,7 @@ def test_nothing_is_left_of_tables_without_a_note(
     shop.execute(
         "CREATE TABLE gone (id int PRIMARY KEY); INSERT INTO gone VALUES (1)",
         "CREATE TABLE late (id int PRIMARY KEY); INSERT INTO late VALUES (1)",
+        "CREATE SCHEMA staged CREATE TABLE kept (id int PRIMARY KEY); INSERT INTO staged.kept VALUES (1)",
     )
     shop.capture(snapshot=True)
     before = _data(warehouse)
@@ -108,13 +110,17 @@ def test_nothing_is_left_of_tables_without_a_note(
     replicate(lake, shop.directory, warehouse, into)
     assert not Warehouse(warehouse).existing_progress().unnoted
     check_equal(lake, shop, warehouse, (*TABLES, "found"))
+    assert read_current(lake, warehouse, "staged.kept").count() == 1
 
-    shop.execute("DROP TABLE found")
+    shop.execute('ALTER TABLE found RENAME TO "Found"')
+    shop.capture(snapshot=True)
+    replicate(lake, shop.directory, warehouse, into)
+    assert read_current(lake, warehouse, 'public."Found"').count() == 2
+    shop.execute('DROP TABLE "Found", staged.kept')
     shop.capture(snapshot=True)
     with monkeypatch.context() as patched, pytest.raises(_Killed):
         patched.setattr(type(open_sink(into, Warehouse(warehouse))), "remove", _kill)
         replicate(lake, shop.directory, warehouse, into)
-    assert "public.found" not in Warehouse(warehouse).datasets()
     assert len(_data(warehouse)) > len(before)
     replicate(lake, shop.directory, warehouse, into)
     assert _data(warehouse) == before
@@ -133,7 +139,7 @@ def test_what_others_have_stays(
         replicate(lake, shop.directory, warehouse, into)
     assert [each.table for each in Warehouse(warehouse).existing_progress().unnoted] == ["public.entry"]
     replicate(lake, shop.directory, warehouse, into, ["public.account"])
-    assert notes.exists() and "entry, where public.entry was to be, is not of this warehouse: it stays" in caplog.text
+    assert notes.exists() and "entry, the place of public.entry, is not of this warehouse: it stays" in caplog.text
     progress = Warehouse(warehouse).existing_progress()
     assert not progress.unnoted
 
@@ -144,6 +150,24 @@ def test_what_others_have_stays(
     known.remove_unnoted([], False)
     assert known.unnoted == (place,) and "stays until it can be removed: it has a note" in caplog.text
     check_equal(lake, shop, warehouse, ("account",))
+
+
+@pytest.mark.parametrize("into", ["iceberg"])
+def test_the_history_of_a_dropped_table_stays(
+    lake: Any, shop: Shop, into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if an interruption puts it in doubt, and other programs have let the version in its metadata expire."""
+    warehouse = Warehouse(tmp_path / "wh")
+    replicate(lake, shop.directory, warehouse.path, into, history=True)
+    warehouse.write_progress(replace(warehouse.existing_progress(), done=False))
+    shop.execute("DROP TABLE entry")
+    shop.capture(snapshot=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(IcebergSink, "version", lambda *_: None)
+        done = replicate(lake, shop.directory, warehouse.path, into, history=True)
+    assert done is not None and "public.entry" in done.removed
+    assert "public.entry" not in warehouse.datasets()
+    assert read_history(lake, warehouse.path, "public.entry").count() == 1
 
 
 def _data(warehouse: Path) -> set[Path]:
