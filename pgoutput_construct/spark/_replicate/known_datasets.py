@@ -193,8 +193,12 @@ class KnownDatasets:
 
     def announce(self, progress: Progress, datasets: Iterable[Dataset]) -> None:
         """Note how far the warehouse has come, with the places of datasets that are to be written, and are new."""
-        new = [each for each in datasets if each.directory not in self.datasets]
-        self.note(replace(progress, unnoted=self._unnoted_with(new)))
+        found = {each.directory: each for each in self.unnoted}
+        for each in datasets:
+            if each.directory not in self.datasets:
+                was = found.get(each.directory)  # a removal that could not be finished is still to be
+                found[each.directory] = Unnoted.from_dataset(each, was is not None and was.is_removed)
+        self.note(replace(progress, unnoted=tuple(found.values())))
 
     def remove_unnoted(self, tables: Iterable[Table], has_histories: bool) -> None:
         """Remove what is in places without a note that no table will have; where that fails, with the next batch.
@@ -242,6 +246,8 @@ class KnownDatasets:
 
     def _is_alone(self, dataset: Dataset) -> bool:
         """Return whether the place of a dataset is that of no other one, by a name that differs in case."""
+        if self._sink.is_shared:  # of a place, the rows of one schema are removed
+            return True
         others = (name for name in self.datasets if self._sink.place_of(name) != self._sink.place_of(dataset.directory))
         same = next((name for name in others if self._sink.is_same_place(name, dataset.directory)), None)
         if same is not None:
@@ -289,7 +295,8 @@ class KnownDatasets:
     def remove(self, datasets: Sequence[Dataset]) -> None:
         """Remove datasets; if the files of one cannot be removed, its table is in trouble."""
         if datasets:
-            self.note(replace(self.progress, unnoted=self._unnoted_with(datasets, is_removed=True)))
+            places = (Unnoted.from_dataset(each, is_removed=True) for each in datasets)
+            self.note(replace(self.progress, unnoted=(*self.unnoted, *places)))
         for dataset in datasets:
             if not self._sink.is_shared:
                 self._forget(dataset)
@@ -307,10 +314,6 @@ class KnownDatasets:
         self._warehouse.remove_note(dataset.directory)
         del self.datasets[dataset.directory]
         self._unsure.discard(dataset.directory)
-
-    def _unnoted_with(self, datasets: Iterable[Dataset], is_removed: bool = False) -> tuple[Unnoted, ...]:
-        found = {each.directory: each for each in self.unnoted}
-        return tuple((found | {each.directory: Unnoted.from_dataset(each, is_removed) for each in datasets}).values())
 
     def _forget_noted(self) -> None:
         """Forget the places that have a note: their datasets may be moved, and others come there."""
