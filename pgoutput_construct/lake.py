@@ -12,7 +12,7 @@ A warehouse is what ``replicate`` writes. Its notes say which datasets it has: o
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
@@ -170,6 +170,8 @@ def locate(warehouse: Address, table: str, *, history: bool = False) -> Location
 def read(warehouse: Address, table: str, columns: Collection[str] | None = None, *, history: bool = False) -> pa.Table:
     """Return the present rows of a table: its columns, and those of the change that made each row.
 
+    With ``replicate --soft-delete``, deleted rows are among them: where ``_deleted_at`` is not NULL.
+
     Args:
         warehouse: The warehouse's directory, or its URL.
         table: The table as SQL writes it, such as ``public.orders``.
@@ -259,8 +261,8 @@ def _location(store: LogStore, kind: str, note: Mapping[str, Any]) -> Location:
     if shared:
         name = _progress(store)["schema_column"]
         raise PgoutputError(
-            f"{store}: {note['table']} is in the table {place}, which schemas share: read that with a condition on its "
-            f"column {name!r}, or this one with pgoutput_construct.spark.read_current"
+            f"{store}: {note['table']} is in the table {place}, which schemas share: read that as a table of {kind}, "
+            f"with a condition on its column {name!r}, or this one with pgoutput_construct.spark.read_current"
         )
     if kind == "delta":
         return Location(kind, store.path_of(directory))
@@ -351,8 +353,7 @@ def _arrow_type(kind: Any) -> pa.DataType:
 
 
 def _field(schema: pa.Schema, name: str) -> pa.Field:
-    if name not in schema.names:
-        raise PgoutputError(f"no column {name!r}: the table has {', '.join(map(repr, schema.names))}")
+    _check_column(schema.names, name)
     return schema.field(name)
 
 
@@ -361,15 +362,25 @@ def _iceberg_metadata(store: LogStore, directory: str) -> str:
     folder = f"{directory.replace('.', '/', 1) if '.' in directory else f'_/{directory}'}/metadata"
     names = {int(found[1]): name for name in store.files(folder) if (found := _METADATA.fullmatch(name))}
     if not names:
-        raise PgoutputError(f"{store.path_of(folder)}: no metadata of Iceberg: the table may be in another catalog")
+        catalog = _progress(store).get("catalog")
+        place = f"the table is in the catalog {catalog!r}: open it there" if catalog else "the table was lost"
+        raise PgoutputError(f"{store.path_of(folder)}: no metadata of Iceberg: {place}")
     return f"{folder}/{names[max(names)]}"
 
 
 def _read_delta(found: Location, columns: Collection[str] | None) -> pa.RecordBatchReader:
     with _reader_of("deltalake", found):
         from deltalake import DeltaTable, QueryBuilder
-    chosen = "*" if columns is None else ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}"' for name in columns)
-    query = QueryBuilder().register("t", DeltaTable(found.path)).execute(f"SELECT {chosen} FROM t")
+    if "%" in found.path:  # it takes the path for a URL
+        raise PgoutputError(
+            f"{found.path}: deltalake cannot open a directory with % in its name: read it with "
+            "pgoutput_construct.spark.read_current"
+        )
+    with _explained_by("deltalake", found):
+        table = DeltaTable(found.path)
+    names = [field.name for field in table.schema().fields]
+    chosen = ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}"' for name in _chosen(names, columns))
+    query = QueryBuilder().register("t", table).execute(f"SELECT {chosen} FROM t")
     rows = pa.RecordBatchReader.from_stream(query)
     return rows.cast(pa.schema([field.with_type(_without_views(field.type)) for field in rows.schema]))
 
@@ -390,8 +401,35 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
 def _read_iceberg(found: Location, columns: Collection[str] | None) -> pa.RecordBatchReader:
     with _reader_of("pyiceberg", found):
         from pyiceberg.table import StaticTable
-    scan = StaticTable.from_metadata(found.path).scan(selected_fields=tuple(columns) if columns is not None else ("*",))
-    return scan.to_arrow_batch_reader()
+    with _explained_by("pyiceberg", found):
+        table = StaticTable.from_metadata(found.path)
+    names = [field.name for field in table.schema().fields]
+    return table.scan(selected_fields=_chosen(names, columns)).to_arrow_batch_reader()
+
+
+def _chosen(names: Sequence[str], columns: Collection[str] | None) -> tuple[str, ...]:
+    """Return the columns to read; raise PgoutputError for one that the table lacks."""
+    if columns is None:
+        return tuple(names)
+    for name in columns:
+        _check_column(names, name)
+    return tuple(columns)
+
+
+def _check_column(names: Sequence[str], name: str) -> None:
+    if name not in names:
+        raise PgoutputError(f"no column {name!r}: the table has {', '.join(map(repr, names))}")
+
+
+@contextmanager
+def _explained_by(package: str, found: Location) -> Iterator[None]:
+    """Raise PgoutputError for a table that a package cannot open: it has classes of errors of its own."""
+    try:
+        yield
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        remedy = "read it with pgoutput_construct.spark.read_current"
+        raise PgoutputError(f"{found.path}: {package} cannot open this table ({reason}): {remedy}") from error
 
 
 @contextmanager

@@ -29,6 +29,12 @@ _RAISED: Final = re.compile(r"^(?!py4j\.|pyspark\.)[A-Za-z_][\w.]*(?:Error|Excep
 _CALLED: Final = "An error occurred while calling"
 """The beginning of an error of Java in Py4J."""
 _LONGEST: Final = 500
+_SECRET: Final = re.compile(
+    r"((?:password|passwd|pwd|token|secret|credential)[\w.-]*\s*[=:]\s*['\"]?)[^\s&;,'\"]+", re.IGNORECASE
+)
+"""Such as ``password=...`` in the URL of a JDBC catalog."""
+_USERINFO: Final = re.compile(r"(://[^\s/@:]*:)[^\s/@]+@")
+"""The password in ``scheme://user:password@host``."""
 
 
 @contextmanager
@@ -67,7 +73,12 @@ def reason_of(error: Exception) -> str:
     raised = _RAISED.findall(text.partition("JVM stacktrace")[0]) if "Traceback (most recent call last)" in text else []
     lines = (line.strip(" :") for line in text.splitlines() if not line.startswith(_CALLED))
     line = raised[-1] if raised else next(filter(None, lines), "")
-    return f"{type(error).__name__}: {line[:_LONGEST]}"
+    return f"{type(error).__name__}: {_without_secrets(line)[:_LONGEST]}"
+
+
+def _without_secrets(text: str) -> str:
+    """Return the text of an error of Spark, or of what it calls, without the passwords of addresses in it."""
+    return _SECRET.sub(r"\1***", _USERINFO.sub(r"\1***@", text))
 
 
 def error_column(*parts: Column | str) -> Column:

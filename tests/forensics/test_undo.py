@@ -15,7 +15,7 @@ from pgoutput_construct.cli.group import cli
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.forensics import UndoScript, undo
 from pgoutput_construct.postgres import create_slot, drop_slot
-from tests.postgres.shop import Shop
+from tests.postgres.shop import Shop, is_active, wait_until
 
 pytestmark = pytest.mark.server
 SCHEMA = Path(__file__).parents[2] / "pgoutput_construct" / "demo" / "shop.sql"
@@ -280,6 +280,7 @@ def test_columns_that_are_not_published(shop: Shop) -> None:
             deleted = transaction(part, "DELETE FROM t")
             part.capture(publications=["partly"])
         finally:
+            wait_until(lambda: not is_active(part))
             drop_slot(connection, part.slot)
     [obstacle] = undo(part.directory, xid=deleted).obstacles
     assert obstacle.endswith("the stream does not have the values of columns that are not published: secret")

@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -379,7 +379,7 @@ def replicate_command(
             namespace=namespace,
             table_name=table_name,
             schema_column=schema_column,
-            partition_by=dict(partitionings),
+            partition_by=_joined(partitionings),
             exclude_columns=exclude_columns,
             masks=dict(masks),
             soft_delete=soft_delete,
@@ -462,6 +462,14 @@ class _Report:
         self._lacks = batch.lacks
         note_unpublished([each for each in batch.unpublished if each not in self._unpublished])
         self._unpublished = batch.unpublished
+
+
+def _joined(partitionings: Iterable[tuple[str, tuple[str, ...]]]) -> dict[str, tuple[str, ...]]:
+    """Return the fields of each table, of all options that name it."""
+    found = dict[str, tuple[str, ...]]()
+    for table, fields in partitionings:
+        found[table] = (*found.get(table, ()), *fields)
+    return found
 
 
 def _described(batch: "Batch") -> str:

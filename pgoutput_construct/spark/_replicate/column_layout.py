@@ -88,10 +88,12 @@ class ColumnLayout:
     ) -> "ColumnLayout":
         """Return the layout after a run that is given options; None keeps what is.
 
-        Tables that are to have their own columns alone have no ``_untyped`` either, unless it is chosen, too. Raises
+        Tables that get their own columns alone have no ``_untyped`` either, unless it is chosen, too. Raises
         PgoutputError for an invalid option.
         """
-        implied = None if metadata is None else UntypedColumns.NEVER if metadata == "none" else UntypedColumns.ALWAYS
+        implied = None
+        if metadata not in (None, self.metadata):  # what is given again changes nothing
+            implied = UntypedColumns.NEVER if metadata == "none" else UntypedColumns.ALWAYS
         chosen_types(types or "")
         return ColumnLayout(
             self.soft_delete if soft_delete is None else soft_delete,

@@ -82,19 +82,24 @@ class DatasetNames:
         of_schema = f"{SHARED}{encoded_name(schema)}" if self.schema_column else ""
         return f"{directory_name(*parts)}{of_schema}{HISTORY_SUFFIX if is_history else ''}"
 
-    def conflicts(self, tables: Collection[Table], owners: Mapping[str, int]) -> Iterator[NameConflict]:
+    def conflicts(
+        self, tables: Collection[Table], owners: Mapping[str, int], ignores_case: bool = False
+    ) -> Iterator[NameConflict]:
         """Yield the tables that would have the name of another one.
 
         Args:
             tables: The tables; dropped ones have no name any more.
             owners: The OIDs of the tables of present datasets, by directory: such a table keeps its name.
+            ignores_case: Whether names that differ in case alone are one where the tables are.
         """
         found: dict[str, list[Table]] = defaultdict(list)
         for table in tables:
             if not table.dropped:
-                found[self.directory(table, False)].append(table)
-        for directory, together in found.items():
+                directory = self.directory(table, False)
+                found[directory.casefold() if ignores_case else directory].append(table)
+        for together in found.values():
             for table in together if len(together) > 1 else ():
+                directory = self.directory(table, False)
                 if owners.get(directory) != table.relation_oid:
                     yield NameConflict(table, self._conflict(directory, table, together))
 

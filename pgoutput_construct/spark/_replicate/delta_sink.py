@@ -24,10 +24,11 @@ from pgoutput_construct.spark._parquet_file import codec_of
 from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable, has_deltalake
 from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
-    columns_of_files,
     entries_of,
+    existing_files,
     link_folder,
     remove_entries,
+    remove_replaced,
 )
 from pgoutput_construct.spark._replicate.merge_statement import history_statement, merge_statements
 from pgoutput_construct.spark._replicate.sink import (
@@ -140,7 +141,7 @@ class DeltaSink(MergingSink):
             kept = _unmapped(present) if adopted is None else {}
             self._redefine(spark, dataset, rows, {**kept, **wanted}, fields)
         if adopted is not None:
-            remove_entries(self.warehouse.store, dataset.directory, adopted.entries)
+            remove_replaced(self.warehouse.store, dataset.directory, adopted)
         done = _with_mapped_columns(dataset, names)
         return with_values(done, details={**done.details, PARTITIONS: fields}) if fields else done
 
@@ -187,7 +188,7 @@ class DeltaSink(MergingSink):
             return None
         path = self._path(dataset)
         if not self._exists(dataset):
-            return ExistingTable(path, columns_of_files(spark, path), tuple(sorted(entries)))
+            return existing_files(spark, self.warehouse.store, dataset.directory, path, entries)
         try:
             is_ours = self.version(spark, dataset) is not None
         except ChangeLogError:  # the store does not answer

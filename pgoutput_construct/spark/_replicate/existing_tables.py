@@ -32,6 +32,27 @@ def remove_entries(store: LogStore, folder: str, names: Iterable[str]) -> None:
             store.delete(f"{folder}/{name}")
 
 
+def files_below(store: LogStore, folder: str, entries: Iterable[str]) -> tuple[str, ...]:
+    """Return the files among some entries of a folder, and below these, by their paths from the folder."""
+    folders, found = {*store.folders(folder)}, list[str]()
+    for name in sorted(entries):
+        if name not in folders:
+            found.append(name)
+            continue
+        inside = f"{folder}/{name}"
+        found += (f"{name}/{path}" for path in files_below(store, inside, entries_of(store, inside)))
+    return tuple(found)
+
+
+def remove_replaced(store: LogStore, folder: str, there: "ExistingTable") -> None:
+    """Remove what a new table has replaced: the new one may have files in the same folders."""
+    for name in there.files:
+        store.delete(f"{folder}/{name}")
+    for name in {*store.folders(folder)} & {*there.entries}:
+        if not files_below(store, folder, [name]):
+            store.remove(f"{folder}/{name}")
+
+
 def link_folder(store: LogStore, folder: str, other: str) -> bool:
     """Have the files of a folder in another one, too, without copying them; return False where that cannot be."""
     if not isinstance(store, LocalStore):
@@ -64,7 +85,25 @@ class ExistingTable(NamedTuple):
     columns: T.StructType | None
     """Its columns; None where Spark cannot read it as a table."""
     entries: tuple[str, ...] = ()
-    """The names of the files and folders in its directory that are to be removed once it is replaced."""
+    """The names of the files and folders in its directory that are no part of a table of the format."""
+    files: tuple[str, ...] = ()
+    """The files among them and below them, by their paths from the directory: they go once the table is replaced."""
+
+
+def existing_files(
+    spark: SparkSession, store: LogStore, folder: str, path: str, entries: Iterable[str]
+) -> ExistingTable:
+    """Return what some entries of a folder are, which are no part of a table of the format.
+
+    Args:
+        spark: A session.
+        store: Where the folder is.
+        folder: Its name there.
+        path: Its path for Spark.
+        entries: The names of the files and folders in it.
+    """
+    names = tuple(sorted(entries))
+    return ExistingTable(path, columns_of_files(spark, path), names, files_below(store, folder, names))
 
 
 def refusal(there: ExistingTable, wanted: T.StructType) -> PgoutputError:

@@ -3,12 +3,12 @@
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace as with_values
 from datetime import UTC, datetime
 from hashlib import sha256
 from threading import Lock
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -23,9 +23,9 @@ from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
 from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
-    columns_of_files,
     entries_of,
-    remove_entries,
+    existing_files,
+    remove_replaced,
 )
 from pgoutput_construct.spark._replicate.few_rows import TINY
 from pgoutput_construct.spark._replicate.iceberg_files import IcebergTable
@@ -80,6 +80,12 @@ _OF_CATALOG: Final = re.compile(r"\d{5,7}-.*\.metadata\.json")
 """The metadata files of a table that another catalog has."""
 _MISSING: Final = "TABLE_OR_VIEW_NOT_FOUND"
 _MODES: Final = ("write.delete.mode", "write.update.mode", "write.merge.mode")
+_EVER: Final = "partitioned_by"
+"""Where a note has all columns by which a table was ever partitioned."""
+_LOST: Final = "lost_partitions"
+"""Where a note says that a table has no more one of these: merge-on-read fails for it in Iceberg, which reads the
+partitions of each row, of all former specifications, too.
+"""
 _DEFAULTS: Final = {
     "format-version": "2",  # 3 has deletion vectors, which few readers know yet
     # Each commit writes a metadata file, which has all snapshots: it retains these of the last ones.
@@ -191,14 +197,18 @@ class IcebergSink(MergingSink):
         writer = writer.tableProperty(WAREHOUSE_PROPERTY, self._identity)
         if before is None and not self._own and (location := self._other_location(spark, dataset)):
             writer = writer.tableProperty("location", location)
-        if fields := partition_fields(dataset, self._partitions, rows.columns):
-            writer = writer.partitionedBy(*(_partition(each) for each in fields))
+        partitions = _with_partitions(dataset, partition_fields(dataset, self._partitions, rows.columns), rows.columns)
+        if fields := partitions.get(PARTITIONS):
+            writer = writer.partitionedBy(*(_partition(PartitionField.parse(each)) for each in fields))
+        if partitions.get(_LOST):
+            for name in _MODES:
+                writer = writer.tableProperty(name, "copy-on-write")
         writer.createOrReplace()
         if adopted is not None:
-            remove_entries(self.warehouse.store, "/".join(self._names(dataset.directory)), adopted.entries)
+            remove_replaced(self.warehouse.store, "/".join(self._names(dataset.directory)), adopted)
         self.written_whole(dataset)
         kept = {name: each for name, each in dataset.details.items() if name == _FORMER}
-        return with_values(dataset, details={**kept, **({PARTITIONS: list(map(str, fields))} if fields else {})})
+        return with_values(dataset, details={**kept, **partitions})
 
     def _create_namespace(self, spark: SparkSession, directory: str) -> None:
         """Create the namespace of a dataset: one thread at a time, since of two, catalogs may refuse one."""
@@ -226,7 +236,7 @@ class IcebergSink(MergingSink):
         """Return the files of a table in the warehouse that is neither partitioned nor written in another way."""
         names = self._names(dataset.directory)
         is_plain = self._own and not is_remote() and all(map(_PLAIN_NAME.fullmatch, names))
-        if not is_plain or partition_fields(dataset, self._partitions, schema.names):
+        if not is_plain or dataset.details.get(_EVER) or partition_fields(dataset, self._partitions, schema.names):
             return None
         if use is FilesUse.REPLACE:
             if before is None and (self.existing(spark, dataset) or self._other_location(spark, dataset)):
@@ -267,13 +277,27 @@ class IcebergSink(MergingSink):
         folder = "/".join(self._names(dataset.directory))
         path, others = f"{self.warehouse.path}/{folder}", entries_of(self.warehouse.store, folder) - _FOLDERS
         if others or any(map(_OF_CATALOG.match, self.warehouse.store.files(f"{folder}/metadata"))):
-            return ExistingTable(path, columns_of_files(spark, path), tuple(sorted(others)))
+            return existing_files(spark, self.warehouse.store, folder, path, others)
         return None
 
     @property
     def _identity(self) -> str:
-        """What the property of a table says of whose it is; in hexadecimal, which Spark never redacts."""
+        """What the property of a table says of whose it is; in hexadecimal, which Spark never redacts.
+
+        Warehouses of an earlier version have no identity but their path, which another machine may have, too.
+        """
+        progress = self.warehouse.progress()
+        if progress is not None and progress.identity:
+            return progress.identity
         return sha256(self.warehouse.path.encode()).hexdigest()[:32]
+
+    def ignores_case(self, spark: SparkSession) -> bool:
+        """Return whether the catalog is one that has names in small letters: Hive's or Glue's."""
+        if self._own:
+            return super().ignores_case(spark)
+        name = f"spark.sql.catalog.{self._catalog}"
+        kind = f"{spark.conf.get(f'{name}.type', '')} {spark.conf.get(f'{name}.catalog-impl', '')}".lower()
+        return "hive" in kind or "glue" in kind
 
     def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
         """Return whether the catalog can rename tables, which one of files cannot, and has no other with the name."""
@@ -400,7 +424,9 @@ class IcebergSink(MergingSink):
             return
         table = self._table(dataset.directory)
         present = self._properties(spark, table)
-        if changed := {name: value for name, value in self._asked.items() if present.get(name) != value}:
+        kept = _MODES if dataset.details.get(_LOST) else ()
+        asked = {name: value for name, value in self._asked.items() if name not in kept}
+        if changed := {name: value for name, value in asked.items() if present.get(name) != value}:
             self._set_properties(spark, table, changed)
         self._altered.add(dataset.directory)
 
@@ -505,6 +531,21 @@ def _as_stored(schema: pa.Schema) -> T.StructType:
     """Return columns as a table of Iceberg has them, which has no shorter integers than ``int``."""
     kinds = from_arrow_schema(schema, prefer_timestamp_ntz=True).json()
     return T.StructType.fromJson(json.loads(re.sub(r'"type":"(byte|short)"', '"type":"integer"', kinds)))
+
+
+def _with_partitions(dataset: Dataset, fields: Sequence[PartitionField], columns: Collection[str]) -> dict[str, Any]:
+    """Return what the note of a table that is written as a whole says of its partitions.
+
+    Args:
+        dataset: The dataset, with the details of before.
+        fields: How it is partitioned now.
+        columns: Its columns now.
+    """
+    before = [PartitionField.parse(each).column for each in dataset.details.get(PARTITIONS, ())]
+    ever = sorted({*dataset.details.get(_EVER, ()), *before, *(each.column for each in fields)})
+    is_lost = dataset.details.get(_LOST, False) or not {*ever} <= {*columns}
+    found = {PARTITIONS: list(map(str, fields)), _EVER: ever, _LOST: is_lost}
+    return {name: value for name, value in found.items() if value}
 
 
 def _partition(each: PartitionField) -> Column:

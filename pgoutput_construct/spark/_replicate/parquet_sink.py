@@ -42,10 +42,10 @@ from pgoutput_construct.spark._parquet_file import codec_of
 from pgoutput_construct.spark._replicate.dataset_columns import ROW_KEY
 from pgoutput_construct.spark._replicate.existing_tables import (
     ExistingTable,
-    columns_of_files,
     entries_of,
+    existing_files,
     link_folder,
-    remove_entries,
+    remove_replaced,
 )
 from pgoutput_construct.spark._replicate.merge_statement import (
     MergeExpressions,
@@ -169,7 +169,7 @@ class ParquetSink(MergingSink):
         adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
         rows.write.mode("overwrite").parquet(f"{self.warehouse.path}/{self.path(dataset)}")
         if adopted is not None:
-            remove_entries(self.warehouse.store, dataset.directory, adopted.entries)
+            remove_replaced(self.warehouse.store, dataset.directory, adopted)
         return self.replaced(dataset, rows.schema, before)
 
     def new_files(
@@ -188,9 +188,9 @@ class ParquetSink(MergingSink):
     def existing(self, spark: SparkSession, dataset: Dataset) -> ExistingTable | None:
         """Return what is in the directory of a dataset and is not called as parts are."""
         entries = entries_of(self.warehouse.store, dataset.directory)
-        others = tuple(sorted(name for name in entries if not _PART.fullmatch(name)))
+        others = [name for name in entries if not _PART.fullmatch(name)]
         path = f"{self.warehouse.path}/{dataset.directory}"
-        return ExistingTable(path, columns_of_files(spark, path), others) if others else None
+        return existing_files(spark, self.warehouse.store, dataset.directory, path, others) if others else None
 
     def path(self, dataset: Dataset) -> str:
         """Return the directory of the part that a dataset will have."""

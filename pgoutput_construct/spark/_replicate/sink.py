@@ -53,7 +53,10 @@ class PartitionField(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``column``, ``day(column)`` or ``bucket(16, column)``; raise PgoutputError for anything else."""
+        """Read ``column``, ``day(column)`` or ``bucket(16, column)``; raise PgoutputError for anything else.
+
+        The name of a column is as the table has it, or in quotes as SQL writes it.
+        """
         found = _PARTITION.fullmatch(text.strip())
         if found is None:
             raise PgoutputError(
@@ -62,7 +65,10 @@ class PartitionField(NamedTuple):
             )
         of_time, its_column, bucket, buckets, in_buckets, plain = found.groups()
         transform = (of_time or bucket or "identity").lower()
-        return cls(transform, (its_column or in_buckets or plain).strip(), int(buckets or 0))
+        column = (its_column or in_buckets or plain).strip()
+        if len(column) > 2 and column[0] == column[-1] == '"':
+            column = column[1:-1].replace('""', '"')
+        return cls(transform, column, int(buckets or 0))
 
     def __str__(self) -> str:
         if self.transform == "identity":
@@ -85,14 +91,22 @@ def partition_fields(
         dataset: The dataset.
         partitions: What is asked for, by the names of tables.
         columns: The columns that the table has; a field of another one, which was dropped, is left out.
+
+    Raises:
+        PgoutputError: A field is of a column that a table lacks which was not partitioned before.
     """
     if dataset.is_history:
         return ()
     known = tuple(map(PartitionField.parse, dataset.details.get(PARTITIONS, ())))
     wanted = partitions.get(dataset.version.table, known)
     for each in wanted:
+        if each.column not in columns and not known:
+            raise PgoutputError(
+                f"{dataset.version.table} cannot be partitioned by {each}: it has no column {each.column!r}, but "
+                f"{', '.join(map(repr, columns))}; correct --partition-by (partition_by=)"
+            )
         if each.column not in columns:
-            _LOG.warning("%s is not partitioned by %s: it has no such column", dataset.version.table, each)
+            _LOG.warning("%s is not partitioned by %s any more: it has no such column", dataset.version.table, each)
     return tuple(each for each in wanted if each.column in columns)
 
 
@@ -394,6 +408,10 @@ class Sink(ABC):
         """Return the directory that the data of a dataset are in, which several may share."""
         return directory
 
+    def ignores_case(self, spark: SparkSession) -> bool:
+        """Return whether names of tables that differ in case alone are known to be one: by the file system here."""
+        return self.warehouse.ignores_case
+
     def is_same_place(self, directory: str, other: str) -> bool:
         """Return whether two directories are one place, or may be: file systems and catalogs may ignore case."""
         one, two = self.place_of(directory), self.place_of(other)
@@ -486,7 +504,9 @@ class MergingSink(Sink):
     def can_merge(self, dataset: Dataset) -> bool:
         """Return whether changes can be merged into a dataset as it will be: it has what it is partitioned by."""
         fields = map(PartitionField.parse, dataset.details.get(PARTITIONS, ()))
-        return all(each.column in dataset.version.shape.current for each in fields)
+        naming = self.naming_of(dataset)
+        present = {*dataset.version.shape.current, *map(naming.added_name, naming.added)}
+        return all(each.column in present for each in fields)
 
     @abstractmethod
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:

@@ -13,8 +13,17 @@ from pgoutput_construct.spark._replicate.sink import DEFAULT_OPTIONS, PartitionF
 from pgoutput_construct.spark._replicate.warehouse_notes import Progress, Warehouse
 from pgoutput_construct.stream.identifiers import normal_name
 
-_OURS: Final = ("delta.columnMapping.", "delta.enableDeletionVectors", "write.delete.mode", "write.merge.mode")
-"""How the names of properties begin that have options of their own, or that names of columns decide."""
+_OURS: Final[Mapping[str, str]] = {
+    "delta.columnMapping.": "where a name needs it",
+    "delta.enableDeletionVectors": "choose --write-mode (write_mode=)",
+    "write.delete.mode": "choose --write-mode (write_mode=)",
+    "write.update.mode": "choose --write-mode (write_mode=)",
+    "write.merge.mode": "choose --write-mode (write_mode=)",
+    "pgoutput.": "they say whose a table is, and how far it has come",
+}
+"""Properties that replicate sets itself, by how their names begin, and what to do instead."""
+_OF_ONE_TABLE: Final = ("location", "write.data.path", "write.metadata.path", "write.folder-storage.path")
+"""Properties that would bring all tables into one place, where maintenance takes the files of each for orphans."""
 
 
 def open_sink(name: str, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> Sink:
@@ -70,13 +79,22 @@ def write_options_of(
         raise PgoutputError(f"a catalog has tables of Iceberg: {name} has them in the warehouse")
     if partitions and name == "parquet":
         raise PgoutputError("Parquet files are not partitioned: choose delta or iceberg")
-    found = {normal_name(table): tuple(map(PartitionField.parse, each)) for table, each in partitions.items()}
+    found: dict[str, tuple[PartitionField, ...]] = {}
+    for table, each in partitions.items():
+        found[normal_name(table)] = (*found.get(normal_name(table), ()), *map(PartitionField.parse, each))
     if name == "delta" and any(each.transform != "identity" for fields in found.values() for each in fields):
         raise PgoutputError("Delta Lake partitions by the values of columns alone: name a column")
     if name == "parquet" and properties:
         raise PgoutputError("Parquet files have no table properties: choose delta or iceberg")
     if mode is not None and mode not in list(WriteMode):
         raise PgoutputError(f"write mode {mode!r}: it must be {' or '.join(WriteMode)}")
-    if ours := sorted(name for name in properties if name.startswith(_OURS)):
-        raise PgoutputError(f"table property {ours[0]!r} is set by replicate itself: choose --write-mode (write_mode=)")
+    for given in sorted(properties):
+        if given in _OF_ONE_TABLE:
+            raise PgoutputError(
+                f"table property {given!r} would bring all tables into one place: set the warehouse of the catalog, or "
+                "the location of a namespace"
+            )
+        for start, remedy in _OURS.items():
+            if given.startswith(start):
+                raise PgoutputError(f"table property {given!r} is set by replicate itself: {remedy}")
     return WriteOptions(None if mode is None else WriteMode(mode), dict(properties), grace, catalog, found)

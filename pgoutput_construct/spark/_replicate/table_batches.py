@@ -30,6 +30,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
+from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
@@ -170,6 +171,7 @@ class WarehouseTables:
             namespace=names.namespace,
             table_name=names.table,
             schema_column=names.schema_column,
+            identity=uuid4().hex,
         )
         self._known = KnownDatasets(spark, sink, self._sessions, initial)
         self._missing: dict[str, int] = {}
@@ -343,7 +345,8 @@ class WarehouseTables:
     def _refuse_equal_names(self, tables: Collection[Table]) -> None:
         """Note the tables that would have the name of another one's dataset."""
         owners = {name: each.version.oid for name, each in self._known.own.items()}
-        for table, error in self._known.progress.names.conflicts(tables, owners):
+        ignores_case = self._sink.ignores_case(self._spark)
+        for table, error in self._known.progress.names.conflicts(tables, owners, ignores_case):
             self._known.fail(table.relation_oid, table.qualified, error)
 
     def _finish(self, log: OpenLog, lacks: Sequence[Lack], is_early: bool, tried: Collection[int]) -> None:

@@ -290,6 +290,8 @@ class Progress:
     """
     grace: float = 600.0
     """For how many seconds replaced Parquet files are retained for their readers."""
+    identity: str = ""
+    """What tells the warehouse from others of the same path on other machines; "" in one of an earlier version."""
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
@@ -360,6 +362,11 @@ class Warehouse:
     def is_local(self) -> bool:
         """Whether it is a directory."""
         return isinstance(self.store, LocalStore)
+
+    @property
+    def ignores_case(self) -> bool:
+        """Whether it is a directory of a file system for which names that differ in case alone are one."""
+        return isinstance(self.store, LocalStore) and (self.store.directory / _PROGRESS.upper()).exists()
 
     def progress(self) -> Progress | None:
         """Return how far it has come, None where there is no warehouse; raises PgoutputError for a damaged note."""

@@ -1,6 +1,7 @@
 """Tables of Iceberg in a catalog that others use, too: one in SQLite, or a REST catalog, shared with pyiceberg."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -124,6 +125,9 @@ def test_a_shared_catalog(shop: Shop, shared: Catalog, tmp_path: Path) -> None:
     assert refused.returncode == 1 and problem in refused.stderr
     done = _replicate(shop, shared, tmp_path, *chosen, "--adopt", notes="other")
     assert done.returncode == 0, done.stderr
+    shutil.rmtree(tmp_path / "other")  # such as on another machine, where the path is the same
+    refused = _replicate(shop, shared, tmp_path, *chosen, notes="other")
+    assert refused.returncode == 1 and problem in refused.stderr
 
 
 def test_partitionings() -> None:
@@ -131,6 +135,9 @@ def test_partitionings() -> None:
     assert PartitionField.parse("day(at)") == PartitionField("day", "at")
     assert PartitionField.parse(" bucket( 16 , id ) ".replace("( 16", "(16")) == PartitionField("bucket", "id", 16)
     assert PartitionField.parse("Region") == PartitionField("identity", "Region")
+    assert PartitionField.parse('day("at")') == PartitionField("day", "at")
+    options = write_options_of("iceberg", None, {}, 0, None, {"public.t": ["day(at)"], "PUBLIC.t": ["id"]})
+    assert [*map(str, options.partitions["public.t"])] == ["day(at)", "id"]
     for wrong in ("bucket(id)", "day(", "week(at)", ""):
         with pytest.raises(pgo.PgoutputError, match="says not how a table is partitioned"):
             PartitionField.parse(wrong)

@@ -13,6 +13,7 @@ from pgoutput_construct.postgres import fetch_table
 from pgoutput_construct.postgres.checksums import SourceServer
 from pgoutput_construct.spark import compare, open_log
 from pgoutput_construct.spark._replicate import read_current, read_history, replicate
+from pgoutput_construct.spark._replicate.column_layout import DEFAULT_LAYOUT
 from pgoutput_construct.spark._replicate.warehouse_notes import Warehouse
 from pgoutput_construct.spark._verify import VerifyOptions, verify
 from tests.postgres.shop import Shop
@@ -174,3 +175,11 @@ def test_merged_rows_that_do_not_exist(lake: Any, shop: Shop, into: str, tmp_pat
     shop.capture()
     with pytest.raises(pgo.ChangeLogError, match=r"public\.t.*\"id\":7.*UPDATE or DELETE of a row that does not exist"):
         replicate(lake, shop.directory, warehouse, into)
+
+
+def test_what_is_given_again_changes_nothing() -> None:
+    """Other metadata columns imply what becomes of ``_untyped``, the same ones do not."""
+    made = DEFAULT_LAYOUT.chosen(metadata="none", untyped="needed")
+    assert made.chosen(metadata="none") == made.chosen() == made
+    assert DEFAULT_LAYOUT.chosen(metadata="none").untyped == "never"
+    assert made.chosen(metadata="all").untyped == "always"

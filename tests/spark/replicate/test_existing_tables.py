@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import pgoutput_construct as pgo
+from pgoutput_construct.lake import read
 from pgoutput_construct.spark import open_log
 from pgoutput_construct.spark._replicate import read_current, replicate
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
@@ -86,6 +87,22 @@ def test_files_of_others(lake: Any, tmp_path: Path, into: str) -> None:
     replicate(lake, log, warehouse, into, adopt=True)
     _check_rows(lake, log, warehouse)
     assert not (folder / "notes.txt").exists() and not (folder / "deep").exists()
+
+
+@pytest.mark.long
+def test_files_in_the_same_folders(lake: Any, tmp_path: Path) -> None:
+    """Files of another program are in folders of partitions that the new table has, too."""
+    log, warehouse = tmp_path / "log", tmp_path / "wh"
+    write_orders(log, range(3))
+    rows = lake.createDataFrame([(number, "a") for number in (*range(9), 999)], "id int, extra string")
+    rows.write.partitionBy("id").parquet(str(warehouse / "public.orders"))
+    before = {*(warehouse / "public.orders").rglob("[!._]*.parquet")}
+    replicate(lake, log, warehouse, "delta", adopt=True, partition_by={"public.orders": ["id"]})
+    _check_rows(lake, log, warehouse)
+    assert before and not any(path.exists() for path in before)
+    assert not (warehouse / "public.orders/id=999").exists()
+    with pytest.raises(pgo.PgoutputError, match="no column 'extra': the table has 'id'"):
+        read(warehouse, "public.orders", ["extra"])
 
 
 def test_a_table_of_another_catalog(lake: Any, tmp_path: Path) -> None:

@@ -115,6 +115,24 @@ def test_inserts_are_appended(lake: Any, shop: Shop, into: str, tmp_path: Path) 
     check_equal(lake, shop, warehouse, NAMES)
 
 
+def _check_merged(spark: Any, shop: Shop, warehouse: Path, into: str, mode: str | None = None) -> None:
+    """Change a row, and check that it is merged into the table."""
+    shop.execute("UPDATE article SET note = note || 'd' WHERE id = 2")
+    shop.capture()
+    done = replicate(spark, shop.directory, warehouse, into, ["public.article"], write_mode=mode)
+    assert done is not None and done.tables == {"public.article": "changed"} and not done.reasons
+    check_equal(spark, shop, warehouse, ["article"])
+
+
+def test_partitions_of_an_added_column(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
+    """Changes are merged."""
+    given = {"partition_by": {"public.article": ["_seq"]}}
+    shop.execute("DELETE FROM article WHERE id > 20")
+    shop.capture()
+    replicate(lake, shop.directory, tmp_path / "wh", into, ["public.article"], **given)  # type: ignore[arg-type]
+    _check_merged(lake, shop, tmp_path / "wh", into)
+
+
 def test_partitions(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """They are remembered, and go with their column; Delta Lake has none of texts, and none of what is not a column."""
     warehouse, names = tmp_path / "wh", ["public.article"]
@@ -139,6 +157,12 @@ def test_partitions(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
             pgo.ChangeLogError, match="cannot be partitioned by 'note': Delta Lake reads the empty text"
         ):
             replicate(lake, shop.directory, warehouse, into, names, **wrong)
+    with pytest.raises(pgo.ChangeLogError, match=r"cannot be partitioned by other: it has no column 'other', but 'id'"):
+        replicate(lake, shop.directory, warehouse, into, names, resync=names, partition_by={names[0]: ["other"]})
+    _check_merged(lake, shop, warehouse, into)
+    replicate(lake, shop.directory, warehouse, into, names, resync=names, partition_by={names[0]: ["id"]})
+    for mode in (None, "merge-on-read"):
+        _check_merged(lake, shop, warehouse, into, mode)
     with pytest.raises(pgo.ChangeLogError, match=r"the log has no table public\.other"):
         replicate(lake, shop.directory, warehouse, into, names, partition_by={"public.other": ["id"]})
 
@@ -269,6 +293,7 @@ def test_maintenance(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     [
         ({"write_mode": "never"}, "write mode 'never': it must be merge-on-read or copy-on-write"),
         ({"table_properties": {"write.merge.mode": "x"}}, r"'write\.merge\.mode' is set by replicate itself"),
+        ({"table_properties": {"location": "s3://b"}}, r"'location' would bring all tables into one place"),
     ],
 )
 def test_options_that_are_refused(lake: Any, tmp_path: Path, options: Any, problem: str) -> None:
