@@ -380,8 +380,9 @@ def _read_delta(found: Location, columns: Collection[str] | None) -> pa.RecordBa
         table = DeltaTable(found.path)
     names = [field.name for field in table.schema().fields]
     chosen = ", ".join(f'"{name.replace(chr(34), chr(34) * 2)}"' for name in _chosen(names, columns))
-    query = QueryBuilder().register("t", table).execute(f"SELECT {chosen} FROM t")
-    rows = pa.RecordBatchReader.from_stream(query)
+    with _explained_by("deltalake", found):
+        query = QueryBuilder().register("t", table).execute(f"SELECT {chosen} FROM t")
+        rows = pa.RecordBatchReader.from_stream(query)
     return rows.cast(pa.schema([field.with_type(_without_views(field.type)) for field in rows.schema]))
 
 
@@ -404,7 +405,9 @@ def _read_iceberg(found: Location, columns: Collection[str] | None) -> pa.Record
     with _explained_by("pyiceberg", found):
         table = StaticTable.from_metadata(found.path)
     names = [field.name for field in table.schema().fields]
-    return table.scan(selected_fields=_chosen(names, columns)).to_arrow_batch_reader()
+    chosen = _chosen(names, columns)
+    with _explained_by("pyiceberg", found):
+        return table.scan(selected_fields=chosen).to_arrow_batch_reader()
 
 
 def _chosen(names: Sequence[str], columns: Collection[str] | None) -> tuple[str, ...]:

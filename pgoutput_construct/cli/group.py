@@ -152,7 +152,9 @@ def spark_reason(error: BaseException) -> str | None:
     """Return the text of an exception of Spark for the user; None for other exceptions."""
     if not any(kind.__module__.partition(".")[0] in _MODULES for kind in type(error).__mro__):
         return None
-    text = str(error)
+    from pgoutput_construct.spark._execution import without_secrets
+
+    text = without_secrets(str(error))
     if (cause := _cause(text)) is not None:
         return cause
     remedy = next((remedy for mark, remedy in _KNOWN.items() if mark in text), None)

@@ -30,9 +30,11 @@ _CALLED: Final = "An error occurred while calling"
 """The beginning of an error of Java in Py4J."""
 _LONGEST: Final = 500
 _SECRET: Final = re.compile(
-    r"((?:password|passwd|pwd|token|secret|credential)[\w.-]*\s*[=:]\s*['\"]?)[^\s&;,'\"]+", re.IGNORECASE
+    r"""((?:password|passwd|pwd|token|secret|credential)[\w.-]*["']?\s*(?:=\s*|:\s*(?=["']))|bearer\s+)"""
+    r"""("[^"]*"|'[^']*'|[^\s&;,'"]+)""",
+    re.IGNORECASE,
 )
-"""Such as ``password=...`` in the URL of a JDBC catalog."""
+"""Such as ``password=...`` in the URL of a JDBC catalog, and ``"client_secret": "..."``."""
 _USERINFO: Final = re.compile(r"(://[^\s/@:]*:)[^\s/@]+@")
 """The password in ``scheme://user:password@host``."""
 
@@ -73,10 +75,10 @@ def reason_of(error: Exception) -> str:
     raised = _RAISED.findall(text.partition("JVM stacktrace")[0]) if "Traceback (most recent call last)" in text else []
     lines = (line.strip(" :") for line in text.splitlines() if not line.startswith(_CALLED))
     line = raised[-1] if raised else next(filter(None, lines), "")
-    return f"{type(error).__name__}: {_without_secrets(line)[:_LONGEST]}"
+    return f"{type(error).__name__}: {without_secrets(line)[:_LONGEST]}"
 
 
-def _without_secrets(text: str) -> str:
+def without_secrets(text: str) -> str:
     """Return the text of an error of Spark, or of what it calls, without the passwords of addresses in it."""
     return _SECRET.sub(r"\1***", _USERINFO.sub(r"\1***@", text))
 

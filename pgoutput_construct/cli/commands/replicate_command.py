@@ -136,7 +136,7 @@ _NAMED: Final = 8
     type=PARTITIONING,
     metavar="TABLE=FIELD,...",
     help="Delta, Iceberg: partition a table, when it is written as a whole, by columns, or Iceberg's day(column), "
-    "bucket(16, column) and the like; can be repeated.",
+    "bucket(16, column) and the like; can be repeated, also for further fields of a table.",
 )
 @click.option(
     "--exclude-columns",
@@ -171,7 +171,7 @@ _NAMED: Final = 8
     "--untyped",
     type=click.Choice(("always", "needed", "never")),
     help="Which tables have _untyped: all, those with a type that cannot hold every value, or none, where such a value "
-    "is an error.  [default: as in DIR, else always; never with --metadata-columns none]",
+    "is an error.  [default: as in DIR, else always; never where --metadata-columns becomes none]",
 )
 @click.option(
     "--types",

@@ -145,7 +145,8 @@ def replicate(
             no ``{schema}``. It cannot be changed later, and is not for histories and soft deletes. The columns of the
             shared table are those of all; one of another type is an error of its table.
         partition_by: How tables are partitioned, by their names: ``column``, or for Iceberg also ``day(column)``,
-            ``bucket(16, column)`` and the like. It applies to tables that are written as a whole, and is remembered.
+            ``bucket(16, column)`` and the like. It applies to tables that are written as a whole, and is remembered. A
+            new table without such a column is in trouble.
         batch_transactions: The most transactions of a batch; None for no limit.
         batch_bytes: About how many bytes of payloads a batch has, and how many bytes of changes are staged at a time; a
             single transaction or table copy may have more. None for no limit.
@@ -167,7 +168,7 @@ def replicate(
             warehouse, ``lsn`` in a new one.
         untyped: Which tables have ``_untyped``: ``always`` all, ``needed`` those with a type that cannot hold every
             value, ``never`` none, so that such a value is an error of its table. None for as in the warehouse; where
-            ``metadata_columns`` is given, ``never`` with ``none``, else ``always``.
+            ``metadata_columns`` changes, ``never`` with ``none``, else ``always``.
         types: Types of columns in place of the usual ones, such as ``numeric=decimal(38,10),uuid=binary`` (see
             ``open_log``). None for as in the warehouse.
         maintains: Whether tables are maintained between batches, with ``once`` in the end (see ``maintain``); None for

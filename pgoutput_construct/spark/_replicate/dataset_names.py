@@ -95,8 +95,8 @@ class DatasetNames:
         found: dict[str, list[Table]] = defaultdict(list)
         for table in tables:
             if not table.dropped:
-                directory = self.directory(table, False)
-                found[directory.casefold() if ignores_case else directory].append(table)
+                place, shared, schema = self.directory(table, False).partition(SHARED)
+                found[f"{place.casefold() if ignores_case else place}{shared}{schema}"].append(table)
         for together in found.values():
             for table in together if len(together) > 1 else ():
                 directory = self.directory(table, False)
@@ -106,9 +106,9 @@ class DatasetNames:
     def _conflict(self, directory: str, table: Table, together: Collection[Table]) -> PgoutputError:
         others = ", ".join(sorted(each.qualified for each in together if each is not table))
         return PgoutputError(
-            f"{table.qualified} would be {directory}, as {others} would: replicate only one of them (--table), or into "
-            "another warehouse, where --namespace or --table-name has {schema}, or --schema-column tells their rows "
-            "apart"
+            f"{table.qualified} would be {directory}, as {others} would, perhaps in another case: replicate only one "
+            "of them (--table), or into another warehouse, where --namespace or --table-name has {schema}, or "
+            "--schema-column tells their rows apart"
         )
 
 

@@ -129,7 +129,7 @@ class DeltaSink(MergingSink):
         if before is None and adopted is None:
             self._claim(spark, dataset)
         names = mapped_names(rows.columns)
-        fields = self._partition_columns(dataset, rows)
+        fields = self._partition_columns(dataset, rows, is_new=before is None)
         wanted, present = {**self._wanted, **(_MAPPED if names else {})}, self._properties(spark, dataset)
         if present is None or (
             adopted is None and _is_mapped(present) == bool(names) and wanted.items() <= present.items()
@@ -150,7 +150,8 @@ class DeltaSink(MergingSink):
     ) -> NewFiles | None:
         """Return the files of a plain table (``delta_files``), for which no properties were asked."""
         is_plain = has_deltalake() and not self._wanted and not mapped_names(schema.names)
-        if not is_plain or partition_fields(dataset, self._partitions, schema.names):
+        is_new = use is FilesUse.REPLACE and before is None
+        if not is_plain or partition_fields(dataset, self._partitions, schema.names, is_new):
             return None
         table = self._plain_table(spark, dataset, schema, before, use)
         present = {} if table is None or use is not FilesUse.OVERWRITE else table.files
@@ -188,7 +189,7 @@ class DeltaSink(MergingSink):
             return None
         path = self._path(dataset)
         if not self._exists(dataset):
-            return existing_files(spark, self.warehouse.store, dataset.directory, path, entries)
+            return existing_files(spark, self.warehouse.store, dataset.directory, path, entries, self.adopts)
         try:
             is_ours = self.version(spark, dataset) is not None
         except ChangeLogError:  # the store does not answer
@@ -224,9 +225,9 @@ class DeltaSink(MergingSink):
         with self._committing(spark, dataset.version):
             writer.createOrReplace()
 
-    def _partition_columns(self, dataset: Dataset, rows: DataFrame) -> list[str]:
+    def _partition_columns(self, dataset: Dataset, rows: DataFrame, is_new: bool) -> list[str]:
         """Return the columns of partitions; raise PgoutputError for one whose empty values would become NULL."""
-        names = [each.column for each in partition_fields(dataset, self._partitions, rows.columns)]
+        names = [each.column for each in partition_fields(dataset, self._partitions, rows.columns, is_new)]
         for name in names:
             if isinstance(rows.schema[name].dataType, StringType | BinaryType):
                 raise PgoutputError(

@@ -36,7 +36,7 @@ def files_below(store: LogStore, folder: str, entries: Iterable[str]) -> tuple[s
     """Return the files among some entries of a folder, and below these, by their paths from the folder."""
     folders, found = {*store.folders(folder)}, list[str]()
     for name in sorted(entries):
-        if name not in folders:
+        if name not in folders or _is_link(store, f"{folder}/{name}"):  # what a link leads to is elsewhere
             found.append(name)
             continue
         inside = f"{folder}/{name}"
@@ -73,6 +73,10 @@ def link_folder(store: LogStore, folder: str, other: str) -> bool:
     return True
 
 
+def _is_link(store: LogStore, name: str) -> bool:
+    return isinstance(store, LocalStore) and (store.directory / name).is_symlink()
+
+
 def _fail(error: OSError) -> None:
     raise error
 
@@ -91,7 +95,7 @@ class ExistingTable(NamedTuple):
 
 
 def existing_files(
-    spark: SparkSession, store: LogStore, folder: str, path: str, entries: Iterable[str]
+    spark: SparkSession, store: LogStore, folder: str, path: str, entries: Iterable[str], lists: bool
 ) -> ExistingTable:
     """Return what some entries of a folder are, which are no part of a table of the format.
 
@@ -101,9 +105,10 @@ def existing_files(
         folder: Its name there.
         path: Its path for Spark.
         entries: The names of the files and folders in it.
+        lists: Whether to list the files, which takes long where there are many.
     """
     names = tuple(sorted(entries))
-    return ExistingTable(path, columns_of_files(spark, path), names, files_below(store, folder, names))
+    return ExistingTable(path, columns_of_files(spark, path), names, files_below(store, folder, names) if lists else ())
 
 
 def refusal(there: ExistingTable, wanted: T.StructType) -> PgoutputError:

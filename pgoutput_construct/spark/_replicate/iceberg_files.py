@@ -91,6 +91,13 @@ class IcebergTable:
         return not (self._table.spec().isUnpartitioned() and self._table.sortOrder().isUnsorted())
 
     @property
+    def ever_partitioned_by(self) -> set[str | None]:
+        """The columns by which it ever was partitioned, None for one that it has no more."""
+        schema = self._table.schema()
+        fields = (field for spec in self._table.specs().values() for field in spec.fields())
+        return {schema.findColumnName(field.sourceId()) for field in fields}
+
+    @property
     def properties(self) -> dict[str, str]:
         """Its properties."""
         return dict(self._table.properties())

@@ -125,6 +125,7 @@ class IcebergSink(MergingSink):
         self._altered = set[str]()
         """The directories of tables that have what was asked for."""
         self._own = self.catalog is None
+        self._known_identity = ""
         self._catalog = self.catalog or f"pgoutput_{sha256(warehouse.path.encode()).hexdigest()[:12]}"
         self._namespaces, self._creating = set[str](), Lock()
         """The namespaces that exist."""
@@ -197,7 +198,8 @@ class IcebergSink(MergingSink):
         writer = writer.tableProperty(WAREHOUSE_PROPERTY, self._identity)
         if before is None and not self._own and (location := self._other_location(spark, dataset)):
             writer = writer.tableProperty("location", location)
-        partitions = _with_partitions(dataset, partition_fields(dataset, self._partitions, rows.columns), rows.columns)
+        wanted = partition_fields(dataset, self._partitions, rows.columns, is_new=before is None)
+        partitions = _with_partitions(wanted, rows.columns, self._ever_partitioned_by(spark, dataset, before, adopted))
         if fields := partitions.get(PARTITIONS):
             writer = writer.partitionedBy(*(_partition(PartitionField.parse(each)) for each in fields))
         if partitions.get(_LOST):
@@ -209,6 +211,27 @@ class IcebergSink(MergingSink):
         self.written_whole(dataset)
         kept = {name: each for name, each in dataset.details.items() if name == _FORMER}
         return with_values(dataset, details={**kept, **partitions})
+
+    def _ever_partitioned_by(
+        self, spark: SparkSession, dataset: Dataset, before: Dataset | None, adopted: ExistingTable | None
+    ) -> set[str | None]:
+        """Return the columns by which the table in the place of a dataset ever was partitioned, None for lost ones."""
+        found = set[str | None]()
+        if before is not None:
+            fields = map(PartitionField.parse, before.details.get(PARTITIONS, ()))
+            found |= {*before.details.get(_EVER, ()), *(each.column for each in fields)}
+            found |= {None} if before.details.get(_LOST) else set()
+        name = self._table(dataset.directory)
+        if adopted is not None and not is_remote() and spark.catalog.tableExists(name):
+            found |= IcebergTable(spark, name).ever_partitioned_by
+        return found
+
+    def can_merge(self, dataset: Dataset) -> bool:
+        """Return whether changes can be merged into a dataset: it has, or is known to have lost, what it was ever
+        partitioned by.
+        """
+        ever = {*dataset.details.get(_EVER, ())}
+        return super().can_merge(dataset) and (dataset.details.get(_LOST, False) or ever <= self._names_in(dataset))
 
     def _create_namespace(self, spark: SparkSession, directory: str) -> None:
         """Create the namespace of a dataset: one thread at a time, since of two, catalogs may refuse one."""
@@ -236,7 +259,9 @@ class IcebergSink(MergingSink):
         """Return the files of a table in the warehouse that is neither partitioned nor written in another way."""
         names = self._names(dataset.directory)
         is_plain = self._own and not is_remote() and all(map(_PLAIN_NAME.fullmatch, names))
-        if not is_plain or dataset.details.get(_EVER) or partition_fields(dataset, self._partitions, schema.names):
+        is_new = use is FilesUse.REPLACE and before is None
+        was_partitioned = before is not None and before.details.get(_EVER)
+        if not is_plain or was_partitioned or partition_fields(dataset, self._partitions, schema.names, is_new):
             return None
         if use is FilesUse.REPLACE:
             if before is None and (self.existing(spark, dataset) or self._other_location(spark, dataset)):
@@ -277,7 +302,7 @@ class IcebergSink(MergingSink):
         folder = "/".join(self._names(dataset.directory))
         path, others = f"{self.warehouse.path}/{folder}", entries_of(self.warehouse.store, folder) - _FOLDERS
         if others or any(map(_OF_CATALOG.match, self.warehouse.store.files(f"{folder}/metadata"))):
-            return existing_files(spark, self.warehouse.store, folder, path, others)
+            return existing_files(spark, self.warehouse.store, folder, path, others, self.adopts)
         return None
 
     @property
@@ -286,18 +311,19 @@ class IcebergSink(MergingSink):
 
         Warehouses of an earlier version have no identity but their path, which another machine may have, too.
         """
-        progress = self.warehouse.progress()
-        if progress is not None and progress.identity:
-            return progress.identity
-        return sha256(self.warehouse.path.encode()).hexdigest()[:32]
+        if not self._known_identity:  # it does not change, and the note is large where many tables are begun
+            progress = self.warehouse.progress()
+            by_path = sha256(self.warehouse.path.encode()).hexdigest()[:32]
+            self._known_identity = by_path if progress is None else progress.identity or by_path
+        return self._known_identity
 
     def ignores_case(self, spark: SparkSession) -> bool:
         """Return whether the catalog is one that has names in small letters: Hive's or Glue's."""
         if self._own:
             return super().ignores_case(spark)
         name = f"spark.sql.catalog.{self._catalog}"
-        kind = f"{spark.conf.get(f'{name}.type', '')} {spark.conf.get(f'{name}.catalog-impl', '')}".lower()
-        return "hive" in kind or "glue" in kind
+        kind = spark.conf.get(f"{name}.type", "") or spark.conf.get(f"{name}.catalog-impl", "") or "hive"
+        return "hive" in kind.lower() or "glue" in kind.lower()
 
     def can_move(self, spark: SparkSession, dataset: Dataset, directory: str) -> bool:
         """Return whether the catalog can rename tables, which one of files cannot, and has no other with the name."""
@@ -533,18 +559,19 @@ def _as_stored(schema: pa.Schema) -> T.StructType:
     return T.StructType.fromJson(json.loads(re.sub(r'"type":"(byte|short)"', '"type":"integer"', kinds)))
 
 
-def _with_partitions(dataset: Dataset, fields: Sequence[PartitionField], columns: Collection[str]) -> dict[str, Any]:
+def _with_partitions(
+    fields: Sequence[PartitionField], columns: Collection[str], former: Collection[str | None]
+) -> dict[str, Any]:
     """Return what the note of a table that is written as a whole says of its partitions.
 
     Args:
-        dataset: The dataset, with the details of before.
         fields: How it is partitioned now.
         columns: Its columns now.
+        former: The columns by which it ever was partitioned, None for lost ones.
     """
-    before = [PartitionField.parse(each).column for each in dataset.details.get(PARTITIONS, ())]
-    ever = sorted({*dataset.details.get(_EVER, ()), *before, *(each.column for each in fields)})
-    is_lost = dataset.details.get(_LOST, False) or not {*ever} <= {*columns}
-    found = {PARTITIONS: list(map(str, fields)), _EVER: ever, _LOST: is_lost}
+    ever = {*former, *(each.column for each in fields)}
+    known = sorted(name for name in ever if name is not None)
+    found = {PARTITIONS: list(map(str, fields)), _EVER: known, _LOST: not ever <= {*columns}}
     return {name: value for name, value in found.items() if value}
 
 

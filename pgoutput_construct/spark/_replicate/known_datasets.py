@@ -242,7 +242,7 @@ class KnownDatasets:
         dataset = place.to_dataset()
         if self._is_alone(dataset):
             self._sink.remove_unnoted(spark, dataset)
-        forget_missing(self._warehouse, dataset)
+            forget_missing(self._warehouse, dataset)
 
     def _is_alone(self, dataset: Dataset) -> bool:
         """Return whether the place of a dataset is that of no other one, by a name that differs in case."""
@@ -298,11 +298,16 @@ class KnownDatasets:
             places = (Unnoted.from_dataset(each, is_removed=True) for each in datasets)
             self.note(replace(self.progress, unnoted=(*self.unnoted, *places)))
         for dataset in datasets:
+            is_alone = self._is_alone(dataset)
+            if not is_alone and self._warehouse.ignores_case:  # its note is that of the other one, too
+                del self.datasets[dataset.directory]
+                self._forget_place(dataset.directory)
+                continue
             if not self._sink.is_shared:
                 self._forget(dataset)
             try:
                 forget_missing(self._warehouse, dataset)
-                if self._is_alone(dataset):
+                if is_alone:
                     self._sink.remove(self._spark, dataset)
                 if self._sink.is_shared:  # rows without a note would stay among those of others
                     self._forget(dataset)

@@ -190,7 +190,11 @@ class ParquetSink(MergingSink):
         entries = entries_of(self.warehouse.store, dataset.directory)
         others = [name for name in entries if not _PART.fullmatch(name)]
         path = f"{self.warehouse.path}/{dataset.directory}"
-        return existing_files(spark, self.warehouse.store, dataset.directory, path, others) if others else None
+        return (
+            existing_files(spark, self.warehouse.store, dataset.directory, path, others, self.adopts)
+            if others
+            else None
+        )
 
     def path(self, dataset: Dataset) -> str:
         """Return the directory of the part that a dataset will have."""

@@ -116,7 +116,7 @@ class SharedTables(MergingSink):
     def replace(self, spark: SparkSession, dataset: Dataset, rows: DataFrame, before: Dataset | None) -> Dataset:
         """Replace the rows of the dataset in one commit; columns that the shared table lacks are added first."""
         adopted = self.check_place(spark, dataset, rows.schema) if before is None else None
-        if adopted is not None and not self._is_used_by_others(dataset):
+        if adopted is not None:
             self._drop(spark, dataset)
         self._check_columns(dataset, rows)
         if not self._has_table(spark, dataset):
@@ -179,9 +179,25 @@ class SharedTables(MergingSink):
 
     def _is_used_by_others(self, dataset: Dataset) -> bool:
         """Return whether another dataset is in the shared table, or may be: that of a damaged note."""
-        noted, damaged = self.warehouse.readable_datasets()
+        return bool(self.warehouse.readable_datasets()[1]) or self._has_noted(dataset)
+
+    def _has_noted(self, dataset: Dataset) -> bool:
+        """Return whether another dataset that has a note is in the shared table."""
+        noted, _ = self.warehouse.readable_datasets()
         others = (name for name in noted if name != dataset.directory)
-        return bool(damaged) or any(self.is_same_place(name, dataset.directory) for name in others)
+        return any(self.is_same_place(name, dataset.directory) for name in others)
+
+    def check_place(self, spark: SparkSession, dataset: Dataset, columns: T.StructType) -> ExistingTable | None:
+        """Return what is to be taken over; None where other datasets of this warehouse are in the shared table.
+
+        Raises PgoutputError as ``Sink.check_place`` does, and while a note is damaged: its dataset may be there.
+        """
+        if self._has_noted(dataset):
+            return None
+        there = super().check_place(spark, dataset, columns)
+        for error in self.warehouse.readable_datasets()[1].values() if there is not None else ():
+            raise error
+        return there
 
     def maintain(self, spark: SparkSession, dataset: Dataset, retention: Retention) -> Iterator[tuple[str, int]]:
         """Maintain the shared table; raise PgoutputError unless the last batch is complete: its commits are needed."""

@@ -83,7 +83,10 @@ PARTITIONS: Final = "partitions"
 
 
 def partition_fields(
-    dataset: Dataset, partitions: Mapping[str, tuple[PartitionField, ...]], columns: Collection[str]
+    dataset: Dataset,
+    partitions: Mapping[str, tuple[PartitionField, ...]],
+    columns: Collection[str],
+    is_new: bool = False,
 ) -> tuple[PartitionField, ...]:
     """Return how a table is to be partitioned that is written as a whole: as it is asked for, else as it was.
 
@@ -91,22 +94,23 @@ def partition_fields(
         dataset: The dataset.
         partitions: What is asked for, by the names of tables.
         columns: The columns that the table has; a field of another one, which was dropped, is left out.
+        is_new: Whether there is no table yet.
 
     Raises:
-        PgoutputError: A field is of a column that a table lacks which was not partitioned before.
+        PgoutputError: A field is of a column that a new table lacks.
     """
     if dataset.is_history:
         return ()
     known = tuple(map(PartitionField.parse, dataset.details.get(PARTITIONS, ())))
     wanted = partitions.get(dataset.version.table, known)
     for each in wanted:
-        if each.column not in columns and not known:
+        if each.column not in columns and is_new:
             raise PgoutputError(
                 f"{dataset.version.table} cannot be partitioned by {each}: it has no column {each.column!r}, but "
                 f"{', '.join(map(repr, columns))}; correct --partition-by (partition_by=)"
             )
         if each.column not in columns:
-            _LOG.warning("%s is not partitioned by %s any more: it has no such column", dataset.version.table, each)
+            _LOG.warning("%s is not partitioned by %s: it has no such column", dataset.version.table, each)
     return tuple(each for each in wanted if each.column in columns)
 
 
@@ -504,9 +508,12 @@ class MergingSink(Sink):
     def can_merge(self, dataset: Dataset) -> bool:
         """Return whether changes can be merged into a dataset as it will be: it has what it is partitioned by."""
         fields = map(PartitionField.parse, dataset.details.get(PARTITIONS, ()))
+        return {each.column for each in fields} <= self._names_in(dataset)
+
+    def _names_in(self, dataset: Dataset) -> set[str]:
+        """Return the names of the columns that a dataset will have."""
         naming = self.naming_of(dataset)
-        present = {*dataset.version.shape.current, *map(naming.added_name, naming.added)}
-        return all(each.column in present for each in fields)
+        return {*dataset.version.shape.current, *map(naming.added_name, naming.added)}
 
     @abstractmethod
     def merge(self, spark: SparkSession, dataset: Dataset, changes: NetChanges) -> Dataset:

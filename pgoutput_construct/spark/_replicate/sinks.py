@@ -22,8 +22,8 @@ _OURS: Final[Mapping[str, str]] = {
     "pgoutput.": "they say whose a table is, and how far it has come",
 }
 """Properties that replicate sets itself, by how their names begin, and what to do instead."""
-_OF_ONE_TABLE: Final = ("location", "write.data.path", "write.metadata.path", "write.folder-storage.path")
-"""Properties that would bring all tables into one place, where maintenance takes the files of each for orphans."""
+_LOCATION: Final = "location"
+"""The property that would bring all tables into one place, where maintenance takes the files of others for orphans."""
 
 
 def open_sink(name: str, warehouse: Warehouse, options: WriteOptions = DEFAULT_OPTIONS) -> Sink:
@@ -89,7 +89,7 @@ def write_options_of(
     if mode is not None and mode not in list(WriteMode):
         raise PgoutputError(f"write mode {mode!r}: it must be {' or '.join(WriteMode)}")
     for given in sorted(properties):
-        if given in _OF_ONE_TABLE:
+        if given == _LOCATION:
             raise PgoutputError(
                 f"table property {given!r} would bring all tables into one place: set the warehouse of the catalog, or "
                 "the location of a namespace"

@@ -21,7 +21,7 @@ from pgoutput_construct.stream.identifiers import normal_name, qualified_name
 from pgoutput_construct.wire import Lsn
 
 STAGED: Final = "_staged"
-"""The directory of staged changes: no table's, and no namespace's, whose names have no underscore first."""
+"""The directory of staged changes: no table's, and no schema's, whose directories have no underscore first."""
 _NOWHERE: ChangePosition = (-1, -1)
 _FOLDER: Final = "_datasets"
 _SHAPES: Final = "_shapes"

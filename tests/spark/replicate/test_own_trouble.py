@@ -217,7 +217,10 @@ def test_errors_without_secrets() -> None:
         "no answer of jdbc:mysql://u:s3cret@db:3306/c",
         "refused: credential=id:s3cret; scope=all",
         "client.secret: 's3cret'",
+        '{"error": "no", "client_secret":"s3cret two"}',
+        "Authorization: Bearer s3cret",
     ):
         said = reason_of(OSError(secret))
         assert "s3cret" not in said and "***" in said
-    assert reason_of(OSError("at s3://lake/wh: 2 files")) == "OSError: at s3://lake/wh: 2 files"
+    for plain in ("at s3://lake/wh: 2 files", "public.secrets: Delta commit failed", "Syntax error at token: SELECT"):
+        assert reason_of(OSError(plain)) == f"OSError: {plain}"

@@ -124,6 +124,30 @@ def _check_merged(spark: Any, shop: Shop, warehouse: Path, into: str, mode: str 
     check_equal(spark, shop, warehouse, ["article"])
 
 
+def _check_merged_without_former(spark: Any, shop: Shop, warehouse: Path, into: str) -> None:
+    """Check merges after a column is dropped by which the table was partitioned before, and is no more."""
+    names = ["public.article"]
+    shop.execute("ALTER TABLE article ADD former int, ADD later int", "UPDATE article SET later = 1")
+    shop.capture()
+    for column in ("former", "later"):
+        given = {names[0]: [column]}
+        replicate(spark, shop.directory, warehouse, into, names, resync=names, partition_by=given)
+    shop.execute("ALTER TABLE article DROP former")
+    for number in range(2):
+        shop.execute(f"UPDATE article SET note = note || '{number}' WHERE id = 2")
+        shop.capture()
+        replicate(spark, shop.directory, warehouse, into, names, partition_by=given)
+        check_equal(spark, shop, warehouse, ["article"])
+    shop.execute("ALTER TABLE article DROP later", "UPDATE article SET note = note || 'x' WHERE id = 2")
+    for number in range(2):  # the option stays, as in the file of a service
+        shop.capture()
+        replicate(spark, shop.directory, warehouse, into, names, partition_by=given)
+        check_equal(spark, shop, warehouse, ["article"])
+        shop.execute(
+            "UPDATE article SET note = note || 'y' WHERE id = 1", f"INSERT INTO article VALUES ({number - 9}, 'z')"
+        )
+
+
 def test_partitions_of_an_added_column(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
     """Changes are merged."""
     given = {"partition_by": {"public.article": ["_seq"]}}
@@ -158,11 +182,12 @@ def test_partitions(lake: Any, shop: Shop, into: str, tmp_path: Path) -> None:
         ):
             replicate(lake, shop.directory, warehouse, into, names, **wrong)
     with pytest.raises(pgo.ChangeLogError, match=r"cannot be partitioned by other: it has no column 'other', but 'id'"):
-        replicate(lake, shop.directory, warehouse, into, names, resync=names, partition_by={names[0]: ["other"]})
+        replicate(lake, shop.directory, tmp_path / "new", into, names, partition_by={names[0]: ["other"]})
     _check_merged(lake, shop, warehouse, into)
     replicate(lake, shop.directory, warehouse, into, names, resync=names, partition_by={names[0]: ["id"]})
     for mode in (None, "merge-on-read"):
         _check_merged(lake, shop, warehouse, into, mode)
+    _check_merged_without_former(lake, shop, tmp_path / "other", into)
     with pytest.raises(pgo.ChangeLogError, match=r"the log has no table public\.other"):
         replicate(lake, shop.directory, warehouse, into, names, partition_by={"public.other": ["id"]})
 
