@@ -104,10 +104,12 @@ class DatasetNames:
                     yield NameConflict(table, self._conflict(directory, table, together))
 
     def _conflict(self, directory: str, table: Table, together: Collection[Table]) -> PgoutputError:
-        others = ", ".join(sorted(each.qualified for each in together if each is not table))
+        others = [each for each in together if each is not table]
+        names = ", ".join(sorted(each.qualified for each in others))
+        case = "" if all(self.directory(each, False) == directory for each in others) else " in another case"
         return PgoutputError(
-            f"{table.qualified} would be {directory}, as {others} would, perhaps in another case: replicate only one "
-            "of them (--table), or into another warehouse, where --namespace or --table-name has {schema}, or "
+            f"{table.qualified} would be {directory}, as {names} would{case}: replicate only one of them (--table), or "
+            "into another warehouse, where --namespace or --table-name has {schema}, or "
             "--schema-column tells their rows apart"
         )
 

@@ -38,6 +38,17 @@ def test_templates(namespace: str | None, name: str | None, directory: str) -> N
     assert DatasetNames.parse(None, "{schema}__{table}").directory(odd, False) == "%7Btable%7D.%7Btable%7D__a%2Eb"
 
 
+def test_names_that_differ_in_case() -> None:
+    """Where these are one, a table that has its dataset keeps it."""
+    names, small = DatasetNames.parse(None, None), table_of(full=False)
+    large = replace(small, name="T", relation_oid=2, relation_oids=(2,))
+    assert not [*names.conflicts([small, large], {})]
+    found = [*names.conflicts([small, large], {}, ignores_case=True)]
+    assert len(found) == 2 and "would in another case: replicate only one of them" in str(found[0].error)
+    owners = {names.directory(small, False): small.relation_oid}
+    assert [each.table for each in names.conflicts([small, large], owners, ignores_case=True)] == [large]
+
+
 @pytest.mark.parametrize(
     ("namespace", "name", "said"),
     [
