@@ -166,7 +166,7 @@ class LosesOldKeys(ModelClient):
 
 
 class NullsOfOldKeys(ModelClient):
-    """Takes the NULLs beside an old key for values."""
+    """Takes the NULLs of the columns outside an old key for values."""
 
     def old_row(self, relation: Any, values: Any, is_key: bool) -> dict[str, Any]:
         return super().old_row(relation, values, False) | (

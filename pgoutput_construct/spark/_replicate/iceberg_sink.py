@@ -83,7 +83,7 @@ _MODES: Final = ("write.delete.mode", "write.update.mode", "write.merge.mode")
 _EVER: Final = "partitioned_by"
 """Where a note has all columns by which a table was ever partitioned."""
 _LOST: Final = "lost_partitions"
-"""Where a note says that a table has no more one of these: merge-on-read fails for it in Iceberg, which reads the
+"""Where a note says that a table no longer has one of these: merge-on-read fails for it in Iceberg, which reads the
 partitions of each row, of all former specifications, too.
 """
 _DEFAULTS: Final = {

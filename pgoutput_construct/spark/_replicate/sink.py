@@ -71,9 +71,12 @@ class PartitionField(NamedTuple):
         return cls(transform, column, int(buckets or 0))
 
     def __str__(self) -> str:
+        column = self.column
+        if column.startswith('"') and column.endswith('"'):  # they would be those of SQL
+            column = f'"{column.replace(chr(34), chr(34) * 2)}"'
         if self.transform == "identity":
-            return self.column
-        return f"{self.transform}({f'{self.buckets}, ' if self.buckets else ''}{self.column})"
+            return column
+        return f"{self.transform}({f'{self.buckets}, ' if self.buckets else ''}{column})"
 
 
 MOST_ROWS: Final = "most_rows"

@@ -136,6 +136,9 @@ def test_partitionings() -> None:
     assert PartitionField.parse(" bucket( 16 , id ) ".replace("( 16", "(16")) == PartitionField("bucket", "id", 16)
     assert PartitionField.parse("Region") == PartitionField("identity", "Region")
     assert PartitionField.parse('day("at")') == PartitionField("day", "at")
+    for column in ("at", "Region", '"odd"', 'a "b"'):
+        for field in (PartitionField("identity", column), PartitionField("bucket", column, 4)):
+            assert PartitionField.parse(str(field)) == field
     options = write_options_of("iceberg", None, {}, 0, None, {"public.t": ["day(at)"], "PUBLIC.t": ["id"]})
     assert [*map(str, options.partitions["public.t"])] == ["day(at)", "id"]
     for wrong in ("bucket(id)", "day(", "week(at)", ""):
