@@ -188,25 +188,32 @@ def test_maintained_parts(spark: Any, shop: Shop, tmp_path: Path, monkeypatch: p
     _check(spark, shop, warehouse)
 
 
-@pytest.mark.server
-@pytest.mark.spark
-def test_an_idle_table(spark: Any, shop: Shop, tmp_path: Path) -> None:
-    """It is maintained after a while, though few batches have changed it: nothing else removes what was replaced."""
-    warehouse, done = tmp_path / "wh", list[MaintenanceReport]()
-    options: dict[str, Any] = {**IN_PARTS, "tables": ["public.piece"], "grace": 0}
-    replicate(spark, shop.directory, warehouse, **options)
-    shop.execute(f"UPDATE piece SET note = 'new' WHERE id < {ROWS // 5}")
-    shop.capture()
-    following: dict[str, Any] = {"once": False, "retention": Retention(grace=0), "on_maintenance": done.append}
-    end = time.monotonic() + 60
+def _maintained_twice(spark: Any, shop: Shop, warehouse: Path, **options: Any) -> list[MaintenanceReport]:
+    """Follow the log until a table was maintained twice; return what was done."""
+    done, end = list[MaintenanceReport](), time.monotonic() + 60
     replicate(
         spark,
         shop.directory,
         warehouse,
+        once=False,
+        retention=Retention(grace=0),
+        on_maintenance=done.append,
         stop=lambda: len(done) == 2 or time.monotonic() > end,
-        **following,
         **options,
     )
+    return done
+
+
+@pytest.mark.server
+@pytest.mark.spark
+def test_an_idle_table(spark: Any, shop: Shop, tmp_path: Path) -> None:
+    """It is maintained after a while, though few batches have changed it: nothing else removes what was replaced."""
+    warehouse = tmp_path / "wh"
+    options: dict[str, Any] = {**IN_PARTS, "tables": ["public.piece"], "grace": 0}
+    replicate(spark, shop.directory, warehouse, **options)
+    shop.execute(f"UPDATE piece SET note = 'new' WHERE id < {ROWS // 5}")
+    shop.capture()
+    done = _maintained_twice(spark, shop, warehouse, **options)
     assert [report.done for report in done] == [
         {"bases written": 1, "directories removed": 3},
         {"directories removed": 0},
@@ -218,22 +225,12 @@ def test_an_idle_table(spark: Any, shop: Shop, tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_what_is_still_retained(spark: Any, shop: Shop, tmp_path: Path) -> None:
     """It is removed later, though the table was maintained while its readers might still need it."""
-    warehouse, done = tmp_path / "wh", list[MaintenanceReport]()
+    warehouse = tmp_path / "wh"
     options: dict[str, Any] = {"tables": ["public.piece"], "grace": 3}
     replicate(spark, shop.directory, warehouse, **options)
     shop.execute("UPDATE piece SET note = 'new' WHERE id = 1")
     shop.capture()
-    following: dict[str, Any] = {"once": False, "retention": Retention(grace=0), "on_maintenance": done.append}
-    end = time.monotonic() + 60
-    replicate(
-        spark,
-        shop.directory,
-        warehouse,
-        maintain_every=1,
-        stop=lambda: len(done) == 2 or time.monotonic() > end,
-        **following,
-        **options,
-    )
+    done = _maintained_twice(spark, shop, warehouse, maintain_every=1, **options)
     assert [report.done for report in done] == [{"directories removed": 0}, {"directories removed": 1}]
 
 
