@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
+from pkgutil import resolve_name
 from tempfile import mkdtemp
 from types import ModuleType
 from typing import ClassVar
@@ -152,7 +153,20 @@ def demo() -> None:
     assert pgoutput_construct.demo
 
 
-USES = {each.__name__: each for each in (cli, changelog, columnar, postgres, publisher, testing, metrics, spark, demo)}
+def docs() -> None:
+    """Import what the documentation shows: the targets of its automodule, autofunction, autoclass and click."""
+    pages = [page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md")]
+    targets = {name for text in pages for name in re.findall(r"^\.\. (?:auto\w+|click):: (\S+)", text, re.MULTILINE)}
+    assert targets
+    for target in sorted(targets):
+        resolve_name(target)
+
+
+ROOT = Path(__file__).parents[1]
+USES = {
+    each.__name__: each
+    for each in (cli, changelog, columnar, postgres, publisher, testing, metrics, spark, demo, docs)
+}
 USES["lakes"] = lakes
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def test_tools_without_their_extra(tool: str) -> None:
     assert result.stderr == "Error: not installed: jsonschema, yaml; run: pip install '.[maintain]'\n"
 
 
-@pytest.mark.parametrize("extra", EXTRAS)
+@pytest.mark.parametrize("extra", [*EXTRAS, "docs"])
 def test_each_extra_alone(extra: str) -> None:
     """With the modules of one extra alone, and what these need, works what the documentation says of it."""
     script = [sys.executable, "-P", str(ROOT / "tests" / "alone.py"), extra]  # not tests/typing as typing
