@@ -1,16 +1,15 @@
-"""What Spark runs for this package: tasks, threads with sessions, leaves of plans; and the errors that come back."""
+"""What Spark runs for this package: tasks, and leaves of plans; and the errors that come back."""
 
 import pickle
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 from zipimport import zipimporter
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
@@ -179,78 +178,6 @@ def task_rows(
                 yield from work(pickle.loads(pickled))
 
     return rows.mapInArrow(done, schema)
-
-
-_SUBSTITUTION: Final = "spark.sql.variable.substitute"
-"""Whether ``${env:HOME}`` in a statement is replaced, in a literal or a name, too: statements have values of keys."""
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-
-class SparkSessions:
-    """Threads that work on several items at a time, each with a session of its own: settings do not interfere."""
-
-    def __init__(self, spark: SparkSession, number: int, prepare: Callable[[SparkSession], None]) -> None:
-        """``prepare`` sets what a session needs in addition to the settings of ``spark``."""
-        self._spark = spark
-        self._prepare = prepare
-        self._number = number
-        self._idle: list[SparkSession] = []
-
-    def run(
-        self, items: Sequence[Item], work: Callable[[SparkSession, Item], Result]
-    ) -> Iterator[tuple[Item, Result | Exception]]:
-        """Yield the items with the result of ``work`` for each, or its error, as soon as it is known.
-
-        An error is raised where Spark itself has ended: work under way may end, and no more is started.
-        """
-        with ThreadPoolExecutor(self._number, thread_name_prefix="table") as pool:
-            futures = {pool.submit(self._done, work, item): item for item in items}
-            try:
-                for future in as_completed(futures):
-                    yield futures[future], future.result()
-            finally:
-                for future in futures:
-                    future.cancel()
-
-    def _done(self, work: Callable[[SparkSession, Item], Result], item: Item) -> Result | Exception:
-        session = self._idle.pop() if self._idle else self._new()
-        try:
-            with plain_errors():
-                return work(session, item)
-        except PgoutputError as error:
-            return error
-        except Exception as error:
-            if not is_alive(session):
-                raise
-            return error
-        finally:
-            self._idle.append(session)
-
-    def _new(self) -> SparkSession:
-        session = self._spark.newSession()
-        for key, value in self._spark.conf.getAll.items():
-            with suppress(PySparkException):  # static settings are shared by all sessions
-                session.conf.set(key, value)
-        session.conf.set(_SUBSTITUTION, "false")
-        self._prepare(session)
-        return session
-
-
-@contextmanager
-def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Change settings of a session while the block runs."""
-    before = {name: spark.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, value)
 
 
 def is_alive(session: SparkSession) -> bool:

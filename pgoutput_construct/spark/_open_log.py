@@ -180,6 +180,12 @@ class OpenLog:
         found.prefix = prefix
         return found
 
+    def with_session(self, spark: SparkSession) -> "OpenLog":
+        """Return the same log, read by another session."""
+        found = copy(self)
+        found.spark = spark
+        return found
+
     def check_names(self, table: Table) -> None:
         """Raise ChangeLogError where a column has the name of an added one, or of another of its table."""
         is_sensitive = self.spark.conf.get("spark.sql.caseSensitive") == "true"

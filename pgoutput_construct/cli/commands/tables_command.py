@@ -63,9 +63,8 @@ def tables_command(
     known = LogTables.from_log(ChangeLog(changelog), types=types)
     for name in tables:
         known.table(name)
-    settings = {"spark.sql.caseSensitive": "true", **dict(conf)}  # column names may differ in case only
     announce_spark(master)
-    with spark_session(master, settings) as spark:
+    with spark_session(master, dict(conf)) as spark:
         log = open_log(spark, changelog, types=types, metadata_prefix=metadata_prefix)
         names = tables or log.tables
         for number, name in enumerate(names, 1):

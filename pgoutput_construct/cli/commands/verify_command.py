@@ -98,7 +98,6 @@ def verify_command(
     verdicts: list[TableVerdict] = []
     announce_spark(master, into)
     with spark_session(master, dict(conf), into=[into], warehouse=warehouse) as spark, progress_line() as show:
-        spark.conf.set("spark.sql.caseSensitive", "true")  # column names may differ in case only
         estimate = Estimate()
 
         def compared(table: str, rows: int, total: int) -> None:

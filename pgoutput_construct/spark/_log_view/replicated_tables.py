@@ -108,11 +108,6 @@ class Table:
         """The present columns, typed; those of its ``state``, without ``_untyped``."""
         return pa.schema([self.columns.field(name) for name in self.current])
 
-    @property
-    def has_equal_names(self) -> bool:
-        """Whether names of its columns differ only in case."""
-        return len({name.lower() for name in self.columns.names}) < len(self.columns.names)
-
     def is_removed(self, relation_oid: int) -> bool:
         """Return whether a table that had the name was dropped or renamed."""
         return self.dropped or relation_oid != self.relation_oid

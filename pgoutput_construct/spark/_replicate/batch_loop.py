@@ -20,6 +20,7 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefix
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._open_log import open_log
+from pgoutput_construct.spark._own_session import check_driver, own_session
 from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress, Reporter
 from pgoutput_construct.spark._replicate.column_layout import ColumnLayout, LayoutOptions
 from pgoutput_construct.spark._replicate.column_rules import NO_RULES, ColumnRules
@@ -105,7 +106,8 @@ def replicate(
     that the log does not have completely.
 
     Args:
-        spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it.
+        spark: The session; for Delta Lake and Iceberg as ``spark_session(into=...)`` makes it. What runs in it has
+            settings of its own: of this one's count catalogs, resources, and those of Hadoop and Delta Lake.
         log: The change log's address; executors must reach it.
         warehouse: A directory that executors reach, too, or a URL; created if it does not exist.
         into: The format of the tables: ``parquet``, ``delta``, ``iceberg``.
@@ -188,8 +190,9 @@ def replicate(
             lacks; with ``once``, a table failed (``Batch.troubled``), such as one that the log does not have
             completely, or of which a row that does not exist is changed. Tables that it does not name are up to date.
         PgoutputError: The warehouse is of another format or prefix, another process writes into it, the session lacks
-            jars, or the tables are later than ``as_of``.
+            jars or is one of Spark Connect, or the tables are later than ``as_of``.
     """
+    check_driver("replicate")
     check_on_missing(on_missing)
     check_format(spark, into)
     write_options = write_options_of(into, write_mode, table_properties, grace, catalog, partition_by)
@@ -215,7 +218,7 @@ def replicate(
     if not await_log(log, stop, check):
         return None
     destination.store.prepare()
-    with destination.store.lock("replicate") as lock:
+    with own_session(spark, "replicate") as own, destination.store.lock("replicate") as lock:
         from_scratch, layout = set(map(normal_name, resync)), noted_layout(destination).chosen(*columns)
         sink = _sink_of(
             destination,
@@ -226,12 +229,11 @@ def replicate(
             names_of(destination, names),
             {"history": history, "soft_delete": layout.soft_delete, "partition_by": partition_by},
         )
-        chosen = None if tables is None else set(map(normal_name, tables)) | from_scratch
         reporter = Reporter(on_progress, batch_bytes)
         all_tables = WarehouseTables(
-            spark,
+            own,
             sink,
-            chosen,
+            None if tables is None else set(map(normal_name, tables)) | from_scratch,
             keep_dropped,
             history,
             workers,
@@ -242,9 +244,9 @@ def replicate(
             names_of(destination, names),
             layout,
         )
-        sink.prepare(spark)
+        sink.prepare(own)
         maintenance = TableMaintenance(
-            spark,
+            own,
             sink,
             retention,
             on_maintenance,
@@ -267,7 +269,7 @@ def replicate(
                 after, least = batches[0].seq if batches else all_tables.applied, all_tables.least_seq
                 end = _batch_end(known, after, least, target, limits)
                 lacking = {lack.relation_oid for lack in lacks_of(known.index)} if end < target else None
-                opened = open_log(spark, log, end, layout.types, known)
+                opened = open_log(own, log, end, layout.types, known)
                 batches[:] = [all_tables.apply(opened, lacking, tries_all=once and end >= target)]
                 maintenance.count(all_tables.written)
                 _warn(batches[0].lacks, warned)

@@ -18,8 +18,8 @@ from pyspark.sql.types import BinaryType, StringType
 from pgoutput_construct.changelog._store.local_store import LocalStore
 from pgoutput_construct.changelog._store.store import LogStore
 from pgoutput_construct.errors import ChangeLogError, PgoutputError
-from pgoutput_construct.spark._execution import session_settings
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
+from pgoutput_construct.spark._own_session import session_settings
 from pgoutput_construct.spark._parquet_file import codec_of
 from pgoutput_construct.spark._replicate.delta_files import PlainDeltaTable, has_deltalake
 from pgoutput_construct.spark._replicate.existing_tables import (

@@ -23,8 +23,9 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._execution import SparkSessions, reason_of
+from pgoutput_construct.spark._execution import reason_of
 from pgoutput_construct.spark._log_view.replicated_tables import Table
+from pgoutput_construct.spark._own_session import SparkSessions
 from pgoutput_construct.spark._replicate.batch_plan import TableStep, latest_datasets
 from pgoutput_construct.spark._replicate.sink import Sink
 from pgoutput_construct.spark._replicate.table_description import undescribed

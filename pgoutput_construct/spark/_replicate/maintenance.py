@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._execution import reason_of
+from pgoutput_construct.spark._own_session import own_session
 from pgoutput_construct.spark._replicate.sink import Retention, Sink
 from pgoutput_construct.spark._replicate.sinks import existing_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
@@ -151,7 +152,7 @@ def maintain(
     place, began = Warehouse(warehouse), time.monotonic()
     progress = place.existing_progress()
     check_format(spark, progress.format)
-    with place.store.lock("replicate") as lock:
+    with own_session(spark, "maintain") as own, place.store.lock("replicate") as lock:
         progress = place.existing_progress()
         if progress.moving:  # a catalog may have a table under another name than its note
             raise PgoutputError(
@@ -159,9 +160,9 @@ def maintain(
                 "first"
             )
         sink = existing_sink(place, progress)
-        sink.prepare(spark)
+        sink.prepare(own)
         # Of datasets that share a place, one is enough.
-        step = _Maintenance(spark, sink, retention, lock.check)
+        step = _Maintenance(own, sink, retention, lock.check)
         for chosen in {sink.place_of(each.directory): each for each in _chosen(place, tables)}.values():
             if seconds is not None and time.monotonic() - began > seconds:
                 return

@@ -34,7 +34,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._execution import session_settings
 from pgoutput_construct.spark._log_view.added_columns import escaped
 from pgoutput_construct.spark._log_view.change_columns import column
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
@@ -88,7 +87,6 @@ two processes that maintain a table in an object store, where no lock excludes o
 _PART: Final = re.compile(rf"v(\d+)({_DELETED}|{_ROWS}|{_WHOLE}[0-9a-f]{{8}})?")
 _PLACES: Final = T.StructType().add("part", "string").add("file", "string").add("row", "long")
 """A place: the names of a part and of a file in it, which no other file has, and the number of a row, from 0 on."""
-_CASE: Final = "spark.sql.caseSensitive"
 _FEW: Final = 1_000_000
 """The most changes of which each task of a lookup gets the keys of all."""
 _NUMBERED: Final = 32
@@ -371,8 +369,7 @@ class ParquetSink(MergingSink):
             return None
         path = f"{self.path(dataset)}{_WHOLE}{uuid4().hex[:8]}"
         try:
-            with session_settings(spark, {_CASE: "true"}):  # the names of two columns may differ by case alone
-                self.read(spark, dataset).write.mode("overwrite").parquet(f"{self.warehouse.path}/{path}")
+            self.read(spark, dataset).write.mode("overwrite").parquet(f"{self.warehouse.path}/{path}")
         except BaseException:
             with suppress(PgoutputError):
                 self.warehouse.store.remove(path)

@@ -32,9 +32,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation 
 from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.errors import PgoutputError
-from pgoutput_construct.spark._execution import session_settings
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
 from pgoutput_construct.spark._log_view.replicated_tables import plain_path
+from pgoutput_construct.spark._own_session import session_settings
 from pgoutput_construct.spark._replicate.dataset_names import SHARED
 from pgoutput_construct.spark._replicate.delta_sink import CLAIM, DeltaSink, mapped_names
 from pgoutput_construct.spark._replicate.existing_tables import ExistingTable, entries_of

@@ -9,12 +9,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
 
 from pyspark.sql import SparkSession
 
-from pgoutput_construct.spark._execution import SparkSessions
 from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._own_session import SparkSessions
 from pgoutput_construct.spark._replicate.batch_plan import Reporter, TableStep, UpdateMode
 from pgoutput_construct.spark._replicate.new_rows import (
     NewRows,
@@ -39,8 +38,6 @@ from pgoutput_construct.spark._replicate.warehouse_notes import Dataset
 from pgoutput_construct.spark._replicate.warehouse_reader import forget_missing, report_missing
 from pgoutput_construct.spark._state.change_survey import ChangeSummary
 from pgoutput_construct.spark._state.demands import OnMissing
-
-_CASE: Final = "spark.sql.caseSensitive"
 
 
 class StepWriter:
@@ -155,9 +152,6 @@ class StepWriter:
     def _write_step(
         self, spark: SparkSession, step: TableStep, opened: Callable[[], TableChanges | NewRows]
     ) -> Dataset:
-        # Only for tables that need it: Delta Lake folds names in any case.
-        needs_case = self._log.table(step.table).has_equal_names or self._spark.conf.get(_CASE) == "true"
-        spark.conf.set(_CASE, str(needs_case).lower())
         with self._sink.exclusive(step.dataset):
             dataset = self._written(spark, step, opened())
             self._warehouse.write_note(dataset)

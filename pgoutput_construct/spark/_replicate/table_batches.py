@@ -38,11 +38,11 @@ from pgoutput_construct.changelog._facts.completeness import Lack, UnpublishedCo
 from pgoutput_construct.changelog._index.planning import last_commit
 from pgoutput_construct.changelog.reader import ChangeLog, identity_of
 from pgoutput_construct.errors import ChangeLogError
-from pgoutput_construct.spark._execution import SparkSessions
 from pgoutput_construct.spark._log_view.added_columns import escaped_table
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._log_view.replicated_tables import Table
 from pgoutput_construct.spark._open_log import OpenLog
+from pgoutput_construct.spark._own_session import SparkSessions
 from pgoutput_construct.spark._replicate.batch_plan import (
     BatchPlanner,
     Reporter,

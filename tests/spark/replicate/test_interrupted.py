@@ -10,7 +10,7 @@ import pytest
 
 import pgoutput_construct as pgo
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
-from pgoutput_construct.spark._execution import SparkSessions
+from pgoutput_construct.spark._own_session import SparkSessions
 from pgoutput_construct.spark._replicate import read_current, read_history, replicate
 from pgoutput_construct.spark._replicate.iceberg_sink import IcebergSink
 from pgoutput_construct.spark._replicate.known_datasets import KnownDatasets

@@ -1,0 +1,204 @@
+"""Sessions of our own, with settings of our own: what a user's session sets does not change what our statements mean.
+
+What writes or compares tables (``replicate``, ``maintain``, ``verify``, ``write_tables``) runs in such sessions. They
+share the context, the jars and the executors with the caller's, and neither settings nor views: that one stays as it
+is. Of the settings
+
+- FIXED have one value, whatever the caller's session says;
+- those of ``_CARRIED`` are the caller's: where tables are, and what resources are used;
+- so are all that are not of ``spark.sql``, such as those of Hadoop and of Delta Lake, but for ``_DIRECTED``;
+- every other one of ``spark.sql`` has Spark's default. There are some 700, half of them undocumented, and each version
+  has more: a list of those that change results would never be complete.
+
+Spark Connect has no such sessions (``newSession`` and the driver are not there), so these functions are refused.
+DataFrames for users (``OpenLog.state`` and ``changes``, ``read_current``, the data source) are evaluated in their own
+sessions, whenever they like: these are built as columns rather than as text, and without types whose name depends on
+a setting.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812 - as Spark's documentation has it
+from pyspark.sql.utils import is_remote
+from pyspark.util import inheritable_thread_target
+
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark._execution import is_alive, plain_errors
+
+FIXED: Final[Mapping[str, str]] = {
+    # A timestamptz is an instant. Text of it, such as the value of a partition, is ambiguous in a zone in whose autumn
+    # an hour occurs twice; by default the zone is the machine's.
+    "spark.sql.session.timeZone": "UTC",
+    # PostgreSQL's columns may differ in case alone.
+    "spark.sql.caseSensitive": "true",
+    # Spark's default for timestamps, INT96, has nanoseconds in 64 bits for most readers: 1677 to 2262.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Dates before 1582 are PostgreSQL's, of the proleptic Gregorian calendar, in files of ours of any writer.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    # Statements have values of keys and names: ``${env:HOME}`` in one is text.
+    "spark.sql.variable.substitute": "false",
+    # What does not fit a type is an error. The default is that of an environment variable.
+    "spark.sql.ansi.enabled": "true",
+}
+"""The settings of sessions of our own that are not Spark's defaults, or whose defaults depend on the machine."""
+_CARRIED: Final = (
+    "spark.sql.catalog.",  # where tables are
+    "spark.sql.parquet.compression.codec",  # how large their files are
+    "spark.sql.redaction.",  # which texts are secrets
+    # How many tasks there are, what they have in memory at a time, and what is compiled for them.
+    "spark.sql.adaptive.",
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.broadcastTimeout",
+    "spark.sql.codegen.",
+    "spark.sql.execution.arrow.max",
+    "spark.sql.files.max",
+    "spark.sql.files.min",
+    "spark.sql.files.openCostInBytes",
+    "spark.sql.inMemoryColumnarStorage.",
+    "spark.sql.leafNodeDefaultParallelism",
+    "spark.sql.shuffle.partitions",
+    "spark.sql.sources.parallelPartitionDiscovery.",
+)
+"""How the names of the caller's settings begin that count here, too, of those that are settings of ``spark.sql``."""
+_DIRECTED: Final = (
+    "spark.databricks.delta.commitInfo.",  # a commit's metadata say which version it has
+    "spark.wap.",  # writes would go to a branch of Iceberg, which readers do not see
+)
+"""How the names of other settings begin that direct single commits, which are not the caller's."""
+_SQL: Final = "spark.sql."
+_STATIC: Final = {"CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG"}
+"""The conditions of the errors for settings that all sessions share, and that need not be changed so."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def check_driver(purpose: str) -> None:
+    """Raise PgoutputError for a session of Spark Connect, which cannot have others with settings of their own.
+
+    ``purpose`` is what one is needed for, such as ``replicate``.
+    """
+    if is_remote():
+        raise PgoutputError(
+            f"{purpose} does not work through Spark Connect, which has no sessions with settings of their own: run it "
+            "in a program with a driver (spark_session(), spark-submit, or the command line)"
+        )
+
+
+@contextmanager
+def own_session(spark: SparkSession, purpose: str) -> Iterator[SparkSession]:
+    """Yield a session of our own; afterwards the session that was the active one is so again.
+
+    Args:
+        spark: The caller's session, whose jars, catalogs and resources it has.
+        purpose: As ``check_driver`` takes it.
+
+    Raises:
+        PgoutputError: The caller's session is one of Spark Connect.
+    """
+    check_driver(purpose)
+    active = SparkSession.getActiveSession()
+    try:
+        yield _new_session(spark)
+    finally:
+        if active is not None:
+            active.createDataFrame([], T.StructType())  # the last session that did this is the active one
+
+
+def _new_session(spark: SparkSession) -> SparkSession:
+    """Return another session, with our settings and those of a session that count here, too."""
+    session = spark.newSession()
+    known = session.conf.getAll
+    wanted = {name: value for name, value in spark.conf.getAll.items() if _is_carried(name)} | FIXED
+    for name in known.keys() - wanted.keys():
+        _change(lambda name=name: session.conf.unset(name))
+    for name, value in wanted.items():
+        if known.get(name) != value:
+            _change(lambda name=name, value=value: session.conf.set(name, value))
+    return session
+
+
+def _is_carried(name: str) -> bool:
+    return name.startswith(_CARRIED) if name.startswith(_SQL) else not name.startswith(_DIRECTED)
+
+
+def _change(change: Callable[[], None]) -> None:
+    try:
+        change()
+    except PySparkException as error:
+        if error.getCondition() not in _STATIC:
+            raise
+
+
+class SparkSessions:
+    """Threads that work on several items at a time, each with a session of its own: settings do not interfere."""
+
+    def __init__(self, spark: SparkSession, number: int, prepare: Callable[[SparkSession], None]) -> None:
+        """``prepare`` sets what a session needs in addition to the settings of ``spark``."""
+        self._spark = spark
+        self._prepare = prepare
+        self._number = number
+        self._idle: list[SparkSession] = []
+
+    def run(
+        self, items: Sequence[Item], work: Callable[[SparkSession, Item], Result]
+    ) -> Iterator[tuple[Item, Result | Exception]]:
+        """Yield the items with the result of ``work`` for each, or its error, as soon as it is known.
+
+        Jobs have the caller's group, description and pool of the scheduler. An error is raised where Spark itself has
+        ended: work under way may end, and no more is started.
+        """
+        with ThreadPoolExecutor(self._number, thread_name_prefix="table") as pool:
+            futures = {pool.submit(self._inheriting(), work, item): item for item in items}
+            try:
+                for future in as_completed(futures):
+                    yield futures[future], future.result()
+            finally:
+                for future in futures:
+                    future.cancel()
+
+    def _inheriting(self) -> Any:
+        """Return ``_done`` with a copy of the local properties of this thread: Spark changes those of each job's."""
+        return inheritable_thread_target(self._spark)(self._done)
+
+    def _done(self, work: Callable[[SparkSession, Item], Result], item: Item) -> Result | Exception:
+        session = self._idle.pop() if self._idle else self._new()
+        try:
+            with plain_errors():
+                return work(session, item)
+        except PgoutputError as error:
+            return error
+        except Exception as error:
+            if not is_alive(session):
+                raise
+            return error
+        finally:
+            self._idle.append(session)
+
+    def _new(self) -> SparkSession:
+        session = _new_session(self._spark)
+        self._prepare(session)
+        return session
+
+
+@contextmanager
+def session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of a session of our own while the block runs."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)
