@@ -125,7 +125,7 @@ def reaches_files(spark: SparkSession, store: LogStore) -> bool:
         spark: The session.
         store: The store.
     """
-    is_one_host = not is_remote() and (spark.conf.get("spark.master") or "").startswith("local")
+    is_one_host = (spark.conf.get("spark.master") or "").startswith("local")
     return is_one_host or not isinstance(store, LocalStore)
 
 

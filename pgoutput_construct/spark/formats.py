@@ -189,6 +189,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Each expression of a DataFrame would take a walk through Python's stack, and five calls into the JVM.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # PySpark 4.1 has no admission control: a query with ``availableNow`` would end with the batch that was interrupted.
+    "spark.sql.streaming.triggerAvailableNowWrapper.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",

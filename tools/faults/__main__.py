@@ -15,6 +15,7 @@ from pgoutput_construct.demo.embedded_server import VERSIONS
 from pgoutput_construct.errors import PgoutputError
 from tools.faults import (
     alterations,
+    flipped_settings,
     histories,
     lost_histories,
     obstacles,
@@ -48,6 +49,7 @@ examples:
   python -m tools.faults undecodable --slots 100            slots that the server cannot decode
   python -m tools.faults timeouts                           the role has every timeout; nothing may fail
   python -m tools.faults starved --loops 4                  a first capture among processes that use all CPUs
+  python -m tools.faults settings                           each setting of Spark's that can be flipped; 40 minutes
 
 exit status: 0 all is right, 1 a log is wrong or cannot be read, or a capture gave up, 2 wrong arguments,
              130 interrupted
@@ -66,6 +68,7 @@ _OTHERS = {
     "undecodable": obstacles.undecodable,
     "timeouts": obstacles.timeouts,
     "starved": starvation.main,
+    "settings": flipped_settings.main,
 }
 
 
@@ -141,6 +144,7 @@ def _parser() -> argparse.ArgumentParser:
         "lost-histories", help="restore volumes, promote two standbys, reset statistics: a lost history must be noticed"
     )
     commands.add_parser("starved", help="start a first capture among processes that use all CPUs")
+    commands.add_parser("settings", help="flip each setting of Spark's, and replicate a small log into each format")
     commands.add_parser("spark", help="kill capture, Spark and server while tables are replicated")
     commands.add_parser("undecodable", help="capture from slots that the server cannot decode")
     commands.add_parser("timeouts", help="capture, verify and tail as a role that has every timeout")

@@ -1,11 +1,9 @@
-"""Tables of Iceberg by its own Java API in Spark's driver, for what Spark's SQL cannot do; not with Spark Connect.
+"""Tables of Iceberg by its own Java API in Spark's driver, for what Spark's SQL cannot do.
 
 Data files that tasks have written are appended: Spark's SQL has the procedure ``add_files``, whose snapshots cannot
 have a property, such as the version of a dataset. A file has the IDs of the table's columns, by which Iceberg finds
 these; its statistics are read from its footer. And Spark's SQL cannot make a column required that is not, even if no
 row has NULL in it, as an identifier field must be.
-
-Callers ask ``is_remote`` first: Spark Connect has no driver here.
 """
 
 import json
@@ -34,7 +32,7 @@ class IcebergTable:
     """A table of Iceberg.
 
     Args:
-        spark: The session, which has the catalog; not one of Spark Connect.
+        spark: The session, which has the catalog.
         name: The name of the table, as SQL has it.
     """
 

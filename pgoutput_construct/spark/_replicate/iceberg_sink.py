@@ -16,7 +16,6 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's documentation has it
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.utils import is_remote
 
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._log_view.change_columns import column, quoted
@@ -222,7 +221,7 @@ class IcebergSink(MergingSink):
             found |= {*before.details.get(_EVER, ()), *(each.column for each in fields)}
             found |= {None} if before.details.get(_LOST) else set()
         name = self._table(dataset.directory)
-        if adopted is not None and not is_remote() and spark.catalog.tableExists(name):
+        if adopted is not None and spark.catalog.tableExists(name):
             found |= IcebergTable(spark, name).ever_partitioned_by
         return found
 
@@ -258,7 +257,7 @@ class IcebergSink(MergingSink):
     ) -> NewFiles | None:
         """Return the files of a table in the warehouse that is neither partitioned nor written in another way."""
         names = self._names(dataset.directory)
-        is_plain = self._own and not is_remote() and all(map(_PLAIN_NAME.fullmatch, names))
+        is_plain = self._own and all(map(_PLAIN_NAME.fullmatch, names))
         is_new = use is FilesUse.REPLACE and before is None
         was_partitioned = before is not None and before.details.get(_EVER)
         if not is_plain or was_partitioned or partition_fields(dataset, self._partitions, schema.names, is_new):
@@ -346,9 +345,8 @@ class IcebergSink(MergingSink):
             spark.sql(statement)
 
     def identify(self, spark: SparkSession, dataset: Dataset, key: Sequence[str]) -> None:
-        """Make columns the identifier fields of the table, a commit of its own; not through Spark Connect."""
-        if not is_remote():
-            IcebergTable(spark, self._table(dataset.directory)).identify(key)
+        """Make columns the identifier fields of the table, a commit of its own."""
+        IcebergTable(spark, self._table(dataset.directory)).identify(key)
 
     def moved(self, dataset: Dataset, directory: str) -> Dataset:
         """Return a dataset whose note says where its files are."""
@@ -384,7 +382,7 @@ class IcebergSink(MergingSink):
         ``main`` is moved to the second one when it has changed as many rows as it must. Else the whole statement says
         which row does not exist.
         """
-        if is_remote() or (most is not None and most <= _LARGE_ROWS):
+        if most is not None and most <= _LARGE_ROWS:
             return False
         opened = IcebergTable(spark, table)
         if opened.rows <= _LARGE_ROWS or (parts := statements.in_parts()) is None:
@@ -404,10 +402,6 @@ class IcebergSink(MergingSink):
         finally:
             opened.drop_branch(_BRANCH)
         return is_right
-
-    def _drop_branch(self, spark: SparkSession, table: str) -> None:
-        """Drop the branch by SQL, which Spark Connect has, too."""
-        spark.sql(f"ALTER TABLE {table} DROP BRANCH IF EXISTS {quoted(_BRANCH)}")
 
     def append(self, spark: SparkSession, dataset: Dataset, rows: DataFrame) -> Dataset:
         """Append in one commit."""
@@ -465,7 +459,7 @@ class IcebergSink(MergingSink):
         table = self._table(dataset.directory)
         if (version := self.version(spark, dataset)) is None:
             raise PgoutputError(f"{dataset.version.table}: no version in its data: run pgoutput replicate first")
-        self._drop_branch(spark, table)  # of an interrupted batch: its snapshots would not expire
+        IcebergTable(spark, table).drop_branch(_BRANCH)  # of an interrupted batch: its snapshots would not expire
         # Spark redacts values of properties that look like secrets, such as the name of a table of tokens.
         self._set_properties(spark, table, {_PROPERTY: self.warehouse.commit_text(version).encode().hex()})
         for procedure, options in _REWRITES.items():

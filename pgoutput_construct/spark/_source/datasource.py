@@ -1,12 +1,10 @@
 """``format("pgoutput")``: the class that Spark knows. It imports only what a process needs of the others."""
 
-from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Final, cast
+from typing import Any, cast
 from weakref import WeakSet
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -16,7 +14,6 @@ from pgoutput_construct.extras import needing
 from pgoutput_construct.spark._execution import cache_archives
 from pgoutput_construct.spark._source.source_options import read_options
 
-_AVAILABLE_NOW: Final = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 _registered: "WeakSet[Any]" = WeakSet()
 
 
@@ -67,13 +64,7 @@ class PgoutputSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Let a session read change logs: ``spark.read.format("pgoutput").option("path", LOG)...``.
-
-    Also sets that ``trigger(availableNow=True)`` continues after an interrupted batch: by default such a query ends
-    there, with sources without admission control.
-    """
+    """Let a session read change logs: ``spark.read.format("pgoutput").option("path", LOG)...``."""
     if spark not in _registered:
         spark.dataSource.register(PgoutputSource)
-        with suppress(PySparkException):  # a pipeline may not set it, and has triggers of its own
-            spark.conf.set(_AVAILABLE_NOW, "true")
         _registered.add(spark)

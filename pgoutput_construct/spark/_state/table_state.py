@@ -18,6 +18,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from pgoutput_construct.changelog._segment.block import Numbers
 from pgoutput_construct.errors import ChangeLogError
+from pgoutput_construct.pgtypes.canonical_text import output_text
 from pgoutput_construct.spark._execution import as_leaf, plain_errors
 from pgoutput_construct.spark._log_view.change_columns import (
     BEFORE_ALL,
@@ -414,8 +415,7 @@ def unmatched_changes(before: DataFrame | None, changes: DataFrame, replay: Repl
     rows = replay_rows(events, replay, emit, T.StructType([*(events.schema[name] for name in kept), *fields]))
     texts, parts = F.col(f"c{len(replay.identity)}"), list[Column]()
     for number, name in enumerate(replay.identity):
-        value, kind = F.col(f"c{number}"), events.schema[name].dataType
-        text = F.hex(value) if isinstance(kind, T.BinaryType) else value.cast("string")
+        text = output_text(F.col(f"c{number}"), events.schema[name].dataType)
         parts += [F.lit(name), F.coalesce(texts[F.lit(name)], text)]
     row = F.create_map(*parts).cast("map<string,string>").alias("_row")
     open_columns = F.array(*map(F.lit, replay.open_columns)).cast(_TEXTS)

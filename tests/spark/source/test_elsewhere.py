@@ -20,7 +20,8 @@ ITEM = "public.item"
 CONNECT = f"""
 from pathlib import Path
 from pyspark.sql import SparkSession
-from pgoutput_construct.spark import open_log, register
+from pgoutput_construct.errors import PgoutputError
+from pgoutput_construct.spark import open_log, register, replicate, write_tables
 
 path = str(Path("log").absolute())  # the server's directory is another one
 spark = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
@@ -33,6 +34,11 @@ stream = spark.readStream.format("pgoutput").option("path", path).option("table"
 query = stream.writeStream.format("memory").queryName("q").trigger(availableNow=True).start()
 query.awaitTermination()
 print("FOUND", spark.table("q").count())
+for refused in (lambda: replicate(spark, "log", "lake"), lambda: write_tables(log, "tables")):
+    try:
+        refused()
+    except PgoutputError as error:
+        print("FOUND", int("does not work through Spark Connect" in str(error)))
 spark.stop()
 """
 
@@ -61,10 +67,11 @@ def found(script: str, folder: Path) -> list[int]:
 
 
 def test_spark_connect(folder: Path) -> None:
-    """Batches, state and streams need no more of a session than Spark Connect has."""
+    """Batches, state and streams need no more of a session than Spark Connect has; tables that are written do."""
     rows = LogTables.from_log(ChangeLog(folder / "log")).table(ITEM).rows
-    source, log, state, stream = found(CONNECT, folder)
+    source, log, state, stream, *refused = found(CONNECT, folder)
     assert (source, log, stream) == (rows, rows, rows) and 0 < state < rows
+    assert refused == [1, 1]
 
 
 def test_no_context_and_no_broadcast() -> None:

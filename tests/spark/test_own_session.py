@@ -1,0 +1,98 @@
+"""Sessions of our own: the settings that count, those of the caller, which stay as they are, and their threads."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pgoutput_construct.demo.embedded_server import EmbeddedServer
+from pgoutput_construct.spark import register
+from pgoutput_construct.spark._own_session import FIXED, SparkSessions, own_session
+from tools.faults.flipped_settings import TABLES, FlippedSettings, Setting, SmallLog, rows
+from tools.jars import LAKES
+
+pytestmark = pytest.mark.spark
+
+ZONE, SHUFFLED, ENDPOINT = "spark.sql.session.timeZone", "spark.sql.shuffle.partitions", "fs.s3a.endpoint"
+MATTERING = (
+    Setting("spark.sql.parser.escapedStringLiterals", "true"),
+    Setting(ZONE, "Europe/Berlin"),
+    Setting("spark.sql.sources.partitionOverwriteMode", "dynamic"),
+    Setting("spark.sql.storeAssignmentPolicy", "LEGACY"),
+    Setting("spark.sql.timestampType", "TIMESTAMP_NTZ"),
+    Setting("spark.sql.parquet.outputTimestampType", "INT96"),
+    Setting("spark.sql.caseSensitive", "false"),
+    Setting("spark.sql.ansi.enabled", "false"),
+)
+"""Settings that changed what statements of ours mean in the caller's session."""
+
+
+@pytest.fixture
+def theirs(spark: Any) -> Iterator[Any]:
+    """A session of a program, with settings and a view."""
+    session = spark.newSession()
+    for each in (
+        *MATTERING,
+        Setting(SHUFFLED, "7"),
+        Setting(ENDPOINT, "http://host"),
+        Setting("spark.wap.branch", "b"),
+    ):
+        session.conf.set(*each)
+    session.range(1).createOrReplaceTempView("pgoutput_net_changes")
+    yield session
+    session.catalog.dropTempView("pgoutput_net_changes")
+
+
+def test_the_settings_of_a_session_of_our_own(theirs: Any) -> None:
+    """Resources and stores are the caller's, the others ours or Spark's; the caller's session stays as it is."""
+    # As builders set it on a session that runs: ``conf.set`` refuses the settings of executors.
+    theirs._jsparkSession.sessionState().conf().setConfString("spark.executor.memory", "3g")
+    before, active = theirs.conf.getAll, SparkSession.getActiveSession()
+    with own_session(theirs, "a test") as session:
+        found = session.conf.getAll
+        assert session.createDataFrame([(1,)], "n int").count() == 1
+        assert not session.catalog.tableExists("pgoutput_net_changes")
+    assert {name: found[name] for name in FIXED} == FIXED
+    assert (found[SHUFFLED], found[ENDPOINT]) == ("7", "http://host")
+    assert "spark.wap.branch" not in found
+    assert not {each.name for each in MATTERING} & (found.keys() - FIXED.keys())
+    assert (theirs.conf.getAll, SparkSession.getActiveSession()) == (before, active)
+
+
+def test_threads_have_the_local_properties_of_the_caller(theirs: Any) -> None:
+    """A job group that is canceled, and a pool of the scheduler, are those of jobs in other threads, too."""
+    context, names = theirs.sparkContext, ("spark.jobGroup.id", "spark.job.description", "spark.scheduler.pool")
+    sessions = SparkSessions(theirs, 2, lambda _: None)
+    for group in ("one", "two"):  # the threads of the first are not those of the second
+        context.setJobGroup(group, f"jobs of {group}")
+        context.setLocalProperty("spark.scheduler.pool", "pool")
+        done = sessions.run(
+            [0, 1, 2], lambda session, _: [session.sparkContext.getLocalProperty(each) for each in names]
+        )
+        assert [each for _, each in done] == [[group, f"jobs of {group}", "pool"]] * 3
+    for name in names:
+        context.setLocalProperty(name, None)
+
+
+def test_register_sets_nothing(theirs: Any) -> None:
+    """Another source of the session would be read in another way."""
+    before = theirs.conf.getAll
+    register(theirs)
+    assert theirs.conf.getAll == before
+
+
+@pytest.mark.server
+def test_settings_of_the_caller_change_no_rows(lake: Any, server18: EmbeddedServer, tmp_path: Path) -> None:
+    """Settings that change what statements mean change neither tables of any format nor the caller's own reads."""
+    flipped = FlippedSettings(lake, SmallLog.recorded(server18, tmp_path), tmp_path, ("parquet", *LAKES))
+    found = flipped.outcome(*MATTERING)
+    assert found["the session"] == "as before"
+    for name in TABLES:
+        expected = rows(flipped.state, lake, name)
+        assert len(expected) == 6
+        for into in ("parquet", *LAKES):
+            assert found[f"{into}: replicate"] == "done"
+            assert found[f"{into}: {name}"] == found[f"{into}, its session: {name}"] == expected
+        assert found[f"state: {name}"] == expected
