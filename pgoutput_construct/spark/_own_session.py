@@ -94,7 +94,7 @@ def check_driver(purpose: str) -> None:
 
 @contextmanager
 def own_session(spark: SparkSession, purpose: str) -> Iterator[SparkSession]:
-    """Yield a session of our own; afterwards the session that was the active one is so again.
+    """Yield a session of our own, the active one; afterwards that is the one that was so before.
 
     Args:
         spark: The caller's session, whose jars, catalogs and resources it has.
@@ -104,12 +104,20 @@ def own_session(spark: SparkSession, purpose: str) -> Iterator[SparkSession]:
         PgoutputError: The caller's session is one of Spark Connect.
     """
     check_driver(purpose)
-    active = SparkSession.getActiveSession()
+    with active_session(session := _new_session(spark)):
+        yield session
+
+
+@contextmanager
+def active_session(spark: SparkSession) -> Iterator[None]:
+    """Have a session be the active one while the block runs: Spark looks some things up in that one alone."""
+    before = SparkSession.getActiveSession()
+    spark.createDataFrame([], T.StructType())  # the last session that did this is the active one
     try:
-        yield _new_session(spark)
+        yield
     finally:
-        if active is not None:
-            active.createDataFrame([], T.StructType())  # the last session that did this is the active one
+        if before is not None:
+            before.createDataFrame([], T.StructType())
 
 
 def _new_session(spark: SparkSession) -> SparkSession:

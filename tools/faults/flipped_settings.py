@@ -1,9 +1,10 @@
-"""python -m tools.faults settings: settings of the caller's session are flipped one at a time, and change nothing.
+r"""python -m tools.faults settings: settings of the caller's session are flipped one at a time, and change nothing.
 
 The settings are those that a running session says it has (``SET -v``; with --undocumented also those that it does not
-list): booleans, and enumerations, whose values are taken from what the setting says of itself. With each in turn a
-small log with awkward names and values is replicated in two batches into each format, and read by a session without
-it; its state, and the tables, are also read by the session that has it. All must have the rows that they have without.
+list): booleans, and enumerations, whose values are taken from what the setting says of itself. With each in turn the
+state of a small log with awkward names and values is read, and its tables in each format. If the sessions of our own
+are others with it, the log is also replicated, in two batches into each format; else that could not be another way
+(--always does it nevertheless). All must have the rows that they have without.
 """
 
 import argparse
@@ -30,38 +31,35 @@ from tools.servers import open_server
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["TABLES", "FlippedSettings", "Setting", "SmallLog", "main", "settings_of"]
+__all__ = ["TABLE", "FlippedSettings", "Setting", "SmallLog", "main"]
 
-TABLES: Final = ("""public."It's \\ odd\"""", "public.times")
-"""The tables of the log, as SQL writes their names."""
-PARTITIONED: Final = {"public.times": ["at"]}
-_FIRST: Final = (
-    """CREATE TABLE "It's \\ odd" ("k'1 \\ x" text PRIMARY KEY, "Big \\'" text, "${env:HOME}" int)""",
-    """ALTER TABLE "It's \\ odd" ALTER "Big \\'" SET STORAGE EXTERNAL""",
-    """INSERT INTO "It's \\ odd" SELECT k, repeat('b', 3000), 1
-    FROM unnest(ARRAY['plain', 'it''s', 'back\\slash', 'both\\''', 'new' || chr(10) || 'line', '${env:HOME}', '']) k""",
-    """CREATE TABLE times (id int, at timestamptz, local timestamp, day date, n numeric(12, 3), f float8, v text,
-    PRIMARY KEY (id, at))""",
+TABLE: Final = r'''public."It's \ odd"'''
+"""The table of the log, as SQL writes its name."""
+_CREATED: Final = (
+    r"""CREATE TABLE "It's \ odd" ("k'1 \ x" text, at timestamptz, "Big \'" text, "${env:HOME}" int, local timestamp,
+    day date, n numeric(12, 3), f float8, PRIMARY KEY ("k'1 \ x", at))""",
+    r"""ALTER TABLE "It's \ odd" ALTER "Big \'" SET STORAGE EXTERNAL""",
     # Twice the hour that ends summer time in Berlin and in New York, and once the one that is left out.
-    """INSERT INTO times
-    SELECT i, at::timestamptz, (at::timestamptz AT TIME ZONE 'UTC'), '1500-02-28', i / 3.0, '-0.0', 'a'
-    FROM unnest(ARRAY['2024-10-27 00:30Z', '2024-10-27 01:30Z', '2024-11-03 05:30Z', '2024-11-03 06:30Z',
-    '2024-03-31 01:30Z', '0001-01-01 00:00Z', '9999-12-31 12:00Z']) WITH ORDINALITY each (at, i)""",
+    r"""INSERT INTO "It's \ odd"
+    SELECT k, at::timestamptz, repeat('b', 3000), 1, at::timestamptz AT TIME ZONE 'UTC', '1500-02-28', i / 3.0, '-0.0'
+    FROM unnest(
+        ARRAY['plain', 'it''s', 'back\slash', E'both\\\'', E'new\nline', '${env:HOME}', ''],
+        ARRAY['2024-10-27 00:30Z', '2024-10-27 01:30Z', '2024-11-03 05:30Z', '2024-11-03 06:30Z', '2024-03-31 01:30Z',
+            '0001-01-02 00:00Z', '9999-12-30 12:00Z']
+    ) WITH ORDINALITY each (k, at, i)""",
 )
-_SECOND: Final = (
-    """UPDATE "It's \\ odd" SET "${env:HOME}" = 2 WHERE "k'1 \\ x" <> 'plain'""",
-    """DELETE FROM "It's \\ odd" WHERE "k'1 \\ x" IN ('back\\slash', '')""",
-    """INSERT INTO "It's \\ odd" VALUES ('it''s \\ new', 'c', 3)""",
-    "UPDATE times SET v = 'it''s \\ b', f = 'NaN' WHERE id IN (1, 4, 6)",
-    "DELETE FROM times WHERE id IN (2, 3)",
-    "INSERT INTO times VALUES (8, '2024-10-27 01:45Z', 'infinity', '9999-12-31', 'NaN', 1e300, NULL)",
+_CHANGED: Final = (
+    r"""UPDATE "It's \ odd" SET "${env:HOME}" = 2, f = 'NaN' WHERE "k'1 \ x" <> 'plain'""",
+    r"""DELETE FROM "It's \ odd" WHERE "k'1 \ x" IN ('back\slash', '')""",
+    r"""INSERT INTO "It's \ odd"
+    VALUES ('it''s \ new', '2024-10-27 00:45Z', 'c', 3, 'infinity', '9999-12-31', 'NaN', 1e300)""",
 )
-_PLAIN: Final = "none"
+_PARTITIONS: Final = {TABLE: ["at"]}
 _REFUSED: Final = "no such value"
 _QUOTED: Final = re.compile(r"""['"`]([\w-]+)['"`]|\b([A-Z][A-Z0-9_]{2,})\b""")
 """A value in the text of a setting."""
 _NAMES: Final = re.compile(r"spark\.(sql|databricks\.delta)\.")
-_SKIPPED: Final = re.compile(r"spark\.sql\.(connect|thriftServer|hive|ui|sessionWindow)\b")
+_SKIPPED: Final = re.compile(r"spark\.sql\.(connect|thriftServer|hive|ui)\b")
 """What is of other programs than a session that replicates."""
 
 
@@ -94,16 +92,13 @@ class SmallLog:
         with server.connect(dbname="flipped") as connection:
             connection.execute("CREATE PUBLICATION pub FOR ALL TABLES")
             create_slot(connection, "flipped")
-            for statements in (_FIRST, _SECOND):
+            for statements in (_CREATED, _CHANGED):
                 for statement in statements:
                     connection.execute(statement.encode())
-                is_first = statements is _FIRST
-                capture(
-                    dsn, "flipped", ["pub"], log, new_log=is_first, snapshot=is_first, until_lsn=current_lsn(connection)
-                )
-                if is_first:
+                is_new, end = statements is _CREATED, current_lsn(connection)
+                capture(dsn, "flipped", ["pub"], log, new_log=is_new, snapshot=is_new, until_lsn=end)
+                if is_new:
                     shutil.copytree(log, first)
-        with server.connect(dbname="flipped") as connection:
             connection.execute("SELECT pg_drop_replication_slot('flipped')")
         return cls(log, first)
 
@@ -116,9 +111,33 @@ class FlippedSettings:
     log: SmallLog
     directory: Path
     formats: Sequence[str]
-    expected: Mapping[str, Any] = field(default_factory=dict)
-    """What there is without any flipped setting."""
+    expected: Any = None
+    """The rows of the table."""
     _numbers: Iterator[int] = field(default_factory=count)
+
+    def begin(self, *settings: Setting) -> dict[str, str]:
+        """Replicate the log with some settings; return as ``differences`` does what is not as a plain session has it.
+
+        What is expected are the rows of the log's state.
+        """
+        self.expected = rows(self.state, self.spark)
+        return self._differing(self.replicated(self.session(*settings), lambda into: self.directory / into))
+
+    def differences(self, *settings: Setting, always: bool = False) -> dict[str, str]:
+        """Return what is another thing with some settings, and how: an error, or other rows.
+
+        With ``always`` the log is replicated even if the sessions of our own are those of any other session.
+        """
+        from pgoutput_construct.spark import read_current
+
+        session, found = self.session(*settings), dict[str, Any]()
+        if always or own_settings(session) != own_settings(self.spark):
+            number = next(self._numbers)
+            found |= self.replicated(session, lambda into: self.directory / f"{into}{number}")
+        for into in self.formats:
+            found[f"read_current of {into}"] = rows(read_current, session, self.directory / into, TABLE)
+        found["state"] = rows(self.state, session)
+        return self._differing(found)
 
     def session(self, *settings: Setting) -> "SparkSession":
         """Return a session with some settings."""
@@ -127,50 +146,44 @@ class FlippedSettings:
             session.conf.set(*each)
         return session
 
-    def outcome(self, *settings: Setting) -> dict[str, Any]:
-        """Return the rows of tables, or errors, with some settings, by what was read and how."""
-        from pgoutput_construct.spark import read_current
-
-        session, found = self.session(*settings), dict[str, Any]()
-        before = session.conf.getAll
-        for into in self.formats:
-            place = self.directory / f"{into}{next(self._numbers)}"
-            done = self._replicated(session, place, into)
-            found[f"{into}: replicate"] = done
-            if done == "done":
-                for name in TABLES:
-                    found[f"{into}: {name}"] = rows(read_current, self.spark, place, name)
-                    found[f"{into}, its session: {name}"] = rows(read_current, session, place, name)
-        for name in TABLES:
-            found[f"state: {name}"] = rows(self.state, session, name)
-        now = {name: value for name, value in session.conf.getAll.items() if ".catalog.pgoutput_" not in name}
-        found["the session"] = "as before" if now == before else sorted(set(now.items()) ^ set(before.items()))
-        return found
-
-    def state(self, session: "SparkSession", name: str) -> "DataFrame":
-        """Return the state of a table of the log."""
+    def state(self, session: "SparkSession") -> "DataFrame":
+        """Return the state of the table."""
         from pgoutput_construct.spark import open_log
 
-        return open_log(session, self.log.directory).state(name)
+        return open_log(session, self.log.directory).state(TABLE)
 
-    def _replicated(self, session: "SparkSession", place: Path, into: str) -> str:
-        from pgoutput_construct.spark import replicate
+    def replicated(self, session: "SparkSession", place: Any) -> dict[str, Any]:
+        """Return the rows after two batches by format, as a plain session reads them, and what a session has more."""
+        from pgoutput_construct.spark import read_current, replicate
 
-        partitions = {} if into == "parquet" else PARTITIONED
-        try:
-            for log in (self.log.first, self.log.directory):
-                replicate(session, log, place, into, write_mode="merge-on-read", partition_by=partitions)
-        except Exception as error:
-            return _text_of(error)
-        return "done"
+        found, before = dict[str, Any](), session.conf.getAll
+        for into in self.formats:
+            partitions = {} if into == "parquet" else _PARTITIONS
+            try:
+                for log in (self.log.first, self.log.directory):
+                    replicate(session, log, place(into), into, write_mode="merge-on-read", partition_by=partitions)
+            except Exception as error:
+                found[f"replicate into {into}"] = _text_of(error)
+            else:
+                found[f"replicate into {into}"] = rows(read_current, self.spark, place(into), TABLE)
+        if changed := set(session.conf.getAll.items()) ^ set(before.items()):
+            found["the session"] = str(sorted(changed))
+        return found
 
-    def differences(self, found: Mapping[str, Any]) -> dict[str, str]:
-        """Return how an outcome differs from what is expected: an error, or other rows."""
+    def _differing(self, found: Mapping[str, Any]) -> dict[str, str]:
         return {
-            what: each if isinstance(each, str) else "other rows" if what != "the session" else str(each)
+            what: each if isinstance(each, str) else f"other rows: {sorted(set(each) - set(self.expected))}"
             for what, each in found.items()
-            if each != self.expected.get(what)
+            if each != self.expected
         }
+
+
+def own_settings(spark: "SparkSession") -> Mapping[str, str]:
+    """Return the settings of a session of our own for a program with a session."""
+    from pgoutput_construct.spark._own_session import own_session
+
+    with own_session(spark, "a comparison") as own:
+        return dict(own.conf.getAll)
 
 
 def rows(read: Any, *arguments: Any) -> Any:
@@ -179,18 +192,15 @@ def rows(read: Any, *arguments: Any) -> Any:
 
     try:
         with plain_errors():
-            frame: DataFrame = read(*arguments)
-            frame = frame.drop("_commit_lsn", "_seq")
-            return sorted(map(repr, (_values(frame, row) for row in frame.collect())))
+            frame: DataFrame = read(*arguments).drop("_commit_lsn", "_seq")
+            return sorted(repr(_values(frame.columns, row)).replace("b" * 3000, "...") for row in frame.collect())
     except Exception as error:
         return _text_of(error)
 
 
-def _values(frame: "DataFrame", row: Any) -> dict[str, Any]:
-    return {
-        name: sorted(value.items()) if isinstance(value, dict) else value
-        for name, value in zip(frame.columns, row, strict=True)
-    }
+def _values(names: Sequence[str], row: Any) -> dict[str, Any]:
+    each = zip(names, row, strict=True)
+    return {name: sorted(value.items()) if isinstance(value, dict) else value for name, value in each}
 
 
 def _text_of(error: Exception) -> str:
@@ -249,6 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.faults settings", description=__doc__)
     parser.add_argument("--only", nargs="+", help="NAME or NAME=VALUE: these settings")
     parser.add_argument("--undocumented", action="store_true", help="also settings that SET -v does not list")
+    parser.add_argument("--always", action="store_true", help="replicate with each setting")
     parser.add_argument("--into", nargs="+", default=("parquet", *LAKES), help="the formats")
     parser.add_argument("--seconds", type=float, default=2400.0, help="begin no other setting after this time")
     options = parser.parse_args(arguments)
@@ -258,18 +269,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from pgoutput_construct.spark import spark_session
 
     with tempfile.TemporaryDirectory(prefix="settings-") as name, open_server(18) as server:
-        directory = Path(name)
-        log = SmallLog.recorded(server, directory)
+        log = SmallLog.recorded(server, Path(name))
         quiet = {**FEW_ROWS, "spark.databricks.delta.snapshotPartitions": "1"}
         with spark_session("local[2]", quiet, "settings", into=LAKES) as spark:
-            return _run(FlippedSettings(spark, log, directory, options.into), options)
+            return _run(FlippedSettings(spark, log, Path(name), options.into), options)
 
 
 def _run(flipped: FlippedSettings, options: argparse.Namespace) -> int:
     began, totals = time.monotonic(), Counter[str]()
-    flipped.expected = flipped.outcome()
-    for what, each in flipped.expected.items():
-        print(f"{what}: {each if isinstance(each, str) else f'{len(each)} rows'}", flush=True)
+    print(f"without: {flipped.begin() or flipped.expected}; {time.monotonic() - began:.0f} s", flush=True)
     chosen = list(_chosen(flipped.spark, options))
     for number, setting in enumerate(chosen, 1):
         if time.monotonic() - began > options.seconds:
@@ -278,7 +286,7 @@ def _run(flipped: FlippedSettings, options: argparse.Namespace) -> int:
         if not _can_be_set(flipped, setting):
             totals["cannot be set"] += 1
             continue
-        differences = flipped.differences(flipped.outcome(setting))
+        differences = flipped.differences(setting, always=options.always)
         totals["different" if differences else "the same"] += 1
         for what, each in differences.items():
             print(f"{setting}: {what}: {each}", flush=True)

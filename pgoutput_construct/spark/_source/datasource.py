@@ -1,5 +1,6 @@
 """``format("pgoutput")``: the class that Spark knows. It imports only what a process needs of the others."""
 
+from contextlib import nullcontext
 from importlib import import_module
 from types import ModuleType
 from typing import Any, cast
@@ -9,9 +10,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
+from pyspark.sql.utils import is_remote
 
 from pgoutput_construct.extras import needing
 from pgoutput_construct.spark._execution import cache_archives
+from pgoutput_construct.spark._own_session import active_session
 from pgoutput_construct.spark._source.source_options import read_options
 
 _registered: "WeakSet[Any]" = WeakSet()
@@ -66,5 +69,7 @@ class PgoutputSource(DataSource):
 def register(spark: SparkSession) -> None:
     """Let a session read change logs: ``spark.read.format("pgoutput").option("path", LOG)...``."""
     if spark not in _registered:
-        spark.dataSource.register(PgoutputSource)
+        # Whether there is a source of this name Spark looks up in the active session, which may be another one.
+        with nullcontext() if is_remote() else active_session(spark):
+            spark.dataSource.register(PgoutputSource)
         _registered.add(spark)
