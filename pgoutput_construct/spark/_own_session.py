@@ -80,32 +80,22 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def check_driver(purpose: str) -> None:
-    """Raise PgoutputError for a session of Spark Connect, which cannot have others with settings of their own.
+def own_session(spark: SparkSession, purpose: str) -> SparkSession:
+    """Return a session of our own; what it runs belongs into a block of ``active_session``.
 
-    ``purpose`` is what one is needed for, such as ``replicate``.
+    Args:
+        spark: The caller's session, whose jars, catalogs and resources it has.
+        purpose: What it is for, such as ``replicate``.
+
+    Raises:
+        PgoutputError: The caller's session is one of Spark Connect.
     """
     if is_remote():
         raise PgoutputError(
             f"{purpose} does not work through Spark Connect, which has no sessions with settings of their own: run it "
             "in a program with a driver (spark_session(), spark-submit, or the command line)"
         )
-
-
-@contextmanager
-def own_session(spark: SparkSession, purpose: str) -> Iterator[SparkSession]:
-    """Yield a session of our own, the active one; afterwards that is the one that was so before.
-
-    Args:
-        spark: The caller's session, whose jars, catalogs and resources it has.
-        purpose: As ``check_driver`` takes it.
-
-    Raises:
-        PgoutputError: The caller's session is one of Spark Connect.
-    """
-    check_driver(purpose)
-    with active_session(session := _new_session(spark)):
-        yield session
+    return _new_session(spark)
 
 
 @contextmanager
@@ -124,12 +114,12 @@ def _new_session(spark: SparkSession) -> SparkSession:
     """Return another session, with our settings and those of a session that count here, too."""
     session = spark.newSession()
     known = session.conf.getAll
-    wanted = {name: value for name, value in spark.conf.getAll.items() if _is_carried(name)} | FIXED
+    wanted = {**{name: value for name, value in spark.conf.getAll.items() if _is_carried(name)}, **FIXED}
     for name in known.keys() - wanted.keys():
-        _change(lambda name=name: session.conf.unset(name))
+        _change(session.conf.unset, name)
     for name, value in wanted.items():
         if known.get(name) != value:
-            _change(lambda name=name, value=value: session.conf.set(name, value))
+            _change(session.conf.set, name, value)
     return session
 
 
@@ -137,9 +127,10 @@ def _is_carried(name: str) -> bool:
     return name.startswith(_CARRIED) if name.startswith(_SQL) else not name.startswith(_DIRECTED)
 
 
-def _change(change: Callable[[], None]) -> None:
+def _change(change: Callable[..., None], *arguments: str) -> None:
+    """Change a setting, except one that all sessions share."""
     try:
-        change()
+        change(*arguments)
     except PySparkException as error:
         if error.getCondition() not in _STATIC:
             raise

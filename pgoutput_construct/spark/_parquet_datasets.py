@@ -28,7 +28,7 @@ from pgoutput_construct.spark._log_view.change_columns import changes_schema
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._log_view.replicated_tables import Table, plain_path
 from pgoutput_construct.spark._open_log import OpenLog
-from pgoutput_construct.spark._own_session import own_session
+from pgoutput_construct.spark._own_session import active_session, own_session
 from pgoutput_construct.spark._parquet_file import RowsFile, codec_of
 from pgoutput_construct.spark._source.read_range import LogRange
 from pgoutput_construct.spark._source.segment_rows import read_table_rows
@@ -71,9 +71,9 @@ def write_tables(
     Raises:
         ChangeLogError: As ``open_log`` does.
     """
-    with own_session(log.spark, "write_tables") as own:
-        found = log.with_session(own)
-        return {name: _write(found, name, Path(directory), mode) for name in (log.tables if tables is None else tables)}
+    own = log.with_session(own_session(log.spark, "write_tables"))
+    with active_session(own.spark):
+        return {name: _write(own, name, Path(directory), mode) for name in (log.tables if tables is None else tables)}
 
 
 def read_table(spark: SparkSession, path: str | Path) -> DataFrame:

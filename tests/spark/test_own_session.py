@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from pgoutput_construct.demo.embedded_server import EmbeddedServer
 from pgoutput_construct.spark import register
-from pgoutput_construct.spark._own_session import FIXED, SparkSessions, own_session
+from pgoutput_construct.spark._own_session import FIXED, SparkSessions, active_session, own_session
 from tools.faults.flipped_settings import FlippedSettings, Setting, SmallLog
 from tools.jars import LAKES
 
@@ -50,7 +50,8 @@ def test_the_settings_of_a_session_of_our_own(theirs: Any) -> None:
     # As builders set it on a session that runs: ``conf.set`` refuses the settings of executors.
     theirs._jsparkSession.sessionState().conf().setConfString("spark.executor.memory", "3g")
     before, active = theirs.conf.getAll, SparkSession.getActiveSession()
-    with own_session(theirs, "a test") as session:
+    session = own_session(theirs, "a test")
+    with active_session(session):
         found = session.conf.getAll
         assert session.createDataFrame([(1,)], "n int").count() == 1
         assert not session.catalog.tableExists("pgoutput_net_changes")

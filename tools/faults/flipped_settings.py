@@ -182,8 +182,7 @@ def own_settings(spark: "SparkSession") -> Mapping[str, str]:
     """Return the settings of a session of our own for a program with a session."""
     from pgoutput_construct.spark._own_session import own_session
 
-    with own_session(spark, "a comparison") as own:
-        return dict(own.conf.getAll)
+    return dict(own_session(spark, "a comparison").conf.getAll)
 
 
 def rows(read: Any, *arguments: Any) -> Any:

@@ -20,7 +20,7 @@ from pgoutput_construct.errors import ChangeLogError, PgoutputError
 from pgoutput_construct.spark._log_view.added_columns import PREFIX, check_prefix
 from pgoutput_construct.spark._log_view.log_tables import LogTables
 from pgoutput_construct.spark._open_log import open_log
-from pgoutput_construct.spark._own_session import check_driver, own_session
+from pgoutput_construct.spark._own_session import active_session, own_session
 from pgoutput_construct.spark._replicate.batch_plan import BATCH_BYTES, BatchProgress, Reporter
 from pgoutput_construct.spark._replicate.column_layout import ColumnLayout, LayoutOptions
 from pgoutput_construct.spark._replicate.column_rules import NO_RULES, ColumnRules
@@ -192,9 +192,9 @@ def replicate(
         PgoutputError: The warehouse is of another format or prefix, another process writes into it, the session lacks
             jars or is one of Spark Connect, or the tables are later than ``as_of``.
     """
-    check_driver("replicate")
+    own = own_session(spark, "replicate")
     check_on_missing(on_missing)
-    check_format(spark, into)
+    check_format(own, into)
     write_options = write_options_of(into, write_mode, table_properties, grace, catalog, partition_by)
     given, names, columns = (
         ColumnRules.parse(exclude_columns, masks.items()),
@@ -218,7 +218,7 @@ def replicate(
     if not await_log(log, stop, check):
         return None
     destination.store.prepare()
-    with own_session(spark, "replicate") as own, destination.store.lock("replicate") as lock:
+    with active_session(own), destination.store.lock("replicate") as lock:
         from_scratch, layout = set(map(normal_name, resync)), noted_layout(destination).chosen(*columns)
         sink = _sink_of(
             destination,

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from pgoutput_construct.changelog._store.store import Address
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._execution import reason_of
-from pgoutput_construct.spark._own_session import own_session
+from pgoutput_construct.spark._own_session import active_session, own_session
 from pgoutput_construct.spark._replicate.sink import Retention, Sink
 from pgoutput_construct.spark._replicate.sinks import existing_sink
 from pgoutput_construct.spark._replicate.warehouse_notes import Dataset, Warehouse
@@ -149,10 +149,10 @@ def maintain(
         PgoutputError: There is no warehouse, or no such table in it; another process writes into it; the session lacks
             jars; or the last batch was interrupted while it moved tables.
     """
-    place, began = Warehouse(warehouse), time.monotonic()
+    place, began, own = Warehouse(warehouse), time.monotonic(), own_session(spark, "maintain")
     progress = place.existing_progress()
-    check_format(spark, progress.format)
-    with own_session(spark, "maintain") as own, place.store.lock("replicate") as lock:
+    check_format(own, progress.format)
+    with place.store.lock("replicate") as lock:
         progress = place.existing_progress()
         if progress.moving:  # a catalog may have a table under another name than its note
             raise PgoutputError(
@@ -168,7 +168,9 @@ def maintain(
                 return
             lock.check()
             if (dataset := place.dataset(chosen.directory)) is not None:
-                yield step.run(dataset)
+                with active_session(own):
+                    report = step.run(dataset)
+                yield report
 
 
 def _chosen(place: Warehouse, tables: Collection[str] | None) -> list[Dataset]:

@@ -23,7 +23,7 @@ from pgoutput_construct.changelog.reader import ChangeLog
 from pgoutput_construct.errors import PgoutputError
 from pgoutput_construct.spark._execution import plain_errors, reason_of
 from pgoutput_construct.spark._open_log import open_log
-from pgoutput_construct.spark._own_session import own_session
+from pgoutput_construct.spark._own_session import active_session, own_session
 from pgoutput_construct.spark._replicate.column_layout import ColumnLayout
 from pgoutput_construct.spark._replicate.column_rules import ColumnRules, RuledLog
 from pgoutput_construct.spark._replicate.warehouse_log import check_same_log
@@ -95,12 +95,14 @@ def verify(
         progress.prefix,
     )
     rules = ColumnRules.parse((), masks.items()).known_of(noted, str(place.store))
-    with own_session(spark, "verify") as own, ExitStack() as stack, plain_errors():
+    own = own_session(spark, "verify")
+    with ExitStack() as stack, plain_errors():
         run = _VerificationRun(
             own, log, warehouse, source, options or VerifyOptions(), record, stack, rules, layout, prefix
         )
         for name in chosen_tables(warehouse, tables):
-            verdict = record.done(name) or run.table(name)
+            with active_session(own):
+                verdict = record.done(name) or run.table(name)
             if not verdict.problem:
                 record.record(verdict)
             yield verdict
